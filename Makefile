@@ -1,0 +1,70 @@
+# Everything runs in the virtual environment .venv, which `make install` creates.
+#   make install PYTHON=/path/to/python3.11   to choose the interpreter
+#   make test ARGS='-m "not slow" tests/meta' to pass arguments on to pytest
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12)
+PIP := python -m pip -qq --disable-pip-version-check
+CHECK_PYTHON := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
+
+# Creates the virtual environment $(1), unless it is there, with the first interpreter that will do.
+define create_venv
+@test -x $(1)/bin/pip && exit 0; \
+for python in $(CANDIDATES); do \
+  if "$$python" -c '$(CHECK_PYTHON)' 2>/dev/null; then exec "$$python" -m venv $(1); fi; \
+done; \
+echo "metasched needs Python 3.11 or 3.12 with its venv module, and found neither as $(CANDIDATES):" \
+  "install python3.11 and python3.11-venv, or name one with PYTHON=/path/to/python3.11" >&2; exit 1
+endef
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install demo test lint format pins clean
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+install: $(STAMP) ## Create .venv and install metasched with its tools into it
+
+$(STAMP): pyproject.toml constraints.txt
+	$(call create_venv,$(VENV))
+	@echo "Installing metasched into $(VENV); this takes about 3 minutes the first time."
+	@$(BIN)/$(PIP) install -c constraints.txt -e '.[dev]'
+	@echo "Compiling the simulators once, so that no command and no worker has to wait for it."
+	@$(BIN)/python -m cluster_env.warm
+	@touch $@
+	@echo "Installed. Next: make demo, or $(BIN)/metasched --help."
+
+demo: install ## Train a scheduler, compare it with the heuristics, draw the figures
+	@$(BIN)/metasched demo
+
+test: install ## Run the tests; ARGS='...' goes to pytest
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: install ## Check style, formatting, types and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: install ## Mend what ruff can mend, and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+pins: ## Write constraints.txt anew from a fresh environment; UPGRADE=1 takes the newest versions
+	@rm -rf $(VENV)-pins
+	$(call create_venv,$(VENV)-pins)
+	@echo "Installing into $(VENV)-pins; this takes about 3 minutes."
+	@$(VENV)-pins/bin/$(PIP) install $(if $(UPGRADE),,-c constraints.txt) setuptools torch==2.13.0 -e '.[dev]'
+	@sed '/^[^#]/,$$d' constraints.txt > $(VENV)-pins/constraints.txt
+	@$(VENV)-pins/bin/$(PIP) freeze --all --exclude pip --exclude-editable \
+	  | sed 's/+cpu$$//' >> $(VENV)-pins/constraints.txt
+	@mv $(VENV)-pins/constraints.txt constraints.txt && rm -rf $(VENV)-pins
+	@echo "Wrote constraints.txt. Next: make test, which installs these versions."
+
+clean: ## Remove .venv, caches and build leftovers; runs/ stays
+	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -exec rm -rf {} +
+	@rm -rf $(VENV) $(VENV)-pins build dist *.egg-info .hypothesis .import_linter_cache \
+	  .mypy_cache .pytest_cache .ruff_cache

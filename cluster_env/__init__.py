@@ -1,0 +1,9 @@
+"""The world of metasched: clusters, jobs, simulators, heuristics and metrics.
+
+This package needs neither Ray nor Torch: it can be installed and used as a plain Gymnasium
+environment library. Importing it registers the environments with Gymnasium.
+"""
+
+from cluster_env.envs.registration import register_environments
+
+register_environments()

@@ -1,0 +1,9 @@
+"""Errors that are meant to be read by a user."""
+
+
+class InputError(ValueError):
+    """What the user gave cannot be used.
+
+    The message is one sentence that says what was expected, what came, and what to do. Commands
+    print it without a traceback and end with exit status 2.
+    """

@@ -1,0 +1,79 @@
+"""Jobs, as a struct of arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cluster_env.core.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class JobSet:
+    """One fixed sequence of jobs; it exists without a clock, so that it can be replayed.
+
+    Attributes:
+        arrival: int32 ``(num_jobs,)``, time step of arrival, never decreasing.
+        duration: int32 ``(num_jobs,)``, time steps of execution, at least 1.
+        demand: int32 ``(num_jobs, num_resources)``, units of each resource that a job holds from
+            its start to its finish; at least one of them positive.
+        window: number of time steps in which jobs may arrive: arrivals lie in ``[0, window)``.
+    """
+
+    arrival: NDArray[np.int32]
+    duration: NDArray[np.int32]
+    demand: NDArray[np.int32]
+    window: int
+
+    def __post_init__(self) -> None:
+        if self.demand.ndim != 2 or self.demand.shape[1] == 0:
+            raise InputError(
+                "a jobset needs demands of shape (number of jobs, number of resources)"
+            )
+        if not self.arrival.shape == self.duration.shape == self.demand.shape[:1]:
+            raise InputError(
+                "a jobset needs one arrival, one duration and one row of demands per job"
+            )
+        if self.num_jobs == 0:
+            return
+        if np.any(np.diff(self.arrival) < 0) or self.arrival[0] < 0:
+            raise InputError("jobs must be sorted by arrival, and arrivals must be 0 or later")
+        if self.arrival[-1] >= self.window:
+            raise InputError(
+                f"a job arrives at step {self.arrival[-1]}, after the arrival window of "
+                f"{self.window} steps"
+            )
+        if np.any(self.duration < 1):
+            raise InputError("every job must last at least 1 time step")
+        if np.any(self.demand < 0) or np.any(self.demand.max(axis=1) < 1):
+            raise InputError(
+                "every job must ask for at least 1 unit of a resource, and never for less than 0"
+            )
+
+    @classmethod
+    def of(
+        cls, arrival: ArrayLike, duration: ArrayLike, demand: ArrayLike, window: int
+    ) -> "JobSet":
+        """Builds a jobset from anything that numpy can read as whole numbers."""
+        return cls(
+            np.asarray(arrival, np.int32),
+            np.asarray(duration, np.int32),
+            np.atleast_2d(np.asarray(demand, np.int32)),
+            int(window),
+        )
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs."""
+        return int(self.arrival.size)
+
+    @property
+    def num_resources(self) -> int:
+        """Number of resources that a job asks for."""
+        return int(self.demand.shape[1])
+
+    @property
+    def work(self) -> NDArray[np.int64]:
+        """Units times steps that the jobs hold, int64 ``(num_resources,)``."""
+        held: NDArray[np.int64] = self.duration.astype(np.int64) @ self.demand.astype(np.int64)
+        return held

@@ -1,0 +1,50 @@
+"""Things that are chosen by name."""
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Generic, TypeVar
+
+from cluster_env.core.errors import InputError
+
+T = TypeVar("T")
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Builds the error for a name that is not known; it names the nearest one and all others."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return InputError(f"unknown {kind} '{name}': {hint}known are {', '.join(names)}")
+
+
+class Registry(Generic[T]):
+    """A table from names to things of one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._things: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Returns a decorator that enters a thing under a name that is still free."""
+
+        def enter(thing: T) -> T:
+            if name in self._things:
+                raise ValueError(f"{self.kind} '{name}' is registered twice")
+            self._things[name] = thing
+            return thing
+
+        return enter
+
+    def get(self, name: str) -> T:
+        """Returns the thing of that name.
+
+        Raises:
+            InputError: if there is none; the message names the nearest.
+        """
+        if name not in self._things:
+            raise unknown(self.kind, name, self._things)
+        return self._things[name]
+
+    def names(self) -> tuple[str, ...]:
+        """All names, in the order of registration."""
+        return tuple(self._things)

@@ -1,0 +1,196 @@
+"""DeepRM's cluster as a Gymnasium environment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.error import ResetNeeded
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.envs.episodes import JobsetStream
+from cluster_env.envs.render import draw
+from cluster_env.envs.setup import Setup, WorkloadOption, require_render_mode, require_seed
+from cluster_env.envs.view import one_of
+from cluster_env.objectives import Objective
+from cluster_env.simulators.rules import TimelineRules
+
+
+class ClusterEnv(gymnasium.Env[Any, np.int64]):
+    """Which waiting job starts next, after DeepRM (Mao et al., HotNets 2016, section 3).
+
+    Jobs arrive in the course of time, each with a duration and a demand of every resource. The
+    first `num_slots` waiting jobs stand in slots that the agent sees; more wait in the backlog and
+    move up in the order of their arrival.
+
+    **Action.** ``Discrete(num_slots + 1)``. Action ``a < num_slots`` books the job of slot ``a`` at
+    the earliest time step of the horizon from which all its demands fit until it is done. The last
+    action, void, books nothing.
+
+    **Clock.** A booking takes no time: the agent decides again in the same time step. Void, an
+    empty slot, or a job that fits nowhere in the horizon lets one time step pass: finished jobs
+    leave, then new jobs arrive, then the agent decides.
+
+    **Observation.** Chosen by name; all are functions of the same state. ``image``: uint8
+    ``(horizon, width)`` of zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``:
+    float32 ``(71,)`` by default, free units, slots and backlog unscaled. ``slots``: a dict of
+    ``slots``, float32 ``(num_slots, 9 + num_resources)``, and ``context``, float32
+    ``(horizon * num_resources + 3,)``, all in [0, 1]. ``code``: uint8 ``(72,)`` by default, what
+    the other three are computed from. With `mask_in_observation`, a dict of ``observation`` and
+    ``action_mask``.
+
+    **Mask.** ``info["action_mask"]``, int8 ``(num_slots + 1,)`` of zeros and ones, as
+    ``action_space.sample(mask)`` wants it. ``placeable``: the jobs that can be placed in the
+    horizon, that is, exactly the slots whose action books something. ``start_now``: the jobs that
+    would start in the present time step. Void is always allowed. Actions outside the mask are
+    carried out as described above. ``info["time"]`` is the clock.
+
+    **Reward.** 0 for a booking. For a time step, with the default objective ``slowdown``, minus the
+    sum of 1 / duration over all jobs in the system (booked, in a slot or in the backlog); it lies
+    in [-jobs in the system, 0], and the undiscounted return of an episode that finishes all jobs
+    is exactly minus the sum of their slowdowns (section 3.2). `cluster_env.objectives` has the
+    other objectives with their identities. The released code's rules charge a step for the jobs
+    in the system after it and let some finished jobs linger; the identity is theirs no more.
+
+    **Episode.** One jobset. It is *terminated* when the arrival window is over and all jobs have
+    finished (with the rule ``no_new_job``: when the window is over), and *truncated* when the
+    clock passes `max_time`. Under the paper's rules no job is ever lost.
+
+    **Seeding.** ``reset(seed=s)`` plays the first training jobset of run seed s, every further
+    ``reset()`` the next one. ``reset(options={"jobset": jobset})`` plays a given one instead, and
+    leaves the order of the others as it is. Nothing else is random.
+
+    **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
+    code's rules (`cluster_env.simulators.rules`), no arrival in step 0, `max_time` 200.
+
+    Args:
+        workload: where jobsets come from, or options of `BimodalWorkload` such as
+            ``{"load": 1.1}``; DeepRM's jobs at 70 % load if not given.
+        cluster: resources, horizon and slots; the workload's if not given.
+        rules: ``paper``, ``released``, or any `TimelineRules`.
+        objective: name of an objective, or an `Objective`.
+        observation: ``image``, ``compact``, ``slots`` or ``code``.
+        max_time: clock after which an episode is truncated.
+        mask: ``placeable`` or ``start_now``.
+        mask_in_observation: whether the mask is part of the observation too.
+        render_mode: ``rgb_array`` or None.
+
+    Raises:
+        InputError: for an unknown name or a value out of range.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012 - Gymnasium's way
+
+    def __init__(
+        self,
+        *,
+        workload: WorkloadOption = None,
+        cluster: Cluster | None = None,
+        rules: str | TimelineRules = "paper",
+        objective: str | Objective = "slowdown",
+        observation: str = "image",
+        max_time: int = 1000,
+        mask: str = "placeable",
+        mask_in_observation: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        self.setup = Setup.of(
+            workload=workload,
+            cluster=cluster,
+            rules=rules,
+            objective=objective,
+            observation=observation,
+            max_time=max_time,
+            mask=mask,
+            mask_in_observation=mask_in_observation,
+        )
+        self.simulator = self.setup.simulator()
+        self.observation_space = self.setup.view.observation_space
+        self.action_space = self.setup.view.action_space
+        self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
+        self.jobset: JobSet | None = None
+        self._stream: JobsetStream | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begins the next episode.
+
+        Args:
+            seed: run seed; the order of jobsets begins anew.
+            options: ``{"jobset": jobset}`` plays that one.
+
+        Returns:
+            Observation and info.
+
+        Raises:
+            InputError: for an option that is unknown, or a job that cannot run on this cluster.
+        """
+        given = given_option(options, "jobset")
+        super().reset(seed=None if seed is None else require_seed(seed))
+        if seed is not None or self._stream is None:
+            run_seed = int(seed if seed is not None else self.np_random.integers(2**31))
+            self._stream = JobsetStream(self.setup.workload, run_seed)
+        self.jobset = self._stream.draw() if given is None else given
+        self.simulator.load([self.jobset], self.setup.objective)
+        return self._look()
+
+    def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Takes one decision.
+
+        Args:
+            action: a slot, or `num_slots` for void.
+
+        Returns:
+            Observation, reward, whether the episode is terminated, whether it is truncated, info.
+
+        Raises:
+            InputError: if there is no such action.
+            ResetNeeded: if no episode is under way.
+        """
+        if self.jobset is None or not self.simulator.active[0]:
+            raise ResetNeeded("no episode is under way; call reset first")
+        if not 0 <= action < self.setup.cluster.num_actions:
+            last = self.setup.cluster.num_actions - 1
+            raise InputError(f"an action must lie in 0..{last}, but {action} was given")
+        rewards, ended = self.simulator.step(np.asarray([action], np.int32))
+        truncated = bool(self.simulator.truncated[0])
+        observation, info = self._look()
+        return observation, float(rewards[0]), bool(ended[0]) and not truncated, truncated, info
+
+    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+        """Draws the state as in the paper's figure 2, uint8 ``(height, width, 3)``."""
+        if self.render_mode is None:
+            return None
+        if self.jobset is None:
+            raise ResetNeeded("there is nothing to draw yet; call reset first")
+        return draw(self.simulator, episode=0)
+
+    def schedule(self) -> Schedule:
+        """What has become of the jobs that have arrived in this episode."""
+        if self.jobset is None:
+            raise ResetNeeded("there is no schedule yet; call reset first")
+        return self.simulator.schedule()
+
+    def _look(self) -> tuple[Any, dict[str, Any]]:
+        buffer = self.setup.view.buffer(1)
+        mask = self.setup.view.look(self.simulator.codes, buffer)
+        info = {"action_mask": mask[0], "time": int(self.simulator.time[0])}
+        return one_of(buffer, 0), info
+
+
+def given_option(options: Mapping[str, Any] | None, name: str, *others: str) -> Any:
+    """Returns the option of a name, or None; no options but the named ones may be there.
+
+    Raises:
+        InputError: if there is another one.
+    """
+    known = (name, *others)
+    for key in options or {}:
+        if key not in known:
+            raise InputError(f"reset knows the options {', '.join(known)}, but '{key}' was given")
+    return (options or {}).get(name)

@@ -1,0 +1,141 @@
+"""The episodes that several environments play, one after the other in each place."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Split
+from cluster_env.envs.setup import Setup
+from cluster_env.workloads import Workload, sample_jobsets
+
+_AHEAD = 4  # episodes of each place that are loaded at once
+
+
+class JobsetStream:
+    """Draws the training jobsets ``first``, ``first + step``, ... of a run, without end.
+
+    Args:
+        workload: where they come from.
+        run_seed: seed of the run.
+        first: index of the first one.
+        step: from one index to the next.
+    """
+
+    def __init__(self, workload: Workload, run_seed: int, first: int = 0, step: int = 1) -> None:
+        self._workload = workload
+        self._run_seed = run_seed
+        self._index = first
+        self._step = step
+
+    def draw(self) -> JobSet:
+        """Draws the next one."""
+        index = self._index
+        self._index += self._step
+        return sample_jobsets(self._workload, self._run_seed, Split.TRAIN, [index])[0]
+
+
+class Episodes:
+    """Keeps one episode going in each of several places of one simulator.
+
+    The simulator holds the next few episodes of every place, so that most of them begin without
+    loading anything. When one place has played all of its own, the next ones of all places are
+    loaded, and the states of episodes under way are carried over.
+
+    Args:
+        setup: what is simulated.
+        num_places: number of places.
+    """
+
+    def __init__(self, setup: Setup, num_places: int) -> None:
+        self.simulator = setup.simulator()
+        self.rows = np.zeros(num_places, np.int32)  # (num_places,), episodes of the simulator
+        self._objective = setup.objective
+        self._streams: list[JobsetStream | None] = [None] * num_places
+        self._coming: list[deque[JobSet]] = [deque() for _ in range(num_places)]
+        self._playing: list[JobSet | None] = [None] * num_places
+        self._loaded = np.zeros(num_places, np.int32)  # coming episodes that are loaded
+
+    @property
+    def codes(self) -> NDArray[np.uint8]:
+        """The codes of all places, uint8 ``(num_places, code_size)``: a copy."""
+        return self.simulator.codes[self.rows]
+
+    def draw_from(self, place: int, stream: JobsetStream) -> None:
+        """Lets the coming episodes of a place draw their jobsets from a stream."""
+        self._streams[place] = stream
+        self._coming[place].clear()
+
+    def begin(self, places: Iterable[int], given: Sequence[JobSet | None] | None = None) -> None:
+        """Ends the episodes of some places and begins the next ones there.
+
+        Args:
+            places: which.
+            given: jobset to play in each place of the simulator instead of the next one.
+
+        Raises:
+            InputError: if a job cannot run on this cluster.
+        """
+        begun = np.zeros(self.rows.size, np.bool_)
+        begun[list(places)] = True
+        for place in np.flatnonzero(begun).tolist():
+            jobset = given[place] if given is not None else None
+            if jobset is not None:
+                self.simulator.cluster.check(jobset)
+                self._coming[place].appendleft(jobset)
+        self._load(begun)
+
+    def advance(self, places: NDArray[np.intp]) -> None:
+        """Begins the next episode in some places.
+
+        Args:
+            places: ``(m,)``, which.
+
+        Raises:
+            InputError: if a job cannot run on this cluster.
+        """
+        if np.any(self._loaded[places] == 0):
+            begun = np.zeros(self.rows.size, np.bool_)
+            begun[places] = True
+            self._load(begun)
+            return
+        for place in places:
+            self._playing[place] = self._coming[place].popleft()
+        self.rows[places] += 1
+        self._loaded[places] -= 1
+
+    def _load(self, begun: NDArray[np.bool_]) -> None:
+        """Loads the episodes of all places; only those that do not begin keep their state."""
+        kept = np.flatnonzero(~begun)
+        before: dict[str, NDArray[Any]] = {}
+        if kept.size:
+            state = self.simulator.state._asdict()
+            before = {name: part[self.rows] for name, part in state.items()}
+        pool: list[JobSet] = []
+        for place, (stream, coming) in enumerate(zip(self._streams, self._coming, strict=True)):
+            assert stream is not None
+            coming.extend(stream.draw() for _ in range(_AHEAD - len(coming)))
+            if begun[place]:
+                self._playing[place] = coming.popleft()
+            playing = self._playing[place]
+            assert playing is not None
+            pool += [playing, *list(coming)[: _AHEAD - 1]]
+        self.simulator.load(pool, self._objective)
+        self.rows[:] = np.arange(self.rows.size) * _AHEAD
+        self._loaded[:] = _AHEAD - 1
+        after = self.simulator.state._asdict()
+        for name, part in before.items():
+            if name != "jobset":
+                _carry_over(part[kept], after[name], self.rows[kept])
+
+
+def _carry_over(before: NDArray[Any], after: NDArray[Any], rows: NDArray[np.int32]) -> None:
+    """Writes a part of some states to rows that may be padded for another number of jobs."""
+    if before.ndim == 1:
+        after[rows] = before
+    else:
+        width = min(before.shape[1], after.shape[1])
+        after[rows, :width] = before[:, :width]

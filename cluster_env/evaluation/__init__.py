@@ -1,0 +1,27 @@
+"""From policies and jobsets to schedules, metrics and intervals: one scorer for every policy."""
+
+from cluster_env.evaluation.contest import Contestant, Result, attainment, best, run_contest
+from cluster_env.evaluation.intervals import Estimate
+from cluster_env.evaluation.metrics import METRICS, Metric
+from cluster_env.evaluation.rollouts import concatenate, evaluate
+from cluster_env.evaluation.summary import Summary, evaluate_summary, summarize
+from cluster_env.evaluation.tuning import SWEEPS, Tuned, tune
+
+__all__ = [
+    "METRICS",
+    "SWEEPS",
+    "Contestant",
+    "Estimate",
+    "Metric",
+    "Result",
+    "Summary",
+    "Tuned",
+    "attainment",
+    "best",
+    "concatenate",
+    "evaluate",
+    "evaluate_summary",
+    "run_contest",
+    "summarize",
+    "tune",
+]

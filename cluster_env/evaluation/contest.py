@@ -1,0 +1,174 @@
+"""Several policies on the same jobsets: means, differences in pairs, attainment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.evaluation.intervals import (
+    Estimate,
+    difference_interval,
+    jobset_interval,
+    two_level_interval,
+)
+from cluster_env.evaluation.metrics import METRICS
+from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
+from cluster_env.evaluation.summary import Summary, summarize
+from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
+
+# Two means of the same numbers may differ in the last digits when the jobs finish in another order.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A policy, or policies from training runs that differ in their seed alone.
+
+    Attributes:
+        name: what tables call it.
+        members: the policies, at least one; one for each training seed.
+    """
+
+    name: str
+    members: tuple[Policy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a contestant achieved.
+
+    Attributes:
+        name: the contestant's.
+        members: one summary for each of its policies, all on the same jobsets.
+    """
+
+    name: str
+    members: tuple[Summary, ...]
+
+    def mean(self, metric: str) -> float:
+        """Mean over the members' means."""
+        return float(np.mean(self._means(metric)))
+
+    def estimate(self, metric: str) -> Estimate:
+        """The mean with a 95 % interval: over jobsets, and over seeds if there are several."""
+        totals, counts = self._pooled(metric)
+        within = jobset_interval(totals, counts)
+        if len(self.members) == 1:
+            return within
+        return two_level_interval([self._means(metric)], within, int(np.sum(counts > 0)))
+
+    def difference(self, other: "Result", metric: str) -> Estimate:
+        """This mean minus another's on the same jobsets, with a 95 % interval.
+
+        The bootstrap over jobsets takes both results of a jobset together, which makes the
+        interval narrower than the two intervals of the means suggest; if there are several seeds
+        on a side, they vary too.
+        """
+        pooled, others = self._pooled(metric), other._pooled(metric)
+        within = difference_interval(*pooled, *others)
+        if len(self.members) == len(other.members) == 1:
+            return within
+        num_jobsets = int(np.sum((pooled[1] > 0) & (others[1] > 0)))
+        means = [self._means(metric), other._means(metric)]
+        return two_level_interval(means, within, num_jobsets)
+
+    def _means(self, metric: str) -> list[float]:
+        return [member.mean(metric) for member in self.members]
+
+    def _pooled(self, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Totals and counts of each jobset, over all members."""
+        totals = np.sum([member.totals[metric] for member in self.members], axis=0)
+        counts = np.sum([member.counts[metric] for member in self.members], axis=0)
+        return totals, counts
+
+    @property
+    def means(self) -> dict[str, float]:
+        """All means of `Summary.means`, averaged over the members."""
+        return {
+            name: float(np.mean([member.means[name] for member in self.members]))
+            for name in self.members[0].means
+        }
+
+
+def run_contest(
+    contestants: Sequence[Contestant],
+    jobsets: Sequence[JobSet],
+    cluster: Cluster,
+    rules: TimelineRules = PAPER_RULES,
+    *,
+    run_seed: int = 0,
+    episodes_per_jobset: int = 1,
+    max_time: int = DEFAULT_MAX_TIME,
+    report: Callable[[str], None] = lambda name: None,
+) -> list[Result]:
+    """Evaluates several policies on the same jobsets.
+
+    Args:
+        contestants: the policies.
+        jobsets: see `evaluate`, as for the other arguments.
+        cluster: see there.
+        rules: see there.
+        run_seed: see there; every policy draws from the same random numbers.
+        episodes_per_jobset: see there.
+        max_time: see there.
+        report: called with a contestant's name when one of its policies is done.
+
+    Returns:
+        The results in the order of the contestants.
+    """
+    results = []
+    for contestant in contestants:
+        members = []
+        for policy in contestant.members:
+            schedule = evaluate(
+                policy,
+                jobsets,
+                cluster,
+                rules,
+                run_seed=run_seed,
+                episodes_per_jobset=episodes_per_jobset,
+                max_time=max_time,
+            )
+            members.append(summarize(schedule))
+            report(contestant.name)
+        results.append(Result(contestant.name, tuple(members)))
+    return results
+
+
+def best(results: Sequence[Result], metric: str) -> Result:
+    """The result with the best mean; the first of equals."""
+    rank = METRICS.get(metric).rank
+    return min(results, key=lambda result: rank(result.mean(metric)))
+
+
+def attainment(summary: Summary, rivals: Sequence[Summary], metric: str = "slowdown") -> Estimate:
+    """Share of jobsets on which a policy is at least as good as the best of its rivals there.
+
+    A jobset that the policy leaves unfinished is a miss; a rival that leaves it unfinished sets no
+    bar. Ties count as attained. Jobsets without jobs are left out.
+
+    Args:
+        summary: the policy's.
+        rivals: those of at least one other policy, on the same jobsets.
+        metric: name of the metric that is compared within a jobset.
+
+    Returns:
+        The share, with its 95 % interval over jobsets.
+    """
+    rank = METRICS.get(metric)
+    sign = -1.0 if rank.higher_is_better else 1.0
+    own = _bar(summary, metric, sign)
+    bar = np.min([_bar(rival, metric, sign) for rival in rivals], axis=0)
+    attained = np.isfinite(own) & (own <= bar + _TIE)
+    return jobset_interval(
+        np.where(summary.num_jobs > 0, attained, 0.0), (summary.num_jobs > 0).astype(np.float64)
+    )
+
+
+def _bar(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:
+    """Cost of each jobset, float64 ``(num_jobsets,)``; infinite where a job did not finish."""
+    return np.where(summary.unfinished > 0, np.inf, sign * summary.rows(metric))

@@ -1,0 +1,152 @@
+"""Means with 95 % intervals, over jobsets and over training seeds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+CONFIDENCE = 0.95
+RESAMPLES = 2000
+_BOOTSTRAP_SEED = 20160909
+_BATCH = 100
+
+Unit = Literal["jobsets", "seeds and jobsets", "nothing"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean and the interval that it lies in.
+
+    Attributes:
+        value: the mean; NaN if there was nothing to average.
+        low: lower end of the 95 % interval; NaN if there are too few units for one.
+        high: upper end.
+        over: what the interval varies. ``jobsets``: bootstrap over jobsets, what other jobsets of
+            the same workload would have given. ``seeds and jobsets``: what other training seeds
+            on other jobsets would have given, see `two_level_interval`. ``nothing``: no interval.
+    """
+
+    value: float
+    low: float
+    high: float
+    over: Unit
+
+
+def jobset_interval(totals: NDArray[np.float64], counts: NDArray[np.float64]) -> Estimate:
+    """Mean of pooled values, with a percentile bootstrap over jobsets.
+
+    The mean is the ratio of two sums, so a resampled jobset brings both its total and its count.
+    Jobsets without values carry no information about the mean and are left out.
+
+    Args:
+        totals: sum of the values of each jobset, float64 ``(num_jobsets,)``.
+        counts: how many values that were, float64 ``(num_jobsets,)``.
+    """
+    filled = counts > 0
+    totals, counts = totals[filled], counts[filled]
+    if totals.size == 0:
+        return Estimate(np.nan, np.nan, np.nan, "nothing")
+    value = float(totals.sum() / counts.sum())
+    if totals.size == 1:
+        return Estimate(value, np.nan, np.nan, "nothing")
+    low, high = _bootstrap((totals, counts), _ratio)
+    return Estimate(value, low, high, "jobsets")
+
+
+def difference_interval(
+    totals: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    other_totals: NDArray[np.float64],
+    other_counts: NDArray[np.float64],
+) -> Estimate:
+    """Difference of two pooled means over the same jobsets, bootstrapped in pairs.
+
+    Args:
+        totals: as in `jobset_interval`.
+        counts: likewise.
+        other_totals: those of the policy that is subtracted, for the same jobsets.
+        other_counts: likewise.
+    """
+    filled = (counts > 0) & (other_counts > 0)
+    if not filled.any():
+        return Estimate(np.nan, np.nan, np.nan, "nothing")
+    totals, counts = totals[filled], counts[filled]
+    other_totals, other_counts = other_totals[filled], other_counts[filled]
+    value = float(_ratio_difference(totals, counts, other_totals, other_counts))
+    if totals.size == 1:
+        return Estimate(value, np.nan, np.nan, "nothing")
+    low, high = _bootstrap((totals, counts, other_totals, other_counts), _ratio_difference)
+    return Estimate(value, low, high, "jobsets")
+
+
+def two_level_interval(
+    seed_means: Sequence[Sequence[float]], within: Estimate, num_jobsets: int
+) -> Estimate:
+    """A mean over training seeds, or the difference of two, with an interval over both levels.
+
+    All seeds are evaluated on the same jobsets. The variance is the sum of two parts: over seeds,
+    the variance of the seeds' means divided by their number, and over jobsets, that of the mean
+    over all seeds. What a seed and a jobset have in common is in both, so that the interval is a
+    little too wide rather than too narrow. It is Student's, with the degrees of freedom of Welch
+    and Satterthwaite: with few seeds that disagree, it is as wide as so few seeds deserve.
+
+    Args:
+        seed_means: the mean of each training run; one list, or two of which the second is
+            subtracted. A list of a single mean has no variance over seeds.
+        within: the same mean or difference with all seeds pooled, and its interval over jobsets.
+        num_jobsets: how many jobsets that interval rests on.
+    """
+    groups = [np.asarray(means, np.float64) for means in seed_means]
+    value = float(groups[0].mean() - (groups[1].mean() if len(groups) > 1 else 0.0))
+    if np.isnan(value) or np.isnan(within.low):
+        return Estimate(value, np.nan, np.nan, "nothing")
+    parts = [(float(g.var(ddof=1)) / g.size, g.size - 1) for g in groups if g.size > 1]
+    half_within = (within.high - within.low) / 2
+    parts.append(((half_within / _t(num_jobsets - 1)) ** 2, num_jobsets - 1))
+    variance = sum(part for part, _ in parts)
+    if variance == 0.0:
+        return Estimate(value, value, value, "seeds and jobsets")
+    freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
+    half = _t(freedom) * math.sqrt(variance)
+    return Estimate(value, value - half, value + half, "seeds and jobsets")
+
+
+def _t(freedom: float) -> float:
+    return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
+
+
+def _ratio(
+    totals: NDArray[np.float64], counts: NDArray[np.float64], axis: int = -1
+) -> NDArray[np.float64]:
+    ratio: NDArray[np.float64] = totals.sum(axis=axis) / counts.sum(axis=axis)
+    return ratio
+
+
+def _ratio_difference(
+    totals: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    other_totals: NDArray[np.float64],
+    other_counts: NDArray[np.float64],
+    axis: int = -1,
+) -> NDArray[np.float64]:
+    return _ratio(totals, counts, axis) - _ratio(other_totals, other_counts, axis)
+
+
+def _bootstrap(data: tuple[NDArray[np.float64], ...], statistic: object) -> tuple[float, float]:
+    result = stats.bootstrap(
+        data,
+        statistic,
+        paired=True,
+        vectorized=True,
+        n_resamples=RESAMPLES,
+        batch=_BATCH,
+        confidence_level=CONFIDENCE,
+        method="percentile",
+        rng=np.random.default_rng(_BOOTSTRAP_SEED),
+    )
+    interval = result.confidence_interval
+    return float(interval.low), float(interval.high)

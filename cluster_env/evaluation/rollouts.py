@@ -1,0 +1,133 @@
+"""From a policy and jobsets to a schedule."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import episode_keys, uniforms
+from cluster_env.objectives import get_objective
+from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
+from cluster_env.simulators.timeline import TimelineSimulator
+
+BATCH_EPISODES = 256
+DEFAULT_MAX_TIME = 1000
+
+# First key of evaluation's random streams; training uses the numbers of `Split` there.
+_EVALUATION = 1000
+
+
+def evaluate(
+    policy: Policy,
+    jobsets: Sequence[JobSet],
+    cluster: Cluster,
+    rules: TimelineRules = PAPER_RULES,
+    *,
+    run_seed: int = 0,
+    episodes_per_jobset: int = 1,
+    max_time: int = DEFAULT_MAX_TIME,
+    batch_episodes: int = BATCH_EPISODES,
+) -> Schedule:
+    """Runs a policy on jobsets until every episode has ended.
+
+    The random numbers of a decision depend on the seed, the position of the jobset, the episode
+    and the number of the decision alone: neither the policies nor the jobsets evaluated beside it,
+    nor the batches that episodes are simulated in, change what a policy draws.
+
+    Args:
+        policy: what decides; called with the episodes that still go on, and only with them.
+        jobsets: what is scheduled.
+        cluster: resources, horizon and slots.
+        rules: the paper's rules or the released code's.
+        run_seed: seed of the policy's random numbers, at least 0.
+        episodes_per_jobset: episodes that run each jobset, at least 1.
+        max_time: clock after which an episode is cut; its jobs then count as unfinished. Not
+            less than any jobset's arrival window.
+        batch_episodes: episodes simulated side by side; only speed depends on it.
+
+    Returns:
+        The schedule of episodes ``0..len(jobsets) * episodes_per_jobset - 1``; episode ``e`` ran
+        jobset ``e // episodes_per_jobset``.
+
+    Raises:
+        InputError: if there is no jobset, a job cannot run on the cluster, or a number is out of
+            range.
+    """
+    _check(jobsets, episodes_per_jobset, max_time)
+    simulator = TimelineSimulator(cluster, rules, max_time)
+    size = max(1, batch_episodes // episodes_per_jobset)
+    parts = []
+    for first in range(0, len(jobsets), size):
+        batch = jobsets[first : first + size]
+        simulator.load(batch, get_objective("slowdown"), episodes_per_jobset)
+        positions = range(first, first + len(batch))
+        keys = [
+            episode_keys(run_seed, _EVALUATION, position, count=episodes_per_jobset)
+            for position in positions
+        ]
+        _run(policy, simulator, np.concatenate(keys))
+        parts.append(simulator.schedule())
+    return concatenate(parts)
+
+
+def concatenate(schedules: Sequence[Schedule]) -> Schedule:
+    """Joins schedules on one cluster; episodes and jobsets of later ones are counted on.
+
+    Args:
+        schedules: at least one, each with the jobsets ``0..`` of its own.
+    """
+    episodes = np.cumsum([0] + [part.num_episodes for part in schedules])
+    jobsets = np.cumsum([0] + [int(part.jobset.max(initial=-1)) + 1 for part in schedules])
+
+    def joined(name: str, offsets: NDArray[np.int64] | None = None) -> NDArray[np.int32]:
+        arrays = [getattr(part, name) for part in schedules]
+        if offsets is not None:
+            arrays = [array + offset for array, offset in zip(arrays, offsets[:-1], strict=True)]
+        return np.concatenate(arrays).astype(np.int32)
+
+    return Schedule(
+        episode=joined("episode", episodes),
+        job=joined("job"),
+        arrival=joined("arrival"),
+        start=joined("start"),
+        finish=joined("finish"),
+        duration=joined("duration"),
+        demand=joined("demand"),
+        end=joined("end"),
+        window=joined("window"),
+        jobset=joined("jobset", jobsets),
+        capacity=schedules[0].capacity,
+    )
+
+
+def _run(policy: Policy, simulator: TimelineSimulator, keys: NDArray[np.uint64]) -> None:
+    """Decides until all episodes have ended; ended ones leave the batch."""
+    rows = np.arange(simulator.num_episodes, dtype=np.int32)
+    rewards = np.empty(simulator.num_episodes, np.float64)
+    decision = 0
+    while rows.size:
+        actions = policy.act(simulator.codes[rows], uniforms(keys, decision))
+        left = simulator.step_rows(rows, actions, rewards)
+        if left < rows.size:
+            active = simulator.active[rows]
+            rows, keys = rows[active], keys[active]
+        decision += 1
+
+
+def _check(jobsets: Sequence[JobSet], episodes_per_jobset: int, max_time: int) -> None:
+    if not jobsets:
+        raise InputError("at least one jobset is needed")
+    if episodes_per_jobset < 1:
+        raise InputError(
+            f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"
+        )
+    window = max(jobset.window for jobset in jobsets)
+    if max_time < window:
+        raise InputError(
+            f"max_time is {max_time}, but jobs may arrive for {window} steps; give at least that"
+        )

@@ -1,0 +1,153 @@
+"""A schedule, summed up: every metric by jobset and pooled, with intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
+from cluster_env.evaluation.intervals import Estimate, jobset_interval
+from cluster_env.evaluation.metrics import METRICS, Metric
+from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
+from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What a policy achieved on some jobsets.
+
+    Attributes:
+        totals: by name of the metric, the sum of its values over each jobset's jobs, or episodes,
+            float64 ``(num_jobsets,)``.
+        counts: by name of the metric, how many values that were, float64 ``(num_jobsets,)``.
+        unfinished: jobs of each jobset that had not finished when their episode ended, int64
+            ``(num_jobsets,)``; with several episodes of a jobset, over all of them.
+        num_jobs: jobs of each jobset, over all its episodes, int64 ``(num_jobsets,)``.
+        num_episodes: episodes in all.
+        slowdown_p95: slowdown that 95 % of all jobs are at or below; of unfinished jobs, their
+            slowdown so far.
+    """
+
+    totals: dict[str, NDArray[np.float64]]
+    counts: dict[str, NDArray[np.float64]]
+    unfinished: NDArray[np.int64]
+    num_jobs: NDArray[np.int64]
+    num_episodes: int
+    slowdown_p95: float
+
+    @property
+    def num_jobsets(self) -> int:
+        """Number of jobsets."""
+        return int(self.num_jobs.size)
+
+    def mean(self, metric: str) -> float:
+        """The mean over all jobs, or episodes, of all jobsets; NaN if there are none."""
+        count = float(self.counts[metric].sum())
+        return float(self.totals[metric].sum()) / count if count else float("nan")
+
+    def rows(self, metric: str) -> NDArray[np.float64]:
+        """The mean within each jobset, float64 ``(num_jobsets,)``; NaN where there is no value."""
+        counts = self.counts[metric]
+        rows = np.full(counts.size, np.nan)
+        np.divide(self.totals[metric], counts, out=rows, where=counts > 0)
+        return rows
+
+    def estimate(self, metric: str) -> Estimate:
+        """The mean with its 95 % interval over jobsets."""
+        return jobset_interval(self.totals[metric], self.counts[metric])
+
+    @cached_property
+    def means(self) -> dict[str, float]:
+        """All means by name, then ``slowdown_p95``, ``unfinished`` and ``num_jobs``."""
+        means = {name: self.mean(name) for name in self.totals}
+        means["slowdown_p95"] = self.slowdown_p95
+        means["unfinished"] = float(self.unfinished.sum())
+        means["num_jobs"] = float(self.num_jobs.sum())
+        return means
+
+
+def summarize(schedule: Schedule) -> Summary:
+    """Sums a schedule up; every number comes from the schedule alone.
+
+    Args:
+        schedule: episodes of jobsets ``0..``, several of one jobset or one each.
+    """
+    num_jobsets = int(schedule.jobset.max()) + 1
+    of_job = schedule.jobset[schedule.episode]
+    totals, counts = {}, {}
+    for name in METRICS.names():
+        metric = METRICS.get(name)
+        jobset = of_job if metric.per == "job" else schedule.jobset
+        totals[name], counts[name] = _pool(metric, schedule, jobset, num_jobsets)
+    return Summary(
+        totals=totals,
+        counts=counts,
+        unfinished=np.bincount(of_job[~schedule.finished], minlength=num_jobsets),
+        num_jobs=np.bincount(of_job, minlength=num_jobsets),
+        num_episodes=schedule.num_episodes,
+        slowdown_p95=_quantile(schedule.slowdown, 0.95),
+    )
+
+
+def evaluate_summary(
+    policy: Policy,
+    jobsets: Sequence[JobSet],
+    cluster: Cluster,
+    rules: TimelineRules = PAPER_RULES,
+    *,
+    run_seed: int = 0,
+    episodes_per_jobset: int = 1,
+    max_time: int = DEFAULT_MAX_TIME,
+) -> dict[str, float]:
+    """Evaluates a policy and returns flat numbers, as training logs them.
+
+    Args:
+        policy: see `evaluate`, as for the other arguments.
+        jobsets: see there.
+        cluster: see there.
+        rules: see there.
+        run_seed: see there.
+        episodes_per_jobset: see there.
+        max_time: see there.
+
+    Returns:
+        The mean of every metric by its name, ``slowdown_low`` and ``slowdown_high`` (95 %
+        interval over jobsets), ``slowdown_p95``, ``unfinished`` and ``num_jobs``.
+    """
+    schedule = evaluate(
+        policy,
+        jobsets,
+        cluster,
+        rules,
+        run_seed=run_seed,
+        episodes_per_jobset=episodes_per_jobset,
+        max_time=max_time,
+    )
+    summary = summarize(schedule)
+    estimate = summary.estimate("slowdown")
+    return {**summary.means, "slowdown_low": estimate.low, "slowdown_high": estimate.high}
+
+
+def _pool(
+    metric: Metric, schedule: Schedule, jobset: NDArray[np.int32], num_jobsets: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sum and number of a metric's values by jobset."""
+    values = metric.values(schedule)
+    if metric.counts is not None:
+        selected = metric.counts(schedule)
+        values, jobset = values[selected], jobset[selected]
+    totals = np.bincount(jobset, values, minlength=num_jobsets)
+    counts = np.bincount(jobset, minlength=num_jobsets)
+    return totals.astype(np.float64), counts.astype(np.float64)
+
+
+def _quantile(values: NDArray[np.float64], share: float) -> float:
+    """Smallest value that at least this share of the values does not exceed; NaN if none."""
+    if not values.size:
+        return float("nan")
+    return float(np.quantile(values, share, method="inverted_cdf"))

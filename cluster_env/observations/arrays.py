@@ -1,0 +1,43 @@
+"""What every observation asks of its arguments before compiled code trusts them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.simulators.code import CodeLayout
+
+
+def capacity_of(layout: CodeLayout) -> NDArray[np.int64]:
+    """Units of each resource, int64 ``(num_resources,)``."""
+    return np.asarray(layout.cluster.capacity, np.int64)
+
+
+def require_codes(codes: NDArray[np.uint8], layout: CodeLayout) -> None:
+    """Makes sure that codes have the type and the size that the layout says.
+
+    Raises:
+        InputError: if they do not.
+    """
+    if codes.ndim != 2 or codes.shape[1] != layout.size or codes.dtype != np.uint8:
+        raise InputError(
+            f"codes of this cluster have the shape (n, {layout.size}) and the type uint8, but "
+            f"{codes.shape} and {codes.dtype} were given"
+        )
+
+
+def output(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Returns the array to write to: the given one, or a new one.
+
+    Raises:
+        InputError: if the given one has another shape or type.
+    """
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.shape != shape or out.dtype != np.dtype(dtype):
+        raise InputError(
+            f"out must have the shape {shape} and the type {np.dtype(dtype)}, but {out.shape} and "
+            f"{out.dtype} were given"
+        )
+    return out

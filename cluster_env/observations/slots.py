@@ -1,0 +1,160 @@
+"""One row of features for each slot, and the context that all slots share."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.observations.arrays import capacity_of, output, require_codes
+from cluster_env.observations.kernels import first_start, last_start
+from cluster_env.simulators.code import CodeLayout
+
+Features = NDArray[np.float32]
+
+
+def slot_feature_names(cluster: Cluster) -> tuple[str, ...]:
+    """Names of a slot's features, in order; see `slot_features`."""
+    demands = (f"demand_{r}" for r in range(cluster.num_resources))
+    return (
+        "present",
+        "duration",
+        "inverse_duration",
+        *demands,
+        "starts_now",
+        "starts_later",
+        "first_start",
+        "alignment",
+        "area",
+        "index",
+    )
+
+
+def context_feature_names(cluster: Cluster) -> tuple[str, ...]:
+    """Names of the context features, in order; see `slot_features`."""
+    steps, resources = range(cluster.horizon), range(cluster.num_resources)
+    free = (f"free_{h}_{r}" for h in steps for r in resources)
+    return (*free, "backlog", "since_arrival", "filled_slots")
+
+
+def slot_features(
+    codes: NDArray[np.uint8],
+    layout: CodeLayout,
+    try_last_start: bool = True,
+    out: tuple[Features, Features] | None = None,
+) -> tuple[Features, Features]:
+    """Computes features for a network that scores each slot by itself.
+
+    Features of a slot, each in [0, 1], all 0 for an empty slot:
+
+    * ``present``: 1.
+    * ``duration``: duration / horizon; ``inverse_duration``: 1 / duration.
+    * ``demand_r``: units asked of resource r / its capacity.
+    * ``starts_now``: 1 if it would start in the present time step.
+    * ``starts_later``: 1 if it can be placed in the horizon, but not now.
+    * ``first_start``: earliest start, in steps from now / horizon; 1 if it cannot be placed.
+    * ``alignment``: sum over resources of free units now x demand / sum of capacity squared.
+    * ``area``: duration / horizon x mean of the ``demand_r``.
+    * ``index``: slot / (num_slots - 1), 0 for the only slot.
+
+    Features of the context, each in [0, 1]:
+
+    * ``free_h_r``: free units of resource r, h steps ahead / its capacity; h runs slowest.
+    * ``backlog``: jobs in the backlog / backlog_view, at most 1.
+    * ``since_arrival``: time steps since the last arrival / horizon, at most 1.
+    * ``filled_slots``: slots with a job / num_slots.
+
+    Args:
+        codes: uint8 ``(n, code_size)``.
+        layout: of the codes.
+        try_last_start: the rule of that name (`cluster_env.simulators.rules.TimelineRules`).
+        out: both results, written if given.
+
+    Returns:
+        The slots' features, float32 ``(n, num_slots, 9 + num_resources)``, and the context,
+        float32 ``(n, horizon * num_resources + 3)``.
+
+    Raises:
+        InputError: if an array has the wrong shape or type.
+    """
+    require_codes(codes, layout)
+    cluster, n = layout.cluster, codes.shape[0]
+    num_features = len(slot_feature_names(cluster))
+    slots, context = out if out is not None else (None, None)
+    slots = output(slots, (n, cluster.num_slots, num_features), np.float32)
+    context = output(context, (n, len(context_feature_names(cluster))), np.float32)
+    capacity = capacity_of(layout)
+    _describe_slots(codes, capacity, cluster.horizon, try_last_start, slots)
+    _describe_context(
+        codes, capacity, cluster.horizon, cluster.num_slots, cluster.backlog_view, context
+    )
+    return slots, context
+
+
+@njit(cache=True, nogil=True)
+def _describe_slots(
+    codes: NDArray[np.uint8],
+    capacity: NDArray[np.int64],
+    horizon: int,
+    try_last_start: bool,
+    out: Features,
+) -> None:
+    resources = capacity.size
+    num_slots = out.shape[1]
+    best_alignment = 0.0
+    for r in range(resources):
+        best_alignment += float(capacity[r] * capacity[r])
+    for i in range(codes.shape[0]):
+        code = codes[i]
+        for slot in range(num_slots):
+            place = horizon * resources + slot * (1 + resources)
+            features = out[i, slot]
+            duration = int(code[place])
+            if duration == 0:
+                features[:] = 0.0
+                continue
+            last = last_start(duration, horizon, try_last_start)
+            start = first_start(code, place, capacity, last)
+            alignment = 0.0
+            share = 0.0
+            for r in range(resources):
+                demand = np.int64(code[place + 1 + r])
+                features[3 + r] = demand / capacity[r]
+                alignment += (capacity[r] - code[r]) * demand
+                share += demand / capacity[r]
+            features[0] = 1.0
+            features[1] = duration / horizon
+            features[2] = 1.0 / duration
+            k = 3 + resources
+            features[k] = 1.0 if start == 0 else 0.0
+            features[k + 1] = 1.0 if start > 0 else 0.0
+            features[k + 2] = start / horizon if start >= 0 else 1.0
+            features[k + 3] = alignment / best_alignment
+            features[k + 4] = duration / horizon * share / resources
+            features[k + 5] = slot / max(1, num_slots - 1)
+
+
+@njit(cache=True, nogil=True)
+def _describe_context(
+    codes: NDArray[np.uint8],
+    capacity: NDArray[np.int64],
+    horizon: int,
+    num_slots: int,
+    backlog_view: int,
+    out: Features,
+) -> None:
+    resources = capacity.size
+    slots_at = horizon * resources
+    backlog_at = slots_at + num_slots * (1 + resources)
+    for i in range(codes.shape[0]):
+        code = codes[i]
+        for h in range(horizon):
+            for r in range(resources):
+                k = h * resources + r
+                out[i, k] = (capacity[r] - code[k]) / capacity[r]
+        filled = 0
+        for slot in range(num_slots):
+            if code[slots_at + slot * (1 + resources)] > 0:
+                filled += 1
+        out[i, slots_at] = min(1.0, code[backlog_at] / max(1, backlog_view))
+        out[i, slots_at + 1] = min(1.0, code[backlog_at + 1] / horizon)
+        out[i, slots_at + 2] = filled / num_slots

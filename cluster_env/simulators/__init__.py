@@ -1,0 +1,1 @@
+"""How time passes, compiled, many episodes side by side."""

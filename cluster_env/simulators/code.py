@@ -1,0 +1,59 @@
+"""The code of a state: the few bytes that every observation is computed from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class CodeLayout:
+    """Where the parts of a code lie.
+
+    The code of one state is ``uint8 (size,)``: the units in use for each coming time step and
+    resource (row-major), the jobs in the slots as (duration, demand of each resource) with
+    duration 0 for an empty slot, the number of jobs in the backlog, and the time steps since the
+    last arrival; the last two saturate at 255. The default cluster has a code of 72 bytes, where
+    the image that DeepRM looks at has 4,460.
+    """
+
+    cluster: Cluster
+
+    @cached_property
+    def occupied(self) -> slice:
+        """Units in use, ``horizon * num_resources`` bytes."""
+        return slice(0, self.cluster.horizon * self.cluster.num_resources)
+
+    @cached_property
+    def slots(self) -> slice:
+        """Jobs in the slots, ``num_slots * (1 + num_resources)`` bytes."""
+        first = self.occupied.stop
+        return slice(first, first + self.cluster.num_slots * (1 + self.cluster.num_resources))
+
+    @property
+    def backlog(self) -> int:
+        """Place of the number of jobs in the backlog."""
+        return int(self.slots.stop)
+
+    @property
+    def since(self) -> int:
+        """Place of the number of time steps since the last arrival."""
+        return self.backlog + 1
+
+    @property
+    def size(self) -> int:
+        """Bytes of a code."""
+        return self.since + 1
+
+    def occupied_of(self, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The units in use, a view of shape ``(n, horizon, num_resources)``."""
+        cluster = self.cluster
+        return codes[:, self.occupied].reshape(-1, cluster.horizon, cluster.num_resources)
+
+    def slots_of(self, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Duration and demands of the slots, a view ``(n, num_slots, 1 + num_resources)``."""
+        cluster = self.cluster
+        return codes[:, self.slots].reshape(-1, cluster.num_slots, 1 + cluster.num_resources)

@@ -1,0 +1,296 @@
+"""The compiled steps of the timeline simulator.
+
+All functions change the arrays of a `TimelineState` in place and allocate nothing. At one instant
+finishes come before arrivals, and arrivals before the next decision.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+_SATURATED = 255
+
+
+class TimelineShape(NamedTuple):
+    """Constants of a simulator: the cluster and the rules."""
+
+    capacity: NDArray[np.int32]  # (num_resources,)
+    horizon: int
+    num_slots: int
+    backlog_limit: int  # jobs that the backlog takes; only with drop_when_backlog_full
+    slots_at: int  # place of the slots in a code
+    backlog_at: int
+    since_at: int
+    max_time: int
+    try_last_start: bool
+    linger_finished: bool
+    drop_when_backlog_full: bool
+    charge_after_step: bool
+    stop_after_window: bool
+
+
+class TimelineJobs(NamedTuple):
+    """The jobs of the loaded jobsets, padded to the largest, and what they cost."""
+
+    arrival: NDArray[np.int32]  # (num_jobsets, most_jobs)
+    duration: NDArray[np.int32]  # (num_jobsets, most_jobs)
+    demand: NDArray[np.int32]  # (num_jobsets, most_jobs, num_resources)
+    cost: NDArray[np.float64]  # (num_jobsets, most_jobs), charged for each step in the system
+    num_jobs: NDArray[np.int32]  # (num_jobsets,)
+    window: NDArray[np.int32]  # (num_jobsets,)
+    busy_cost: float
+    utilization_gain: float
+
+
+class TimelineState(NamedTuple):
+    """What changes, one row per episode."""
+
+    jobset: NDArray[np.int32]  # (n,)
+    code: NDArray[np.uint8]  # (n, code_size)
+    clock: NDArray[np.int32]  # (n,)
+    next_job: NDArray[np.int32]  # (n,), first job that has not arrived yet
+    slots: NDArray[np.int32]  # (n, num_slots), index of the job, -1 if empty
+    num_in_slots: NDArray[np.int32]  # (n,)
+    backlog: NDArray[np.int32]  # (n, most_jobs), jobs in order of arrival
+    backlog_head: NDArray[np.int32]  # (n,)
+    backlog_tail: NDArray[np.int32]  # (n,)
+    running: NDArray[np.int32]  # (n, most_jobs), placed jobs in order of placing
+    num_running: NDArray[np.int32]  # (n,)
+    num_gone: NDArray[np.int32]  # (n,), jobs that finished or were dropped
+    start: NDArray[np.int32]  # (n, most_jobs), -1 before it is placed
+    cost_rate: NDArray[np.float64]  # (n,), cost of a step for the jobs in the system
+    active: NDArray[np.bool_]  # (n,)
+    truncated: NDArray[np.bool_]  # (n,)
+
+
+@njit(cache=True, inline="always")
+def _fill_slot(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int, slot: int, job: int
+) -> None:
+    num_resources = shape.capacity.size
+    place = shape.slots_at + slot * (1 + num_resources)
+    state.slots[e, slot] = job
+    if job < 0:
+        state.code[e, place : place + 1 + num_resources] = 0
+        return
+    k = state.jobset[e]
+    state.code[e, place] = jobs.duration[k, job]
+    for r in range(num_resources):
+        state.code[e, place + 1 + r] = jobs.demand[k, job, r]
+
+
+@njit(cache=True, inline="always")
+def _show_backlog(shape: TimelineShape, state: TimelineState, e: int) -> None:
+    waiting = state.backlog_tail[e] - state.backlog_head[e]
+    state.code[e, shape.backlog_at] = min(waiting, _SATURATED)
+
+
+@njit(cache=True, inline="always")
+def _arrive(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int) -> None:
+    """Lets the jobs of the present instant into the slots, else into the backlog."""
+    k = state.jobset[e]
+    while (
+        state.next_job[e] < jobs.num_jobs[k]
+        and jobs.arrival[k, state.next_job[e]] == state.clock[e]
+    ):
+        job = state.next_job[e]
+        state.next_job[e] += 1
+        state.code[e, shape.since_at] = 0
+        if state.num_in_slots[e] < shape.num_slots:
+            slot = 0
+            while state.slots[e, slot] >= 0:
+                slot += 1
+            _fill_slot(shape, jobs, state, e, slot, job)
+            state.num_in_slots[e] += 1
+        elif (
+            shape.drop_when_backlog_full
+            and state.backlog_tail[e] - state.backlog_head[e] >= shape.backlog_limit
+        ):
+            state.num_gone[e] += 1
+            continue
+        else:
+            state.backlog[e, state.backlog_tail[e]] = job
+            state.backlog_tail[e] += 1
+            _show_backlog(shape, state, e)
+        state.cost_rate[e] += jobs.cost[k, job]
+
+
+@njit(cache=True, inline="always")
+def _earliest_start(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int, job: int
+) -> int:
+    """First step of the horizon from which all demands fit to the end, or -1."""
+    k = state.jobset[e]
+    num_resources = shape.capacity.size
+    duration = jobs.duration[k, job]
+    last = shape.horizon - duration
+    if not shape.try_last_start:
+        last -= 1
+    first = 0
+    step = 0
+    while first <= last:
+        fits = True
+        for r in range(num_resources):
+            if state.code[e, step * num_resources + r] + jobs.demand[k, job, r] > shape.capacity[r]:
+                fits = False
+        step += 1
+        if not fits:
+            first = step
+        elif step - first == duration:
+            return first
+    return -1
+
+
+@njit(cache=True, inline="always")
+def _place(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int, slot: int
+) -> bool:
+    """Books the job of a slot at its earliest start; False if there is no job or no room."""
+    if slot < 0 or slot >= shape.num_slots or state.slots[e, slot] < 0:
+        return False
+    job = state.slots[e, slot]
+    first = _earliest_start(shape, jobs, state, e, job)
+    if first < 0:
+        return False
+    k = state.jobset[e]
+    num_resources = shape.capacity.size
+    for step in range(first, first + jobs.duration[k, job]):
+        for r in range(num_resources):
+            state.code[e, step * num_resources + r] += np.uint8(jobs.demand[k, job, r])
+    state.start[e, job] = state.clock[e] + first
+    state.running[e, state.num_running[e]] = job
+    state.num_running[e] += 1
+    if state.backlog_head[e] < state.backlog_tail[e]:
+        _fill_slot(shape, jobs, state, e, slot, state.backlog[e, state.backlog_head[e]])
+        state.backlog_head[e] += 1
+        _show_backlog(shape, state, e)
+    else:
+        _fill_slot(shape, jobs, state, e, slot, -1)
+        state.num_in_slots[e] -= 1
+    return True
+
+
+@njit(cache=True, inline="always")
+def _finish(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int) -> None:
+    """Removes the finished jobs; see `TimelineRules.linger_finished`."""
+    k = state.jobset[e]
+    kept = 0
+    hidden = False
+    for i in range(state.num_running[e]):
+        job = state.running[e, i]
+        if not hidden and state.start[e, job] + jobs.duration[k, job] <= state.clock[e]:
+            state.cost_rate[e] -= jobs.cost[k, job]
+            state.num_gone[e] += 1
+            hidden = shape.linger_finished
+        else:
+            hidden = False
+            state.running[e, kept] = job
+            kept += 1
+    state.num_running[e] = kept
+    if kept == 0 and state.num_in_slots[e] == 0:
+        state.cost_rate[e] = 0.0
+
+
+@njit(cache=True, inline="always")
+def _charge(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int, step: int
+) -> float:
+    """Reward of the time step `step`, from what is in the system now."""
+    k = state.jobset[e]
+    reward = -state.cost_rate[e]
+    if jobs.busy_cost != 0.0 and state.num_gone[e] < jobs.num_jobs[k]:
+        reward -= jobs.busy_cost
+    if jobs.utilization_gain != 0.0 and step < jobs.window[k]:
+        used = 0.0
+        for r in range(shape.capacity.size):
+            used += state.code[e, r] / shape.capacity[r]
+        reward += jobs.utilization_gain * used / shape.capacity.size
+    return reward
+
+
+@njit(cache=True, inline="always")
+def _pass_time(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int) -> float:
+    """One time step; returns its reward."""
+    reward = 0.0 if shape.charge_after_step else _charge(shape, jobs, state, e, state.clock[e])
+    num_resources = shape.capacity.size
+    state.clock[e] += 1
+    past = (shape.horizon - 1) * num_resources
+    for i in range(past):
+        state.code[e, i] = state.code[e, i + num_resources]
+    for i in range(past, past + num_resources):
+        state.code[e, i] = 0
+    if state.code[e, shape.since_at] < _SATURATED:
+        state.code[e, shape.since_at] += 1
+    _finish(shape, jobs, state, e)
+    if state.clock[e] >= jobs.window[state.jobset[e]] and (
+        shape.stop_after_window or (state.num_running[e] == 0 and state.num_in_slots[e] == 0)
+    ):
+        state.active[e] = False
+    elif state.clock[e] > shape.max_time:
+        state.active[e] = False
+        state.truncated[e] = True
+    else:
+        _arrive(shape, jobs, state, e)
+    if shape.charge_after_step:
+        reward = _charge(shape, jobs, state, e, state.clock[e])
+    return reward
+
+
+@njit(cache=True, nogil=True)
+def reset(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, rows: NDArray[np.int32]
+) -> None:
+    """Puts episodes at time 0, with the jobs that arrive there in the slots."""
+    for i in range(rows.size):
+        e = rows[i]
+        state.code[e, :] = 0
+        state.clock[e] = 0
+        state.next_job[e] = 0
+        state.slots[e, :] = -1
+        state.num_in_slots[e] = 0
+        state.backlog_head[e] = 0
+        state.backlog_tail[e] = 0
+        state.num_running[e] = 0
+        state.num_gone[e] = 0
+        state.start[e, :] = -1
+        state.cost_rate[e] = 0.0
+        state.active[e] = True
+        state.truncated[e] = False
+        _arrive(shape, jobs, state, e)
+
+
+@njit(cache=True, nogil=True)
+def step(
+    shape: TimelineShape,
+    jobs: TimelineJobs,
+    state: TimelineState,
+    rows: NDArray[np.int32],
+    actions: NDArray[np.int32],
+    rewards: NDArray[np.float64],
+) -> int:
+    """Takes one decision in each of the given episodes.
+
+    Args:
+        shape: constants of the simulator.
+        jobs: what is scheduled.
+        state: changed in place.
+        rows: episodes to step, ``(m,)``; finished ones stay as they are.
+        actions: a slot or, for anything else, void, ``(m,)``.
+        rewards: written, ``(m,)``.
+
+    Returns:
+        How many of the given episodes are still active.
+    """
+    left = 0
+    for i in range(rows.size):
+        e = rows[i]
+        rewards[i] = 0.0
+        if not state.active[e]:
+            continue
+        if not _place(shape, jobs, state, e, actions[i]):
+            rewards[i] = _pass_time(shape, jobs, state, e)
+        if state.active[e]:
+            left += 1
+    return left

@@ -1,0 +1,125 @@
+"""DeepRM's jobs: many short, some long, each with one dominant resource."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class BimodalWorkload:
+    """Bernoulli arrivals of short and long jobs (DeepRM, section 4.1).
+
+    In each time step of the window at most one job arrives. It is short with probability
+    `small_share`; durations are uniform within their range. One resource, picked at random, is
+    dominant. The paper's text draws its demand from a quarter to a half of the capacity and the
+    others from a twentieth to a tenth, with which no arrival rate reaches a load above 92 %; the
+    released code draws from a half to all of the capacity and from one unit to a fifth, which
+    gives the loads of the paper's figures up to 184 %.
+
+    Attributes:
+        load: mean demand over capacity: arrival rate x mean duration x mean share of a resource
+            that a job asks for; 0.7 is 70 %.
+        window: number of time steps in which jobs may arrive.
+        cluster: what the demands are shares of.
+        small_share: probability that a job is short.
+        small_duration: shortest and longest duration of a short job.
+        large_duration: shortest and longest duration of a long job.
+        demands: ``released`` or ``paper``, see above.
+        first_step: first time step in which a job may arrive; 1 repeats the released code, where
+            the first job of a sequence never arrives.
+    """
+
+    load: float = 0.7
+    window: int = 50
+    cluster: Cluster = field(default_factory=Cluster)
+    small_share: float = 0.8
+    small_duration: Range = (1, 3)
+    large_duration: Range = (10, 15)
+    demands: Literal["released", "paper"] = "released"
+    first_step: int = 0
+
+    def __post_init__(self) -> None:
+        if self.window < 1 or not 0 <= self.first_step < self.window:
+            raise InputError(
+                f"the arrival window needs at least 1 step and first_step inside it, but window="
+                f"{self.window} and first_step={self.first_step} were given"
+            )
+        if not 0 <= self.small_share <= 1:
+            raise InputError(f"small_share must lie in 0..1, but {self.small_share} was given")
+        for name in ("small_duration", "large_duration"):
+            low, high = getattr(self, name)
+            if not 1 <= low <= high <= self.cluster.horizon:
+                raise InputError(
+                    f"{name} must be a range within 1..{self.cluster.horizon} (the cluster's "
+                    f"horizon), but ({low}, {high}) was given"
+                )
+        if self.demands not in ("released", "paper"):
+            raise InputError(f"demands must be 'released' or 'paper', not '{self.demands}'")
+        if not 0 < self.load <= self.max_load:
+            raise InputError(
+                f"load {self.load:g} is out of reach: with at most one job a step this workload "
+                f"has loads above 0 and up to {self.max_load:.3f}"
+            )
+
+    @classmethod
+    def at_rate(cls, arrival_rate: float, **options: object) -> "BimodalWorkload":
+        """The workload whose probability of an arrival in a step is given instead of its load."""
+        reference = cls(load=1e-6, **options)  # type: ignore[arg-type]
+        return cls(load=arrival_rate * reference.max_load, **options)  # type: ignore[arg-type]
+
+    @property
+    def arrival_rate(self) -> float:
+        """Probability of an arrival in a time step."""
+        return self.load / self.max_load
+
+    @cached_property
+    def max_load(self) -> float:
+        """Load when a job arrives in every step."""
+        small, large = np.mean(self.small_duration), np.mean(self.large_duration)
+        duration = self.small_share * small + (1 - self.small_share) * large
+        dominant, other = self._demand_ranges
+        capacity = np.asarray(self.cluster.capacity)
+        share = (dominant.mean(axis=0) + (capacity.size - 1) * other.mean(axis=0)) / capacity.size
+        return float(duration * np.mean(share / capacity))
+
+    @cached_property
+    def _demand_ranges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Smallest and largest demand of a resource, when dominant and else, ``(2, resources)``."""
+        capacity = np.asarray(self.cluster.capacity, np.int64)
+        if self.demands == "released":
+            dominant, other = (capacity // 2, capacity), (np.ones_like(capacity), capacity // 5)
+        else:
+            dominant = (np.rint(0.25 * capacity).astype(np.int64), capacity // 2)
+            other = (
+                np.rint(0.05 * capacity).astype(np.int64),
+                np.rint(0.1 * capacity).astype(np.int64),
+            )
+        return tuple(np.maximum(np.stack(bounds), 1) for bounds in (dominant, other))  # type: ignore[return-value]
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        window, resources = self.window, self.cluster.num_resources
+        arrives = rng.random(window) < self.arrival_rate
+        short = rng.random(window) < self.small_share
+        small = rng.integers(*self.small_duration, size=window, endpoint=True)
+        large = rng.integers(*self.large_duration, size=window, endpoint=True)
+        leading = rng.integers(resources, size=window)
+        (d_low, d_high), (o_low, o_high) = self._demand_ranges
+        dominant = rng.integers(d_low, d_high, size=(window, resources), endpoint=True)
+        other = rng.integers(
+            o_low, np.maximum(o_low, o_high), size=(window, resources), endpoint=True
+        )
+        demand = np.where(np.arange(resources) == leading[:, None], dominant, other)
+        arrives[: self.first_step] = False
+        return JobSet.of(
+            np.flatnonzero(arrives), np.where(short, small, large)[arrives], demand[arrives], window
+        )

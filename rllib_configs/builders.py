@@ -1,0 +1,81 @@
+"""From an experiment config to an RLlib algorithm, and from its results to plain metrics."""
+
+import logging
+from typing import Any
+
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import DEFAULT_MODULE_ID
+
+from cluster_env.core.errors import InputError
+from rllib_configs.algorithms.reinforce import METRICS, Reinforce, ReinforceConfig
+from rllib_configs.schema import ExperimentConfig
+
+ALGORITHMS = {"reinforce": ReinforceConfig}
+LEARNER_METRICS = ("entropy", "gradient_norm")
+
+# Loggers whose warnings say nothing that a user could act on: the new API stack is chosen on
+# purpose, the deprecated calls are RLlib's own, and there is no GPU to watch.
+_CHATTY = (
+    "ray.rllib.algorithms.algorithm_config",
+    "ray.tune.utils.util",
+    "ray._common.deprecation",
+)
+
+
+def algorithm_config(config: ExperimentConfig) -> ReinforceConfig:
+    """RLlib's config of an experiment."""
+    made = ALGORITHMS[config.training.algorithm]()
+    made.experiment = config
+    made.debugging(seed=config.seed, log_level="ERROR")
+    made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)
+    made.learners(num_learners=config.resources.num_learners, num_cpus_per_learner=1)
+    made.fault_tolerance(
+        restart_failed_env_runners=True,
+        ignore_env_runner_failures=False,
+        env_runner_health_probe_timeout_s=10.0,
+    )
+    return made
+
+
+def check_resources(config: ExperimentConfig, num_cpus: float) -> None:
+    """Makes sure that all processes of a run get a CPU; RLlib would wait for ever.
+
+    Raises:
+        InputError: if there are too few CPUs.
+    """
+    wanted = config.resources.num_runners + config.resources.num_learners
+    if wanted > num_cpus:
+        raise InputError(
+            f"{config.resources.num_runners} runners and {config.resources.num_learners} learners "
+            f"need {wanted} CPUs, but there are {num_cpus:g}; set resources.num_runners lower"
+        )
+
+
+def build_algorithm(config: ExperimentConfig) -> Algorithm:
+    """Builds an algorithm on the Ray that the caller is connected to.
+
+    Raises:
+        InputError: if the cluster has too few CPUs.
+    """
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    check_resources(config, ray.cluster_resources().get("CPU", 0))
+    return algorithm_config(config).build_algo()
+
+
+def iteration_metrics(result: dict[str, Any]) -> dict[str, float]:
+    """Picks the metrics of an iteration from RLlib's result, under flat and stable names."""
+    ours = {name: float(value) for name, value in result[METRICS].items()}
+    learner = result["learners"][DEFAULT_MODULE_ID]
+    ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS}
+    return dict(sorted(ours.items()))
+
+
+__all__ = [
+    "Reinforce",
+    "algorithm_config",
+    "build_algorithm",
+    "check_resources",
+    "iteration_metrics",
+]

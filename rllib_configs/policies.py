@@ -1,0 +1,129 @@
+"""From trained weights to a `Policy` that needs neither Ray nor RLlib's checkpoints."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+
+from cluster_env.core.errors import InputError
+from cluster_env.observations.lookups import LookupLayout
+from cluster_env.simulators.code import CodeLayout
+from rllib_configs.loading import load_config, write_config
+from rllib_configs.modules.deeprm_mlp import DeepRMSampler
+from rllib_configs.schema import ExperimentConfig
+
+Decode = Literal["sample", "argmax"]
+Weights = Mapping[str, NDArray[np.float32]]
+
+CONFIG_FILE = "config.yaml"
+WEIGHTS_FILE = "weights.pt"
+POLICY_FOLDER = "policy"
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """A trained network as a `Policy`.
+
+    Attributes:
+        name: what tables call it.
+        network: computes logits from codes.
+        decode: ``sample`` draws from the network's distribution, as DeepRM is evaluated;
+            ``argmax`` takes the likeliest action, which may wait for ever.
+    """
+
+    name: str
+    network: DeepRMSampler
+    decode: Decode = "sample"
+
+    def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """See `cluster_env.core.policy.Policy`."""
+        if self.decode == "argmax":
+            return self.network.logits(codes).argmax(axis=1).astype(np.int32)
+        return self.network.sample(codes, uniforms)[0]
+
+
+def learned_policy(
+    algorithm: Algorithm, name: str = "learned", decode: Decode = "sample"
+) -> LearnedPolicy:
+    """The policy of an algorithm, with the weights that it has now."""
+    config: ExperimentConfig = algorithm.config.experiment
+    return _policy(config, module_weights(algorithm), name, decode)
+
+
+def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
+    """Weights of the learner's module by name."""
+    assert algorithm.learner_group is not None
+    path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
+    state = algorithm.learner_group.get_state(components=path)[COMPONENT_LEARNER]
+    weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
+    return weights
+
+
+def save_policy(algorithm: Algorithm, config: ExperimentConfig, folder: Path) -> None:
+    """Writes what `load_policy` needs: the weights as plain tensors, and the config."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {
+        name: torch.from_numpy(value.copy()) for name, value in module_weights(algorithm).items()
+    }
+    for file, write in (
+        (WEIGHTS_FILE, lambda path: torch.save(tensors, path)),
+        (CONFIG_FILE, lambda path: write_config(config, path)),
+    ):
+        aside = folder / f".{file}"
+        write(aside)
+        aside.replace(folder / file)
+
+
+def load_policy(
+    path: str | Path, decode: Decode = "sample", name: str | None = None
+) -> tuple[LearnedPolicy, ExperimentConfig]:
+    """Reads a policy back.
+
+    Args:
+        path: a run's folder, or a folder that `save_policy` wrote.
+        decode: see `LearnedPolicy`.
+        name: what tables call it; the name in its config if not given.
+
+    Raises:
+        InputError: if there is no policy, or it is broken. No code in the file is ever run.
+    """
+    folder = Path(path)
+    if (folder / POLICY_FOLDER).is_dir():
+        folder = folder / POLICY_FOLDER
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
+    config = load_config(folder / CONFIG_FILE)
+    try:
+        tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
+        weights = {name: tensor.numpy() for name, tensor in tensors.items()}
+        policy = _policy(config, weights, name or config.name, decode)
+    except Exception as error:
+        raise InputError(
+            f"{folder / WEIGHTS_FILE} is broken or of another network: {error}"
+        ) from None
+    return policy, config
+
+
+def _policy(config: ExperimentConfig, weights: Weights, name: str, decode: Decode) -> LearnedPolicy:
+    layout = LookupLayout(CodeLayout(config.task.cluster.build()))
+    expected = _shapes(config, layout)
+    found: dict[str, Any] = {key: value.shape for key, value in weights.items()}
+    if found != expected:
+        raise InputError(f"the weights have shapes {found}, but the config asks for {expected}")
+    return LearnedPolicy(name, DeepRMSampler(layout, dict(weights)), decode)
+
+
+def _shapes(config: ExperimentConfig, layout: LookupLayout) -> dict[str, tuple[int, ...]]:
+    hidden, actions = config.training.hidden, config.task.cluster.build().num_actions
+    return {
+        "hidden_weight": (layout.image.size, hidden),
+        "hidden_bias": (hidden,),
+        "head_weight": (hidden, actions),
+        "head_bias": (actions,),
+    }

@@ -1,0 +1,1 @@
+"""How episodes are sampled: many at once, in units whose numbers depend on nothing else."""

@@ -1,0 +1,92 @@
+"""What every registered environment promises."""
+
+import copy
+import json
+import pickle
+import warnings
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+
+from cluster_env.envs import ENVIRONMENTS, ClusterEnv, ClusterVectorEnv, check_cluster_env
+from cluster_env.observations import MASKS, OBSERVATIONS
+from cluster_env.simulators.rules import PAPER_RULES, RELEASED_RULES
+
+OPTIONS = [
+    {"observation": observation, "mask": mask, "mask_in_observation": inside}
+    for observation in OBSERVATIONS.names()
+    for mask, inside in zip(MASKS.names(), (False, True), strict=True)
+]
+every_id = pytest.mark.parametrize("name", ENVIRONMENTS)
+every_option = pytest.mark.parametrize(
+    "options", OPTIONS, ids=lambda options: "-".join(str(value) for value in options.values())
+)
+
+
+def test_ids_are_those_that_results_were_published_under() -> None:
+    assert set(ENVIRONMENTS) == {"DeepRM-v0", "DeepRMReleased-v0"}
+
+
+@every_id
+@every_option
+def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
+    env = gymnasium.make(name, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+@every_id
+@every_option
+def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
+    check_cluster_env(gymnasium.make(name, **options))
+
+
+@every_id
+@pytest.mark.parametrize("objective", ["completion_time", "makespan", "utilization"])
+def test_every_objective_keeps_its_promise(name: str, objective: str) -> None:
+    check_cluster_env(gymnasium.make(name, objective=objective), seed=1)
+
+
+@every_id
+def test_both_classes_are_made_from_one_id(name: str) -> None:
+    assert isinstance(gymnasium.make(name).unwrapped, ClusterEnv)
+    assert isinstance(gymnasium.make_vec(name, num_envs=2), ClusterVectorEnv)
+
+
+@every_id
+def test_specification_survives_json(name: str) -> None:
+    spec = gymnasium.envs.registration.EnvSpec.from_json(gymnasium.spec(name).to_json())
+    assert json.loads(spec.to_json()) == json.loads(gymnasium.spec(name).to_json())
+    assert spec.make().reset(seed=0)[1]["time"] == 0
+
+
+@every_id
+@pytest.mark.parametrize(
+    "duplicate",
+    [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
+    ids=["copy", "pickle"],
+)
+def test_a_copied_environment_goes_on_like_the_original(name: str, duplicate: Any) -> None:
+    env = gymnasium.make(name).unwrapped
+    _, info = env.reset(seed=4)
+    for _ in range(30):
+        _, _, _, _, info = env.step(int(np.argmax(info["action_mask"])))
+    other = duplicate(env)
+    for k in range(300):
+        results = [each.step(k % 11) for each in (env, other)]
+        assert data_equivalence(*results, exact=True)
+        if results[0][2]:
+            assert data_equivalence(env.reset(), other.reset(), exact=True)
+
+
+def test_released_rules_and_first_step_are_those_of_the_released_id() -> None:
+    setup = gymnasium.make("DeepRMReleased-v0").unwrapped.setup
+    assert setup.rules == RELEASED_RULES
+    assert (setup.workload.first_step, setup.workload.load, setup.max_time) == (1, 0.7, 200)
+    paper = gymnasium.make("DeepRM-v0").unwrapped.setup
+    assert paper.rules == PAPER_RULES
+    assert (paper.workload.first_step, paper.workload.load) == (0, 0.7)

@@ -1,0 +1,83 @@
+"""The return of an objective is its metric: exactly, for episodes that finish all jobs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import episode_keys, uniforms
+from cluster_env.evaluation import METRICS
+from cluster_env.heuristics import get_heuristic
+from cluster_env.objectives import Objective, get_objective, mixture
+from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.workloads import BimodalWorkload
+
+# Objective, and what its return is made of: sign and scale of the metric's sum over an episode.
+IDENTITIES = {"slowdown": -1, "completion_time": -1, "makespan": -1, "utilization": 1}
+HEURISTICS = ("random", "sjf", "packer", "tetris:0.002", "hold:4")
+
+
+def play(
+    policy: Policy, jobset: JobSet, cluster: Cluster, objective: Objective
+) -> tuple[float, Schedule]:
+    """Return of one episode under the paper's rules, and its schedule."""
+    simulator = TimelineSimulator(cluster, max_time=5000)
+    simulator.load([jobset], objective)
+    keys = episode_keys(0, 0, count=1)
+    total, decision = 0.0, 0
+    while simulator.active[0]:
+        rewards, _ = simulator.step(policy.act(simulator.codes, uniforms(keys, decision)))
+        total += rewards[0]
+        decision += 1
+    return total, simulator.schedule()
+
+
+def expected(name: str, schedule: Schedule) -> float:
+    """What the return should be, from the schedule alone."""
+    total = IDENTITIES[name] * float(METRICS.get(name).values(schedule).sum())
+    return total * schedule.window[0] if name == "utilization" else total
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+def test_return_is_the_metric(name: str, heuristic: str) -> None:
+    workload = BimodalWorkload(load=1.1)
+    for seed in range(5):
+        jobset = workload.sample(np.random.default_rng(seed))
+        policy = get_heuristic(heuristic, workload.cluster)
+        total, schedule = play(policy, jobset, workload.cluster, get_objective(name))
+        assert schedule.finished.all()
+        assert total == pytest.approx(expected(name, schedule), rel=1e-12)
+
+
+@given(seed=st.integers(0, 2**31), heuristic=st.sampled_from(HEURISTICS))
+def test_return_is_the_metric_to_the_last_bit_in_powers_of_two(seed: int, heuristic: str) -> None:
+    """Durations and capacities whose reciprocals have no rounding leave nothing to tolerate."""
+    rng = np.random.default_rng(seed)
+    cluster = Cluster(capacity=(8, 4), horizon=8, num_slots=4)
+    count = int(rng.integers(1, 30))
+    jobset = JobSet.of(
+        np.sort(rng.integers(16, size=count)),
+        2 ** rng.integers(0, 3, size=count, endpoint=True),
+        rng.integers(1, cluster.capacity, size=(count, 2), endpoint=True),
+        window=16,
+    )
+    policy = get_heuristic(heuristic, cluster)
+    for name in IDENTITIES:
+        total, schedule = play(policy, jobset, cluster, get_objective(name))
+        assert schedule.finished.all()
+        assert total == expected(name, schedule), name
+
+
+def test_return_of_a_mixture_is_the_mixture_of_the_metrics() -> None:
+    weights = {"slowdown": 0.5, "makespan": 0.25, "utilization": 2.0}
+    workload = BimodalWorkload(load=0.9)
+    jobset = workload.sample(np.random.default_rng(3))
+    policy = get_heuristic("sjf", workload.cluster)
+    total, schedule = play(policy, jobset, workload.cluster, mixture(weights))
+    parts = sum(weight * expected(name, schedule) for name, weight in weights.items())
+    assert total == pytest.approx(parts, rel=1e-12)

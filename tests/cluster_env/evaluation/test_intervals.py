@@ -1,0 +1,118 @@
+"""Intervals cover what they say as often as they say."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cluster_env.evaluation.intervals import (
+    Estimate,
+    difference_interval,
+    jobset_interval,
+    two_level_interval,
+)
+
+
+def test_mean_is_pooled_over_jobs() -> None:
+    estimate = jobset_interval(np.array([2.0, 30.0]), np.array([1.0, 3.0]))
+    assert estimate.value == 8.0
+    assert estimate.over == "jobsets"
+    assert estimate.low == 2.0
+    assert estimate.high == 10.0
+
+
+def test_interval_over_jobsets_is_that_of_the_ratio_estimator() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(5, 40, size=800).astype(np.float64)
+    totals = counts * rng.gamma(9, 1 / 3, size=800)
+    estimate = jobset_interval(totals, counts)
+    # Linearised: the residuals' standard error over the mean count.
+    residuals = totals - estimate.value * counts
+    half = 1.96 * residuals.std(ddof=1) / counts.mean() / math.sqrt(counts.size)
+    assert estimate.high - estimate.value == pytest.approx(half, rel=0.1)
+    assert estimate.value - estimate.low == pytest.approx(half, rel=0.1)
+
+
+def test_interval_covers_the_true_mean_19_times_in_20() -> None:
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(200):
+        counts = rng.integers(1, 20, size=60).astype(np.float64)
+        estimate = jobset_interval(rng.gamma(2 * counts, 1.5), counts)
+        hits += estimate.low <= 3.0 <= estimate.high
+    assert 180 <= hits <= 199  # 95 % +- 3 standard errors
+
+
+def test_same_numbers_give_the_same_interval() -> None:
+    totals, counts = np.arange(10.0), np.ones(10)
+    assert jobset_interval(totals, counts) == jobset_interval(totals, counts)
+
+
+def test_jobsets_without_values_change_nothing() -> None:
+    totals, counts = np.arange(1.0, 11.0), np.ones(10)
+    with_gaps = jobset_interval(np.r_[totals, 0.0, 0.0], np.r_[counts, 0.0, 0.0])
+    assert with_gaps == jobset_interval(totals, counts)
+
+
+@pytest.mark.parametrize("counts", [[], [0.0], [4.0]])
+def test_too_few_jobsets_give_no_interval(counts: list[float]) -> None:
+    estimate = jobset_interval(np.array(counts) * 2, np.array(counts))
+    assert estimate.over == "nothing"
+    assert math.isnan(estimate.low)
+    assert math.isnan(estimate.value) or estimate.value == 2.0
+
+
+def test_differences_in_pairs_are_sharper_than_the_means() -> None:
+    rng = np.random.default_rng(2)
+    counts = np.full(300, 10.0)
+    totals = counts * rng.gamma(2, 2, size=300)
+    worse = totals + counts * rng.uniform(0.05, 0.15, size=300)
+    difference = difference_interval(totals, counts, worse, counts)
+    assert difference.value == pytest.approx(-0.1, abs=0.01)
+    assert difference.high < 0
+    mean = jobset_interval(totals, counts)
+    assert difference.high - difference.low < 0.1 * (mean.high - mean.low)
+
+
+def exact(value: float) -> Estimate:
+    """A mean that does not vary over jobsets."""
+    return Estimate(value, value, value, "jobsets")
+
+
+def test_interval_over_seeds_alone_is_students() -> None:
+    estimate = two_level_interval([[2.0, 2.2, 2.4]], exact(2.2), num_jobsets=500)
+    assert estimate.value == pytest.approx(2.2)
+    assert estimate.high - estimate.value == pytest.approx(4.302653 * 0.2 / math.sqrt(3))
+    assert estimate.over == "seeds and jobsets"
+
+
+def test_difference_over_seeds_alone_is_welchs() -> None:
+    one = two_level_interval([[2.0, 2.2, 2.4], [3.0]], exact(-0.8), num_jobsets=500)
+    assert one.value == pytest.approx(-0.8)
+    assert one.high - one.value == pytest.approx(4.302653 * 0.2 / math.sqrt(3))
+    both = two_level_interval([[2.0, 2.2, 2.4], [3.0, 3.2, 3.4]], exact(-1.0), num_jobsets=500)
+    assert both.high - both.value == pytest.approx(2.776445 * math.sqrt(2 * 0.04 / 3), rel=1e-6)
+
+
+def test_seeds_that_agree_leave_the_interval_over_jobsets() -> None:
+    within = Estimate(2.0, 1.9, 2.1, "jobsets")
+    estimate = two_level_interval([[2.0, 2.0, 2.0]], within, num_jobsets=1000)
+    assert (estimate.low, estimate.high) == pytest.approx((1.9, 2.1))
+
+
+def test_two_levels_cover_the_true_mean_about_19_times_in_20() -> None:
+    """Three seeds with an effect of their own, on 40 jobsets with theirs."""
+    rng = np.random.default_rng(3)
+    hits = 0
+    for _ in range(200):
+        jobsets, seeds = rng.normal(0, 0.5, size=40), rng.normal(0, 0.1, size=(3, 1))
+        values = 2 + jobsets + seeds + rng.normal(0, 0.2, size=(3, 40))
+        within = jobset_interval(values.sum(axis=0), np.full(40, 3.0))
+        estimate = two_level_interval([values.mean(axis=1).tolist()], within, 40)
+        hits += estimate.low <= 2 <= estimate.high
+    assert hits >= 180
+
+
+def test_no_interval_over_jobsets_is_no_interval_over_both() -> None:
+    lone = Estimate(2.0, math.nan, math.nan, "nothing")
+    assert two_level_interval([[1.9, 2.1]], lone, num_jobsets=1).over == "nothing"

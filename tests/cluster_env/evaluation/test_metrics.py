@@ -1,0 +1,130 @@
+"""Every metric of a schedule that was worked out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import METRICS, concatenate, evaluate, evaluate_summary, summarize
+from cluster_env.evaluation.metrics import bounded_slowdown
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import BimodalWorkload, sample_jobsets
+
+
+def one_episode(
+    arrival: list[int], start: list[int], duration: list[int], end: int, window: int = 4
+) -> Schedule:
+    """Jobs that hold half of the first resource and a quarter of the second."""
+    begin, length = np.array(start, np.int32), np.array(duration, np.int32)
+    finish = np.where((begin >= 0) & (begin + length <= end), begin + length, -1)
+    return Schedule(
+        episode=np.zeros(length.size, np.int32),
+        job=np.arange(length.size, dtype=np.int32),
+        arrival=np.array(arrival, np.int32),
+        start=begin,
+        finish=finish.astype(np.int32),
+        duration=length,
+        demand=np.tile(np.array([4, 1], np.int32), (length.size, 1)),
+        end=np.array([end], np.int32),
+        window=np.array([window], np.int32),
+        jobset=np.zeros(1, np.int32),
+        capacity=np.array([8, 4], np.int32),
+    )
+
+
+# Slowdowns 1, 4 and 6/4; completion times 2, 4 and 6; small, small, large is not there.
+DONE = one_episode([0, 0, 1], [0, 3, 3], [2, 1, 4], end=7)
+# The second job was started too late to finish, the third never started.
+CUT = one_episode([0, 1, 3], [0, 8, -1], [10, 5, 2], end=11)
+
+
+def test_means_of_a_finished_episode() -> None:
+    means = summarize(DONE).means
+    assert means["slowdown"] == means["slowdown_finished"] == pytest.approx((1 + 4 + 1.5) / 3)
+    assert means["bounded_slowdown"] == 1.0
+    assert means["completion_time"] == 4
+    assert means["makespan"] == 7
+    # In steps 0-3 of the window: jobs 0 (2 steps), 1 (1 step), 2 (1 step), each 3/8 of the cluster.
+    assert means["utilization"] == pytest.approx(4 * 0.375 / 4)
+    assert [means[f"within_{k}"] for k in (1, 2, 3, 5)] == pytest.approx([1 / 3, 2 / 3, 2 / 3, 1])
+    assert means["slowdown_p95"] == 4
+    assert means["unfinished"] == 0
+    assert means["num_jobs"] == 3
+
+
+def test_unfinished_jobs_count_with_what_they_have_spent_and_miss_every_limit() -> None:
+    means = summarize(CUT).means
+    assert means["slowdown"] == pytest.approx((1 + 10 / 5 + 8 / 2) / 3)
+    assert means["slowdown_finished"] == 1
+    assert means["completion_time"] == pytest.approx((10 + 10 + 8) / 3)
+    assert means["makespan"] == 11
+    assert means["within_2"] == pytest.approx(1 / 3)
+    assert means["within_5"] == pytest.approx(1 / 3)
+    assert means["unfinished"] == 2
+
+
+def test_small_and_large_jobs_are_split_at_five_steps() -> None:
+    means = summarize(CUT).means
+    assert means["slowdown_large"] == 1
+    assert means["slowdown_small"] == pytest.approx((10 / 5 + 8 / 2) / 2)
+
+
+def test_bounded_slowdown_counts_short_jobs_as_longer_than_they_are() -> None:
+    assert bounded_slowdown(DONE, bound_steps=2).tolist() == [1, 2, 1.5]
+    assert bounded_slowdown(CUT).tolist() == [1, 1, 1]
+
+
+def test_utilization_ends_with_the_window_and_with_the_episode() -> None:
+    values = METRICS.get("utilization").values
+    late = one_episode([0], [3], [5], end=8)
+    assert values(late) == pytest.approx([0.375 / 4])
+    cut = replace(late, window=np.array([10], np.int32), end=np.array([5], np.int32))
+    assert values(cut) == pytest.approx([2 * 0.375 / 10])
+
+
+def test_means_pool_jobs_and_not_jobsets() -> None:
+    lone = one_episode([0], [9], [1], end=10)
+    summary = summarize(concatenate([DONE, lone]))
+    assert summary.mean("slowdown") == pytest.approx((1 + 4 + 1.5 + 10) / 4)
+    assert summary.rows("slowdown") == pytest.approx([6.5 / 3, 10])
+    assert summary.mean("makespan") == pytest.approx(8.5)
+
+
+def test_episodes_of_one_jobset_are_one_row() -> None:
+    twice = concatenate([DONE, DONE])
+    same = replace(twice, jobset=np.zeros(2, np.int32))
+    summary = summarize(same)
+    assert summary.num_jobsets == 1
+    assert summary.num_jobs.tolist() == [6]
+    assert summary.mean("slowdown") == summarize(DONE).mean("slowdown")
+
+
+def test_jobsets_without_jobs_have_no_slowdown_and_no_makespan() -> None:
+    cluster = Cluster()
+    empty = JobSet.of([], [], np.empty((0, 2)), window=3)
+    summary = summarize(evaluate(get_heuristic("sjf", cluster), [empty, empty], cluster))
+    assert np.isnan(summary.means["slowdown"])
+    assert np.isnan(summary.means["slowdown_p95"])
+    assert np.isnan(summary.rows("slowdown")).all()
+    assert np.isnan(summary.estimate("slowdown").low)
+    assert summary.means["makespan"] == 0
+    assert summary.means["unfinished"] == 0
+
+
+def test_training_gets_flat_numbers() -> None:
+    workload = BimodalWorkload()
+    jobsets = sample_jobsets(workload, 0, Split.VALIDATION, range(20))
+    flat = evaluate_summary(get_heuristic("sjf", workload.cluster), jobsets, workload.cluster)
+    assert {"completion_time", "makespan", "utilization", "unfinished", "within_2"} <= set(flat)
+    assert flat["slowdown_low"] < flat["slowdown"] < flat["slowdown_high"]
+    assert all(type(value) is float for value in flat.values())
+
+
+def test_a_metric_ranks_by_its_direction() -> None:
+    assert METRICS.get("slowdown").rank(2.0) < METRICS.get("slowdown").rank(3.0)
+    assert METRICS.get("utilization").rank(0.9) < METRICS.get("utilization").rank(0.8)
+    assert METRICS.get("utilization").rank(float("nan")) == float("inf")

@@ -1,0 +1,89 @@
+"""Jobs, clusters, seeds, registries and objectives: what they promise and refuse."""
+
+import numpy as np
+import pytest
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import Registry
+from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
+from cluster_env.objectives import get_objective, mixture
+
+ONE = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], window=5)
+
+
+@pytest.mark.parametrize(
+    ("arrival", "duration", "demand", "message"),
+    [
+        ([2, 0], [1, 1], [[1, 1], [1, 1]], "sorted"),
+        ([-1, 0], [1, 1], [[1, 1], [1, 1]], "0 or later"),
+        ([0, 5], [1, 1], [[1, 1], [1, 1]], "window"),
+        ([0, 1], [0, 1], [[1, 1], [1, 1]], "at least 1 time step"),
+        ([0, 1], [1, 1], [[0, 0], [1, 1]], "at least 1 unit"),
+        ([0], [1, 1], [[1, 1], [1, 1]], "one arrival"),
+    ],
+)
+def test_impossible_jobsets_are_refused(
+    arrival: list[int], duration: list[int], demand: list[list[int]], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        JobSet.of(arrival, duration, demand, window=5)
+
+
+def test_cluster_refuses_jobs_that_can_never_run() -> None:
+    Cluster().check(ONE)
+    for jobset, message in (
+        (JobSet.of([0], [1], [[11, 1]], 5), "job 0 asks for"),
+        (JobSet.of([0], [21], [[1, 1]], 5), "horizon"),
+        (JobSet.of([0], [1], [[1]], 5), "1 resources"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Cluster().check(jobset)
+
+
+@pytest.mark.parametrize("options", [{"capacity": ()}, {"capacity": (0,)}, {"horizon": 256}])
+def test_impossible_clusters_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        Cluster(**options)  # type: ignore[arg-type]
+
+
+def test_streams_of_different_purposes_and_keys_differ() -> None:
+    drawn = {
+        tuple(generator(0, purpose, *keys).integers(1 << 30, size=3))
+        for purpose in Purpose
+        for keys in ((), (0,), (1,), (0, 1))
+    }
+    assert len(drawn) == len(Purpose) * 4
+    with pytest.raises(InputError):
+        generator(-1, Purpose.TASK)
+
+
+def test_uniforms_do_not_depend_on_the_batch_and_look_uniform() -> None:
+    keys = episode_keys(0, Split.TRAIN, 5, count=20_000)
+    drawn = uniforms(keys, 3)
+    assert np.array_equal(uniforms(keys[100:110], 3), drawn[100:110])
+    assert np.all((drawn >= 0) & (drawn < 1))
+    counts, _ = np.histogram(drawn, 20, (0, 1))
+    assert np.sum((counts - 1000) ** 2 / 1000) < 43.8  # chi square, 19 degrees, 0.1 %
+    assert abs(np.corrcoef(drawn, uniforms(keys, 4))[0, 1]) < 0.03
+
+
+def test_unknown_names_are_answered_with_the_nearest() -> None:
+    registry: Registry[int] = Registry("thing")
+    registry.register("alpha")(1)
+    registry.register("beta")(2)
+    assert registry.names() == ("alpha", "beta")
+    with pytest.raises(InputError, match="unknown thing 'alpah': did you mean 'alpha'"):
+        registry.get("alpah")
+
+
+def test_mixture_is_the_weighted_sum_of_its_parts() -> None:
+    mixed = mixture({"slowdown": 2, "completion_time": 0.5, "makespan": 3, "utilization": 0.25})
+    assert np.allclose(mixed.job_cost(ONE), 2 / ONE.duration + 0.5)
+    assert (mixed.busy_cost, mixed.utilization_gain) == (3, 0.25)
+    for weights in ({}, {"slowdown": -1}, {"slowdown": 0}):
+        with pytest.raises(InputError, match="mixture"):
+            mixture(weights)
+    with pytest.raises(InputError, match="did you mean 'slowdown'"):
+        get_objective("slowdon")

@@ -1,0 +1,103 @@
+"""Benchmarks: a reference that computes the same, and JSON that a program can read."""
+
+import json
+
+import numpy as np
+import pytest
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.seeding import Split
+from cluster_env.objectives import get_objective
+from cluster_env.observations import image
+from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from tune_jobs import bench, cli
+from tune_jobs.benchmarks import measuring
+from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
+from tune_jobs.benchmarks.plain import PlainCluster
+
+KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        BimodalWorkload(load=0.7),
+        BimodalWorkload(load=1.8),
+        BimodalWorkload(load=1.2, window=30, cluster=Cluster((7, 12), 16, 4, 9)),
+    ],
+    ids=["usual", "overloaded", "other cluster"],
+)
+def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
+    jobsets = sample_jobsets(workload, 1, Split.TRAIN, range(3))
+    simulator = TimelineSimulator(workload.cluster)
+    rng = np.random.default_rng(0)
+    for jobset in jobsets:
+        simulator.load([jobset], get_objective("slowdown"))
+        plain = PlainCluster(workload.cluster, jobset)
+        over = False
+        while not over:
+            np.testing.assert_array_equal(
+                plain.image(), image(simulator.codes, simulator.layout)[0]
+            )
+            action = int(rng.integers(workload.cluster.num_actions))
+            rewards, ended = simulator.step(np.array([action], np.int32))
+            reward, over = plain.step(action)
+            assert reward == pytest.approx(rewards[0], abs=1e-12)
+            assert over == ended[0]
+
+
+def test_a_rate_is_work_over_time(monkeypatch):
+    clock = iter([0.0, 0.5, 1.0])
+    monkeypatch.setattr(measuring.time, "process_time", lambda: next(clock))
+    assert rate(lambda: 30.0, seconds=1.0) == 60.0
+
+
+def test_both_are_warmed_up_and_measured_in_turns():
+    calls = []
+    ours, theirs = rates(
+        lambda: calls.append("a") or 1.0, lambda: calls.append("b") or 1.0, 1e-9, rounds=3
+    )
+    assert "".join(calls) == "ab" * 4
+    assert len(ours.values) == len(theirs.values) == 3
+
+
+def test_the_ratio_says_how_many_times_better():
+    fast, slow = Sample((9.0, 10.0, 30.0)), Sample((2.0,))
+    assert Entry("x", "steps/s", fast, "", slow).ratio == 5
+    assert Entry("x", "s", slow, "", fast, higher_is_better=False).ratio == 5
+    assert Entry("x", "s", fast, "", slow).as_dict()["max"] == 30
+
+
+def measured(capsys, *args: str) -> dict[str, dict]:
+    assert cli.run(bench.command, ["--json", *args]) == 0
+    captured = capsys.readouterr()
+    entries = json.loads(captured.out)
+    assert entries[-1]["name"] == "machine"
+    assert entries[-1]["cores"] >= 1
+    for entry in entries[:-1]:
+        assert entry.keys() >= KEYS
+        assert entry["ratio"] == pytest.approx(entry["value"] / entry["reference_value"])
+    return {entry["name"]: entry for entry in entries}
+
+
+def test_the_compiled_simulator_is_far_faster_than_the_plain_one(capsys):
+    """Some 20 and 40 times; half of that on a machine that does much else."""
+    entries = measured(capsys, "simulator", "--seconds", "0.5")
+    assert entries.keys() == {"simulator.steps", "simulator.image_steps", "machine"}
+    assert entries["simulator.steps"]["ratio"] > 8
+    assert entries["simulator.image_steps"]["ratio"] > 15
+
+
+def test_people_get_a_table(capsys):
+    assert cli.run(bench.command, ["simulator", "--seconds", "0.05"]) == 0
+    shown = capsys.readouterr().out
+    assert "simulator.steps: " in shown
+    assert "times as good as" in shown
+    assert "machine: " in shown
+
+
+@pytest.mark.parametrize("args", [["simulatr"], ["--seconds", "0"]])
+def test_bad_input_is_refused(args, capsys):
+    assert cli.run(bench.command, args) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,146 @@
+"""The command line: quick help, one-line errors, exit statuses."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+
+from cluster_env.core.errors import InputError
+from tune_jobs import cli
+
+
+def failing(error: BaseException) -> click.Command:
+    @click.command(name="failing")
+    def command() -> None:
+        raise error
+
+    return cli._add_debug_option(command)
+
+
+def run_python(*args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args], capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+def test_help_lists_every_command_and_imports_no_heavy_library():
+    code = (
+        "import sys; from tune_jobs import cli; status = cli.run(cli.metasched, ['--help']);"
+        "heavy = {'ray', 'torch', 'mlflow', 'numba', 'numpy'} & set(sys.modules);"
+        "assert not heavy, heavy; sys.exit(status)"
+    )
+    done = run_python("-c", code)
+    assert done.returncode == 0, done.stderr
+    for name, summary in cli.COMMANDS.items():
+        assert re.search(rf"^  {name} +{re.escape(summary)}$", done.stdout, re.MULTILINE)
+    assert "Examples:" in done.stdout
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_exists_and_shows_examples(name, capsys):
+    assert cli.run(cli.metasched, [name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"metasched {name}" in shown
+    assert "Examples:" in shown
+    assert "--debug" in shown
+
+
+def test_version_names_the_program(capsys):
+    assert cli.run(cli.metasched, ["--version"]) == 0
+    assert capsys.readouterr().out.startswith("metasched ")
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(capsys):
+    assert cli.run(cli.metasched, ["trian"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "did you mean 'train'?" in error
+
+
+@pytest.mark.parametrize("args", [["--foo"], ["train", "--foo"], ["train", "--seed", "x"]])
+def test_a_wrong_option_gives_one_line_and_status_2(args, capsys):
+    assert cli.run(cli.metasched, args) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("metasched: ")
+    assert error.count("\n") == 1
+    assert "--help" in error
+
+
+def test_no_command_shows_the_help_with_status_2(capsys):
+    assert cli.run(cli.metasched, []) == 2
+    captured = capsys.readouterr()
+    assert "Commands:" in captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (InputError("load 3 is out of reach"), 2, "metasched: load 3 is out of reach"),
+        (KeyError("x"), 1, "metasched: failed with KeyError: 'x' (--debug shows where)"),
+        (
+            RuntimeError("one\ntwo"),
+            1,
+            "metasched: failed with RuntimeError: one (--debug shows where)",
+        ),
+        (click.exceptions.Exit(130), 130, ""),
+        (SystemExit(143), 143, ""),
+    ],
+)
+def test_what_a_command_raises_becomes_a_status_and_a_line(error, status, line, capsys):
+    assert cli.run(failing(error), []) == status
+    assert capsys.readouterr().err.strip() == line
+
+
+def test_an_interrupt_gives_status_130(capsys):
+    assert cli.run(failing(KeyboardInterrupt()), []) == 130
+    assert capsys.readouterr().err.strip() == "metasched: interrupted"
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(capsys):
+    assert cli.run(failing(KeyError("x")), ["--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+    assert cli.run(failing(KeyError("x")), []) == 1
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_the_handler_of_sigterm_is_put_back():
+    before = signal.getsignal(signal.SIGTERM)
+    cli.run(cli.metasched, ["--version"])
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_unwinds_the_program(tmp_path, number, status):
+    code = (
+        "import click, pathlib, sys, time\n"
+        "from tune_jobs import cli\n"
+        "@click.command(name='sleep')\n"
+        "def command():\n"
+        "    try:\n"
+        "        pathlib.Path(sys.argv[1], 'began').touch()\n"
+        "        time.sleep(60)\n"
+        "    finally:\n"
+        "        pathlib.Path(sys.argv[1], 'cleaned').touch()\n"
+        "sys.exit(cli.run(command, []))\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.PIPE, text=True
+    )
+    wait_for(tmp_path / "began")
+    os.kill(process.pid, number)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == status
+    assert "Traceback" not in error
+    assert (tmp_path / "cleaned").exists()
+
+
+def wait_for(path, timeout=30.0):
+    deadline = time.monotonic() + timeout
+    while not path.exists():
+        assert time.monotonic() < deadline, f"waited {timeout} s for {path}"
+        time.sleep(0.02)

@@ -1,0 +1,233 @@
+"""``metasched compare``: rows, text, JSON, files, and one clear sentence for what is wrong."""
+
+import json
+import math
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate, summarize
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from rllib_configs.loading import load_config
+from tests.tune_jobs.made_up_runs import make_run
+from tune_jobs.compare import command
+from tune_jobs.comparison import Setting, compare
+from tune_jobs.entrants import (
+    find_runs,
+    group_by_experiment,
+    heuristic_entrant,
+    learned_entrants,
+    load_runs,
+)
+from tune_jobs.scoreboard import format_rows
+from tune_jobs.tables import number, read_table
+from tune_jobs.tracking import NullTracker
+from tune_jobs.tracking.tracker import PathLike
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(command, ["--jobsets", "20", *args], catch_exceptions=False)
+
+
+def rows_of(*args: str) -> list[dict[str, object]]:
+    return json.loads(run("--json", *args).stdout)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three seeds of one experiment, and one run of another load."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in range(3):
+        make_run(folder / f"small-s{seed}", "name=small", seed=seed)
+    make_run(folder / "small-busy", "name=small", "task.workload.load=1.0")
+    return folder
+
+
+def test_rows_are_those_of_the_evaluation_on_held_out_jobsets() -> None:
+    rows = rows_of("--policies", "sjf,random", "--loads", "0.9")
+    workload = BimodalWorkload(load=0.9)
+    jobsets = sample_jobsets(workload, 0, Split.HELD_OUT, range(20))
+    for row in rows:
+        policy = get_heuristic(str(row["policy"]), Cluster())
+        means = summarize(evaluate(policy, jobsets, Cluster())).means
+        for name in ("slowdown", "makespan", "utilization", "within_2", "num_jobs"):
+            assert row[name] == pytest.approx(means[name])
+    assert [row["best"] for row in rows] == [True, False]
+
+
+def test_every_load_and_policy_has_its_row() -> None:
+    rows = rows_of("--policies", "sjf", "--policies", "packer,hold:4", "--loads", "0.5,1.1")
+    assert [(row["load"], row["policy"]) for row in rows] == [
+        (load, policy) for load in (0.5, 1.1) for policy in ("sjf", "packer", "hold:4")
+    ]
+
+
+def test_rules_and_settings_change_the_task() -> None:
+    paper, released = (rows_of("--policies", "sjf", "--rules", r)[0] for r in ("paper", "released"))
+    assert paper["slowdown"] != released["slowdown"]
+    longer = rows_of("--policies", "sjf", "--set", "task.workload.window=80")[0]
+    assert longer["window"] == 80
+    assert float(str(longer["num_jobs"])) > float(str(paper["num_jobs"]))
+
+
+def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[Split, int]] = []
+    original = sample_jobsets
+
+    def spy(workload, seed, split, indices):  # type: ignore[no-untyped-def]
+        indices = list(indices)
+        seen.append((split, len(indices)))
+        return original(workload, seed, split, indices)
+
+    monkeypatch.setattr("tune_jobs.comparison.sample_jobsets", spy)
+    setting = Setting(load_config("deeprm").task, jobsets=10)
+    rows = compare(setting, [heuristic_entrant("tetris"), heuristic_entrant("hold")], [0.7])
+    assert str(rows[0]["policy"]).startswith("tetris*(0.0")
+    assert str(rows[1]["policy"]) in ("hold*(4)", "hold*(8)", "hold*(16)")
+    assert sorted(seen) == [(Split.VALIDATION, 200), (Split.VALIDATION, 200), (Split.HELD_OUT, 10)]
+
+
+def test_the_objective_decides_who_is_best() -> None:
+    names = ("--policies", "sjf,packer", "--loads", "1.3", "--jobsets", "60")
+    best = {
+        objective: next(r["policy"] for r in rows_of(*names, "--objective", objective) if r["best"])
+        for objective in ("slowdown", "makespan")
+    }
+    assert best == {"slowdown": "sjf", "makespan": "packer"}
+
+
+def test_runs_that_differ_in_their_seed_alone_are_one_line(runs: Path) -> None:
+    rows = rows_of("--policies", f"sjf,{runs}/small-*", "--loads", "0.7")
+    assert [row["policy"] for row in rows] == ["sjf", "small@100%", "small@70%"]
+    group = rows[2]
+    assert (group["seeds"], group["trained_load"]) == (3, 0.7)
+    assert group["interval_over"] == "seeds and jobsets"
+    alone = [
+        rows_of("--policies", f"{runs}/small-s{seed}", "--loads", "0.7")[0] for seed in range(3)
+    ]
+    mean = sum(float(str(row["slowdown"])) for row in alone) / 3
+    assert group["slowdown"] == pytest.approx(mean)
+    assert alone[0]["interval_over"] == "jobsets"
+
+
+def test_the_task_is_that_of_the_first_run(runs: Path) -> None:
+    row = rows_of("--policies", f"{runs}/small-busy")[0]
+    assert (row["load"], row["window"]) == (1.0, 12)
+
+
+def test_copies_of_one_seed_are_not_taken_for_a_sample_of_seeds(runs: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(runs / "small-s0", tmp_path / name)
+    groups = group_by_experiment(load_runs(find_runs([f"{tmp_path}/*"]), "sample"))
+    assert [(key, len(group)) for key, group in groups] == [("one", 1), ("two", 1)]
+
+
+def test_text_marks_the_best_and_says_what_its_numbers_mean(runs: Path) -> None:
+    text = run("--policies", f"sjf,random,{runs}/small-s*").stdout
+    lines = text.splitlines()
+    assert lines[0].startswith("Load 70%: 20 unseen jobsets, ")
+    assert next(line for line in lines if line.startswith(">")).split()[1] == "sjf"
+    assert "small (trained at 70%, 3 seeds)" in text
+    assert "interval over seeds and jobsets" in text
+    assert "Unfinished" not in text
+
+
+def test_unfinished_jobs_are_shown_and_explained(runs: Path) -> None:
+    args = ("--policies", f"{runs}/small-s0", "--decode", "argmax", "--set", "task.max_time=30")
+    row = rows_of(*args)[0]
+    assert row["policy"] == "small (argmax)"
+    assert row["unfinished"] > 0  # type: ignore[operator]
+    assert "means with any are lower bounds" in run(*args).stdout
+
+
+def test_files_hold_all_rows_and_the_figure_is_drawn(tmp_path: Path) -> None:
+    result = run("--policies", "sjf,random", "--loads", "0.5,0.9", "--out", str(tmp_path / "new"))
+    assert f"Wrote {tmp_path / 'new' / 'comparison.csv'}" in result.stdout
+    table = read_table(tmp_path / "new" / "comparison.csv", ["policy", "slowdown"])
+    assert [(row["load"], row["policy"]) for row in table] == [
+        (load, policy) for load in ("0.5", "0.9") for policy in ("sjf", "random")
+    ]
+    assert math.isnan(number(table[0], "trained_load"))
+    image = (tmp_path / "new" / "comparison.png").read_bytes()
+    assert image.startswith(b"\x89PNG")
+
+
+class Recorder(NullTracker):
+    """Stands for a tracker and remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.points: dict[tuple[str, int], float] = {}
+        self.files: list[str] = []
+
+    def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        self.points |= {(name, step): value for name, value in metrics.items()}
+
+    def artifact(self, path: PathLike, folder: str | None = None) -> None:
+        assert Path(path).is_file()
+        self.files.append(Path(path).name)
+
+
+def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder()
+    monkeypatch.setattr("tune_jobs.tracking.Tracker.open", lambda *args, **options: recorder)
+    out = tmp_path / "comparison"
+    run("--policies", "sjf,tetris", "--loads", "0.5,0.9", "--out", str(out), "--track")
+    rows = read_table(out / "comparison.csv", ["policy"])
+    assert recorder.points["tetris/slowdown", 90] == number(rows[3], "slowdown")
+    assert {step for _, step in recorder.points} == {50, 90}
+    assert recorder.files == ["comparison.csv", "comparison.png"]
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["--policies", "sjff"], "unknown policy or run directory 'sjff': did you mean 'sjf'"),
+        (["--policies", "no/such/run"], "there is no run directory no/such/run"),
+        (["--policies", "no/such/*"], r"no run directory matches 'no/such/\*'"),
+        (["--policies", "sjf,sjf"], "'sjf' is named twice"),
+        (["--policies", " ,"], "--policies names nothing"),
+        (["--policies", "hold:x"], "'hold:' needs a number"),
+        (["--loads", "0.7;1.1"], "--loads takes numbers like 0.7,1.1"),
+        (["--loads", "70"], "70 would be 7000%"),
+        (["--loads", "1.9"], "load 1.9 is out of reach"),
+        (["--loads", "0"], "a load must be above 0"),
+        (["--objective", "makespam"], "did you mean 'makespan'"),
+        (["--config", "deepr"], "did you mean 'deeprm'"),
+        (["--track"], "needs --out"),
+    ],
+)
+def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        run(*args)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_policy_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no trained policy in"):
+        run("--policies", str(tmp_path))
+
+
+def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tune_jobs.comparison.run_contest", pytest.fail)
+    with pytest.raises(InputError, match="small-s0 was trained for another cluster"):
+        run("--policies", f"sjf,{runs}/small-s0", "--config", "deeprm")
+
+
+def test_learned_policies_are_reported_by_name_even_alone(runs: Path) -> None:
+    trained = load_runs(find_runs([str(runs / "small-s0")]), "sample")
+    setting = Setting(trained[0].config.task, jobsets=5)
+    rows = compare(setting, learned_entrants(trained, "sample"), [0.7])
+    assert math.isnan(float(rows[0]["attainment"]))
+    assert "attains:" not in format_rows(rows)

@@ -1,0 +1,77 @@
+"""Progress and stop requests."""
+
+import io
+import os
+import signal
+import threading
+
+import pytest
+
+from tune_jobs.progress import Progress, duration
+from tune_jobs.stopping import StopRequest
+
+
+def test_a_log_gets_a_line_now_and_then_and_all_that_is_said():
+    stream = io.StringIO()
+    seconds = iter(range(100))
+    progress = Progress(stream, line_every_s=3, clock=lambda: float(next(seconds)))
+    progress.start(100, done=10)
+    for done in range(11, 17):
+        progress.step(done, f"reward {done}")
+    progress.say("evaluated")
+    progress.close()
+    assert stream.getvalue().splitlines() == [
+        "11/100  reward 11",
+        "14/100  reward 14  1:26 min left",
+        "evaluated",
+    ]
+
+
+def test_a_terminal_gets_a_bar_and_lines_above_it():
+    stream = io.StringIO()
+    progress = Progress(stream, interactive=True)
+    progress.start(4)
+    progress.step(4, "reward -3.0")
+    progress.say("evaluated")
+    progress.close()
+    assert "100%" in stream.getvalue()
+    assert "4/4" in stream.getvalue()
+    assert "reward -3.0" in stream.getvalue()
+    assert "evaluated\n" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "0 s"), (59.4, "59 s"), (60, "1:00 min"), (3599, "59:59 min"), (7500, "2:05 h")],
+)
+def test_durations_read_well(seconds, text):
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_is_noted_and_the_second_interrupts(number, status):
+    announced = []
+    before = signal.getsignal(number)
+    with StopRequest(announced.append) as stop:
+        assert not stop
+        assert stop.exit_status == 0
+        os.kill(os.getpid(), number)
+        assert stop
+        assert stop.exit_status == status
+        assert announced == [signal.Signals(number).name]
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            os.kill(os.getpid(), number)
+    assert signal.getsignal(number) is before
+
+
+def test_in_a_thread_nothing_is_noted_and_nothing_breaks():
+    seen = []
+
+    def work() -> None:
+        with StopRequest(seen.append) as stop:
+            seen.append(bool(stop))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False]

@@ -1,0 +1,274 @@
+"""``metasched train``: what it leaves behind, resuming, stopping, and input that it refuses."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate_summary
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.loading import load_config
+from rllib_configs.policies import load_policy
+from tune_jobs import cli
+from tune_jobs.history import History
+from tune_jobs.progress import NoProgress
+from tune_jobs.ray_session import ray_session
+from tune_jobs.resuming import find_resumption
+from tune_jobs.training import RunResult, run_training
+
+# Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
+INEXACT = ("time/", "workers/", "train/gradient_norm")
+
+
+def smoke(tmp_path: Path, *overrides: str):
+    return load_config(
+        "deeprm-smoke", [f"runs={tmp_path / 'runs'}", "tracking.enabled=false", *overrides]
+    )
+
+
+@pytest.fixture(scope="module")
+def ray_here():
+    """One Ray for all tests of this module."""
+    with ray_session(load_config("deeprm-smoke")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def trained(ray_here, tmp_path_factory) -> RunResult:
+    """A whole run of four iterations."""
+    return run_training(smoke(tmp_path_factory.mktemp("trained")))
+
+
+@pytest.fixture
+def copied(trained, tmp_path) -> Path:
+    """A copy of it that a test may change."""
+    shutil.copytree(trained.run.path, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def numbers(history: History) -> list[dict[str, float]]:
+    """All rows without what is inexact."""
+    return [
+        {name: value for name, value in row.items() if not name.startswith(INEXACT)}
+        for row in history.rows()
+    ]
+
+
+@pytest.mark.integration
+class TestRun:
+    def test_it_leaves_what_the_readme_promises(self, trained):
+        run = trained.run
+        assert {path.name for path in run.path.iterdir()} >= {
+            "config.yaml",
+            "metrics.csv",
+            "policy",
+            "checkpoints",
+        }
+        assert [checkpoint.iteration for checkpoint in run.checkpoints.all()] == [2, 4]
+        assert all(checkpoint.damage() is None for checkpoint in run.checkpoints.all())
+        assert trained.iterations == 4
+        assert trained.exit_status == 0
+
+    def test_the_table_has_a_row_for_each_iteration_and_evaluations_when_due(self, trained):
+        rows = trained.run.history.rows()
+        assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
+        assert ["eval/slowdown" in row for row in rows] == [False, True, False, True]
+        assert rows[-1]["eval/slowdown"] == trained.evaluation["slowdown"]
+        assert all(row["train/return_mean"] < 0 for row in rows)
+        assert rows[-1]["total/episodes"] == 4 * 4 * 4
+
+    def test_the_saved_policy_is_the_one_that_was_evaluated(self, trained):
+        policy, config = load_policy(trained.run.path)
+        jobsets = sample_jobsets(
+            config.task.build_workload(), config.seed, Split.VALIDATION, range(10)
+        )
+        again = evaluate_summary(policy, jobsets, config.task.cluster.build(), run_seed=config.seed)
+        assert again == trained.evaluation
+
+    def test_each_checkpoint_holds_a_policy(self, trained):
+        for checkpoint in trained.run.checkpoints.all():
+            load_policy(checkpoint.path)
+
+    def test_a_resumed_run_comes_to_the_same_numbers(self, trained, copied, ray_here):
+        shutil.rmtree(copied / "checkpoints" / "iteration_000004")
+        resumed = run_training(find_resumption(copied).config, resume=find_resumption(copied))
+        assert numbers(resumed.run.history) == numbers(trained.run.history)
+        assert (copied / "policy" / "weights.pt").read_bytes() == (
+            trained.run.policy / "weights.pt"
+        ).read_bytes()
+
+    def test_a_run_can_be_made_longer_from_an_older_checkpoint(self, trained, copied, ray_here):
+        chosen = copied / "checkpoints" / "iteration_000002"
+        resumption = find_resumption(chosen, ["training.iterations=5", "evaluation.every=0"])
+        resumed = run_training(resumption.config, resume=resumption)
+        assert [row["iteration"] for row in resumed.run.history.rows()] == [1, 2, 3, 4, 5]
+        assert [c.iteration for c in resumed.run.checkpoints.all()] == [4, 5]
+        assert resumed.run.config().training.iterations == 5
+
+    def test_a_stopped_run_has_a_checkpoint_of_its_last_iteration(self, ray_here, tmp_path):
+        config = smoke(tmp_path, "training.iterations=100000", "checkpoint.every=0")
+        said: list[str] = []
+
+        class StopAfterThree(NoProgress):
+            def step(self, done: int, text: str) -> None:
+                if done == 3:
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+            def say(self, text: str) -> None:
+                said.append(text)
+
+        result = run_training(config, progress=StopAfterThree())
+        assert result.exit_status == 143
+        assert result.iterations == 3
+        assert result.run.checkpoints.newest().iteration == 3
+        assert f"train --resume {result.run.path}" in said[-1]
+
+    def test_a_failing_iteration_keeps_the_last_checkpoint(self, ray_here, tmp_path, monkeypatch):
+        from rllib_configs import builders
+
+        def fail(result):
+            if result["training_iteration"] == 3:
+                raise RuntimeError("the learner is gone")
+            return original(result)
+
+        original = builders.iteration_metrics
+        monkeypatch.setattr(builders, "iteration_metrics", fail)
+        config = smoke(tmp_path)
+        with pytest.raises(RuntimeError, match="the learner is gone"):
+            run_training(config, run_dir=tmp_path / "run")
+        assert find_resumption(tmp_path / "run").checkpoint.iteration == 2
+
+    def test_a_store_that_is_away_does_not_stop_training(self, ray_here, tmp_path):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        config = smoke(tmp_path, "tracking.enabled=true", f"tracking.uri=http://127.0.0.1:{port}")
+        result = run_training(config)
+        assert result.iterations == 4
+        assert (result.run.path / "tracking" / "spool.jsonl").stat().st_size > 0
+
+
+class TestRefusals:
+    """Each gives one sentence and status 2, before Ray has started."""
+
+    @pytest.fixture(autouse=True)
+    def no_ray(self, monkeypatch):
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray was started"))
+
+    def refused(self, capsys, *args: str) -> str:
+        assert cli.run(cli.metasched, ["train", *args]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        return error
+
+    def test_nothing_to_train(self, capsys):
+        assert "--presets" in self.refused(capsys)
+
+    def test_an_unknown_preset(self, capsys):
+        assert "did you mean 'deeprm-smoke'?" in self.refused(capsys, "deeprm-smok")
+
+    def test_an_unknown_key(self, capsys):
+        error = self.refused(capsys, "deeprm", "--set", "training.learning_rate=1")
+        assert "training" in error
+        assert "lr" in error
+
+    def test_a_load_out_of_reach(self, capsys):
+        assert "load 9 is out of reach" in self.refused(
+            capsys, "deeprm", "--set", "task.workload.load=9"
+        )
+
+    def test_more_runners_than_cpus(self, capsys):
+        error = self.refused(capsys, "deeprm", "--runners", "10000")
+        assert "10000 runners" in error
+        assert f"{len(os.sched_getaffinity(0))} CPUs" in error
+
+    @pytest.mark.parametrize("address", ["nowhere", "http://host:80", "host:port"])
+    def test_an_address_of_another_form(self, capsys, address):
+        assert "HOST:PORT" in self.refused(capsys, "deeprm-smoke", "--address", address)
+
+    def test_an_address_where_nobody_answers(self, capsys):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{unused.getsockname()[1]}"
+        assert "no Ray cluster answers" in self.refused(
+            capsys, "deeprm-smoke", "--address", address
+        )
+
+    def test_a_folder_that_is_in_use(self, capsys, tmp_path):
+        (tmp_path / "file").touch()
+        assert "not empty" in self.refused(capsys, "deeprm-smoke", "--run", str(tmp_path))
+
+    def test_resuming_with_a_preset(self, capsys, tmp_path):
+        assert "--resume" in self.refused(capsys, "deeprm", "--resume", str(tmp_path))
+
+    def test_resuming_what_is_no_run(self, capsys, tmp_path):
+        assert "no run" in self.refused(capsys, "--resume", str(tmp_path))
+
+    def test_resuming_a_finished_run(self, capsys, trained):
+        error = self.refused(capsys, "--resume", str(trained.run.path))
+        assert "all of its 4 iterations" in error
+
+    def test_changing_what_results_depend_on(self, capsys, trained):
+        error = self.refused(capsys, "--resume", str(trained.run.path), "--set", "training.lr=0.5")
+        assert "training.lr cannot change from 0.001 to 0.5" in error
+
+    def test_a_damaged_checkpoint(self, capsys, copied):
+        weights = copied / "checkpoints" / "iteration_000004" / "policy" / "weights.pt"
+        weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+        error = self.refused(capsys, "--resume", str(copied), "--set", "training.iterations=9")
+        assert "policy/weights.pt has changed" in error
+        assert f"resume from the one before: {copied / 'checkpoints' / 'iteration_000002'}" in error
+
+
+def test_only_harmless_settings_may_change_on_resume():
+    before = load_config("deeprm-smoke")
+    harmless = [
+        "training.iterations=9",
+        "resources.num_runners=1",
+        "tracking.enabled=false",
+        "evaluation.every=1",
+        "checkpoint.keep=7",
+    ]
+    from tune_jobs.resuming import _check_changes
+
+    _check_changes(before, load_config("deeprm-smoke", harmless))
+    for override in ("seed=1", "training.hidden=3", "task.rules=released", "evaluation.jobsets=3"):
+        with pytest.raises(InputError, match="cannot change"):
+            _check_changes(before, load_config("deeprm-smoke", [override]))
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_command_stops_cleanly_when_its_whole_group_is_signalled(tmp_path, number, status):
+    """As a terminal does it on Ctrl-C: Ray's processes get the signal too."""
+    run = tmp_path / "run"
+    args = ["deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
+    endless = ["--set", "training.iterations=1000000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tune_jobs.train", *args, *endless],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 90
+    while len(History(run / "metrics.csv").rows()) < 3:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.1)
+    os.killpg(process.pid, number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == status, error
+    assert f"train --resume {run}" in error
+    assert "Traceback" not in error
+    newest = find_resumption(run).checkpoint
+    assert newest.iteration == History(run / "metrics.csv").rows()[-1]["iteration"]

@@ -1,0 +1,56 @@
+"""A run says which code made it."""
+
+import subprocess
+from pathlib import Path
+
+from tune_jobs.tracking.provenance import command_line, git_commit, provenance
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    done = subprocess.run(
+        ["git", "-C", str(folder), *identity, *arguments], check=True, capture_output=True
+    )
+    return done.stdout.decode().strip()
+
+
+def test_commit_and_whether_tracked_files_differ(tmp_path: Path) -> None:
+    git(tmp_path, "init")
+    (tmp_path / "code.py").write_text("a = 1")
+    assert git_commit(tmp_path) is None  # nothing tracked, no commit
+    git(tmp_path, "add", "code.py")
+    git(tmp_path, "commit", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert git_commit(tmp_path) == (commit, False)
+    (tmp_path / "notes.txt").write_text("untracked files do not change the code")
+    assert git_commit(tmp_path) == (commit, False)
+    (tmp_path / "code.py").write_text("a = 2")
+    assert git_commit(tmp_path) == (commit, True)
+
+
+def test_no_commit_of_a_project_that_merely_contains_the_package(tmp_path: Path) -> None:
+    git(tmp_path, "init")
+    (tmp_path / "theirs.py").write_text("")
+    git(tmp_path, "add", "theirs.py")
+    git(tmp_path, "commit", "-m", "first")
+    installed = tmp_path / "venv" / "package"
+    installed.mkdir(parents=True)
+    (installed / "ours.py").write_text("")
+    assert git_commit(installed) is None
+
+
+def test_no_commit_outside_a_repository_or_without_git(tmp_path: Path, monkeypatch) -> None:
+    assert git_commit(tmp_path / "missing") is None
+    monkeypatch.setenv("PATH", "")
+    assert git_commit(Path(__file__).parent) is None
+
+
+def test_the_command_can_be_pasted_and_holds_no_password() -> None:
+    given = ["/opt/venv/bin/metasched", "train", "a b", "--uri", "http://me:secret@host:5000/x"]
+    assert command_line(given) == "metasched train 'a b' --uri http://host:5000/x"
+
+
+def test_versions_are_recorded_and_nothing_about_the_host() -> None:
+    tags = provenance()
+    assert {"version.python", "version.ray", "version.torch", "command"} <= tags.keys()
+    assert not any("host" in name or "user" in name for name in tags)

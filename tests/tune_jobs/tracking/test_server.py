@@ -1,0 +1,142 @@
+"""Real processes: a server that comes and goes, two writers at once, a killed trainer."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tune_jobs.tracking import Delivery, Tracker, local_uri, tracking_dir
+
+pytestmark = pytest.mark.integration
+
+START_TIMEOUT_S = 60.0
+NUM_POINTS = 300
+
+WRITER = """
+import sys, time
+from tune_jobs.tracking import Tracker
+tracker = Tracker.open(sys.argv[1], run_name=sys.argv[2], tags={"writer": sys.argv[2]})
+for step in range(300):
+    tracker.metrics({"a": step, "b": -step}, step)
+    time.sleep(0.003)
+tracker.finish()
+print(tracker.close(60).waiting)
+"""
+
+
+@contextmanager
+def server(folder: Path, port: int) -> Iterator[str]:
+    """An MLflow server with its own database, killed at the end with all it started."""
+    url = f"http://127.0.0.1:{port}"
+    arguments = ["--backend-store-uri", local_uri(folder), "--artifacts-destination", str(folder)]
+    arguments += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    with (folder / "server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", "server", *arguments],
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not answers(url):
+            assert time.monotonic() < deadline, (folder / "server.log").read_text()
+            assert process.poll() is None, (folder / "server.log").read_text()
+            time.sleep(0.1)
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def wait_for(what: Callable[[], Any], timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s} s"
+        time.sleep(0.05)
+
+
+def start_writer(run_dir: Path, name: str) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(run_dir), name],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def assert_complete(client: Any, run: Any, name: str = "a", sign: int = 1) -> None:
+    history = client.get_metric_history(run.info.run_id, name)
+    assert [(m.step, m.value) for m in history] == [(n, sign * n) for n in range(NUM_POINTS)]
+
+
+def test_a_server_that_comes_late_and_is_killed_gets_everything_once(
+    tmp_path: Path, run_dir: Path, free_port: int, client: Any, runs: Callable[[], dict[str, Any]]
+) -> None:
+    tracker = Tracker.open(run_dir, uri=f"http://127.0.0.1:{free_port}", run_name="r")
+    config = run_dir / "config.yaml"
+    config.write_text("seed: 1")
+    for step in range(100):
+        tracker.metrics({"a": step}, step)
+    with server(tmp_path, free_port):
+        wait_for(lambda: tracker.run_id)
+        for step in range(100, 200):
+            tracker.metrics({"a": step}, step)
+    assert not answers(f"http://127.0.0.1:{free_port}")
+    for step in range(200, NUM_POINTS):
+        tracker.metrics({"a": step}, step)
+    tracker.artifact(config, folder="files")
+    tracker.finish()
+    with server(tmp_path, free_port):
+        assert tracker.close(30).waiting == 0
+    assert_complete(client, runs()["r"])
+    assert runs()["r"].info.status == "FINISHED"
+    assert (tmp_path / "1" / tracker.run_id / "artifacts/files/config.yaml").is_file()
+
+
+def test_two_processes_share_a_new_local_store(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    writers = [start_writer(tmp_path / name, name) for name in ("one", "two")]
+    assert [writer.communicate(timeout=100)[0] for writer in writers] == ["0\n", "0\n"]
+    client = request.getfixturevalue("client")  # not before: it would make the store
+    runs = request.getfixturevalue("runs")()
+    for name in ("one", "two"):
+        assert_complete(client, runs[name])
+        assert_complete(client, runs[name], "b", -1)
+        assert runs[name].info.status == "FINISHED"
+
+
+def test_a_killed_trainer_leaves_its_records_for_sync(
+    run_dir: Path, client: Any, runs: Callable[[], dict[str, Any]]
+) -> None:
+    writer = start_writer(run_dir, "r")
+    spool = tracking_dir(run_dir) / "spool.jsonl"
+    wait_for(lambda: spool.exists() and '"step":200' in spool.read_text())
+    writer.kill()
+    writer.communicate()
+    num_points = sum('"kind":"metrics"' in line for line in spool.read_text().splitlines())
+    delivery = Delivery(run_dir, None)
+    delivery.run_to_end()
+    delivery.close()
+    history = client.get_metric_history(runs()["r"].info.run_id, "a")
+    assert [m.step for m in history] == list(range(num_points))
+    assert runs()["r"].info.status == "RUNNING"

@@ -1,0 +1,1 @@
+"""Commands, sweeps, tracking, figures and benchmarks: what a user of metasched starts."""

@@ -1,0 +1,1 @@
+"""What ``metasched bench`` measures, and what it measures against."""

@@ -1,0 +1,103 @@
+"""Throughput of one thing against another, in turns, so that both meet the same disturbances.
+
+The clock is the CPU time of this process: what runs on one core and never waits then comes out
+nearly the same when other processes take turns on that core.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Work = Callable[[], float]
+"""Does a piece of work and returns how much it was."""
+
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Repeated measurements of one number.
+
+    Attributes:
+        values: one for each round.
+    """
+
+    values: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The number to report."""
+        return statistics.median(self.values)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a benchmark.
+
+    Attributes:
+        name: what is measured, ``simulator.steps``.
+        unit: of both numbers.
+        measured: ours.
+        reference: what it is compared with, in words.
+        reference_measured: the reference's, in the same unit.
+        higher_is_better: whether more is better, as for throughput.
+    """
+
+    name: str
+    unit: str
+    measured: Sample
+    reference: str
+    reference_measured: Sample
+    higher_is_better: bool = True
+
+    @property
+    def ratio(self) -> float:
+        """How many times better than the reference."""
+        ours, theirs = self.measured.median, self.reference_measured.median
+        return ours / theirs if self.higher_is_better else theirs / ours
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry as ``--json`` prints it."""
+        return {
+            "name": self.name,
+            "value": self.measured.median,
+            "unit": self.unit,
+            "reference": self.reference,
+            "reference_value": self.reference_measured.median,
+            "ratio": self.ratio,
+            "min": min(self.measured.values),
+            "max": max(self.measured.values),
+            "reference_min": min(self.reference_measured.values),
+            "reference_max": max(self.reference_measured.values),
+        }
+
+
+def rates(work: Work, other: Work, seconds: float, rounds: int = ROUNDS) -> tuple[Sample, Sample]:
+    """Amounts of work a second of CPU time, of two things in turns.
+
+    Each is called once before the clock starts, so that nothing is compiled while it runs.
+
+    Args:
+        work: ours.
+        other: the reference.
+        seconds: how long each is measured in all.
+        rounds: turns.
+    """
+    work()
+    other()
+    pairs = [(rate(work, seconds / rounds), rate(other, seconds / rounds)) for _ in range(rounds)]
+    ours, theirs = zip(*pairs, strict=True)
+    return Sample(ours), Sample(theirs)
+
+
+def rate(work: Work, seconds: float) -> float:
+    """Amount of work a second of CPU time, called again and again for at least that long."""
+    amount = 0.0
+    began = time.process_time()
+    while True:
+        amount += work()
+        elapsed = time.process_time() - began
+        if elapsed >= seconds:
+            return amount / elapsed

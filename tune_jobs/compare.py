@@ -1,0 +1,253 @@
+"""``metasched compare``: learned policies and heuristics on the same unseen jobsets."""
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cluster_env.core.errors import InputError
+from tune_jobs.cli import CONTEXT
+
+if TYPE_CHECKING:
+    from rllib_configs.schema import ExperimentConfig
+    from tune_jobs.entrants import Decode, Entrant, TrainedRun
+    from tune_jobs.tables import Row
+
+TABLE = "comparison.csv"
+FIGURE = "comparison.png"
+DEFAULT_POLICIES = "random,sjf,packer,tetris,hold"
+
+
+def task_options(command: Any) -> Any:
+    """Options that say what policies are evaluated on; `figure` has them too."""
+    options = [
+        click.option(
+            "--config",
+            "source",
+            metavar="PRESET|FILE",
+            help="Cluster, jobs and rules; by default those of the first run, else of deeprm.",
+        ),
+        click.option(
+            "--set",
+            "overrides",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Change a setting of it, for instance task.workload.window=200.",
+        ),
+        click.option(
+            "--rules",
+            type=click.Choice(["paper", "released"]),
+            help="Rules of DeepRM's paper or of its released code; by default the config's.",
+        ),
+        click.option(
+            "--jobsets",
+            type=click.IntRange(1),
+            default=1000,
+            help="Unseen jobsets of each load.",
+        ),
+        click.option(
+            "--episodes", type=click.IntRange(1), default=1, help="Episodes of each jobset."
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(0),
+            default=0,
+            help="Seed of the jobsets and of the policies' random numbers.",
+        ),
+        click.option(
+            "--decode",
+            type=click.Choice(["sample", "argmax"]),
+            default="sample",
+            help="How learned policies choose; argmax may leave jobs waiting for ever.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(name="compare", context_settings=CONTEXT)
+@click.option(
+    "--policies",
+    "names",
+    metavar="NAME,...",
+    multiple=True,
+    default=[DEFAULT_POLICIES],
+    help="Heuristics, run directories and globs of them; can be repeated.",
+)
+@click.option(
+    "--loads", metavar="LOAD,...", help="Loads, 0.7 for 70 %; by default that of the config."
+)
+@click.option("--objective", help="What decides who is best; by default the config's objective.")
+@task_options
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Folder for {TABLE} and {FIGURE}.",
+)
+@click.option("--track", is_flag=True, help="Record the comparison in MLflow; needs --out.")
+def command(
+    names: tuple[str, ...],
+    loads: str | None,
+    objective: str | None,
+    source: str | None,
+    overrides: tuple[str, ...],
+    rules: str | None,
+    jobsets: int,
+    episodes: int,
+    seed: int,
+    decode: "Decode",
+    as_json: bool,
+    out: Path | None,
+    track: bool,
+) -> None:
+    """Compare policies on the same unseen jobsets.
+
+    Heuristics are random, sjf, packer, tetris and hold. tetris and hold take a number, as in
+    tetris:0.002 and hold:8; without one, the best of a sweep on validation jobsets is used. Run
+    directories that differ in their seed alone make one line.
+
+    \b
+    Examples:
+      metasched compare --loads 0.7,1.1,1.3
+      metasched compare --policies 'sjf,tetris,runs/deeprm-*' --loads 0.7 --jobsets 200
+      metasched compare --policies sjf,tetris,runs/MY_RUN --loads 1.1 --out comparison --json
+    """
+    from tune_jobs.comparison import Setting, compare
+    from tune_jobs.entrants import find_runs, is_heuristic, load_runs, split_names
+    from tune_jobs.progress import NoProgress, Progress
+    from tune_jobs.scoreboard import format_rows
+    from tune_jobs.tables import write_table
+
+    if track and out is None:
+        raise InputError("--track records the table and the figure, so it needs --out FOLDER")
+    policies = split_names(names)
+    if not policies:
+        raise InputError(f"--policies names nothing; try --policies {DEFAULT_POLICIES}")
+    load_list = None if loads is None else parse_loads(loads)
+    runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
+    config = choose_config(source, overrides, rules, runs)
+    setting = Setting(
+        config.task, _metric(objective, config), jobsets=jobsets, episodes=episodes, seed=seed
+    )
+    rows = compare(
+        setting,
+        order_entrants(policies, runs, decode),
+        load_list or [config.task.workload.load],
+        NoProgress() if as_json else Progress(),
+    )
+    click.echo(json.dumps(_plain(rows), indent=1) if as_json else format_rows(rows))
+    if out is None:
+        return
+    write_table(out / TABLE, rows)
+    _draw(out)
+    if not as_json:
+        click.echo(f"\nWrote {out / TABLE} and {out / FIGURE}")
+    if track:
+        _track(out, rows, seed)
+
+
+def parse_loads(text: str) -> list[float]:
+    """Reads ``0.7,1.1``.
+
+    Raises:
+        InputError: if a part is no number.
+    """
+    try:
+        loads = [float(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        loads = []
+    if loads and max(loads) >= 10:
+        raise InputError(f"--loads takes 0.7 for 70 %, so {max(loads):g} would be {max(loads):.0%}")
+    if not loads:
+        raise InputError(f"--loads takes numbers like 0.7,1.1 (0.7 is 70 %), not '{text}'")
+    return loads
+
+
+def choose_config(
+    source: str | None, overrides: Sequence[str], rules: str | None, runs: "Sequence[TrainedRun]"
+) -> "ExperimentConfig":
+    """The config that says what policies are evaluated on.
+
+    Args:
+        source: preset or file; by default the config of the first run, else the preset deeprm.
+        overrides: texts of the form ``key=value``.
+        rules: name of the rules, if not the config's.
+        runs: the trained policies that are compared.
+
+    Raises:
+        InputError: if the config cannot be used.
+    """
+    from rllib_configs.loading import load_config
+
+    changes = [*overrides, *([f"task.rules={rules}"] if rules else [])]
+    if source is None and runs:
+        return load_config(runs[0].config_file, changes)
+    return load_config(source or "deeprm", changes)
+
+
+def order_entrants(
+    policies: Sequence[str], runs: "Sequence[TrainedRun]", decode: "Decode"
+) -> "list[Entrant]":
+    """Heuristics in the order in which they were named, then what was learned."""
+    from tune_jobs.entrants import heuristic_entrant, is_heuristic, learned_entrants
+
+    heuristics = [heuristic_entrant(name) for name in policies if is_heuristic(name)]
+    return [*heuristics, *learned_entrants(runs, decode)]
+
+
+def _metric(objective: str | None, config: "ExperimentConfig") -> str:
+    """Name of the metric of an objective; slowdown for a mixture."""
+    from cluster_env.objectives import get_objective
+
+    if objective is not None:
+        return get_objective(objective).name
+    chosen = config.task.objective
+    return chosen if isinstance(chosen, str) else "slowdown"
+
+
+def _plain(rows: "Sequence[Row]") -> list[dict[str, object]]:
+    """Rows for JSON, which has no NaN."""
+    return [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+
+
+def _draw(out: Path) -> None:
+    from tune_jobs.figures.comparison import draw
+    from tune_jobs.figures.style import save
+
+    save(draw(out / TABLE), out / FIGURE)
+
+
+def _track(out: Path, rows: "Sequence[Row]", seed: int) -> None:
+    """Records the comparison as a run of its own; MLflow's step is the load in percent."""
+    from tune_jobs.scoreboard import COLUMNS
+    from tune_jobs.tracking import Tracker
+
+    with Tracker.open(out, run_name=f"compare {out.name}", tags={"kind": "comparison"}) as tracker:
+        shared = ("rules", "metric", "jobsets", "episodes", "window")
+        tracker.params({"seed": seed, **{name: rows[0][name] for name in shared}})
+        for row in rows:
+            means = {
+                f"{row['key']}/{name}": row[name]
+                for name in (*COLUMNS, "unfinished")
+                if name in row
+            }
+            tracker.metrics(means, step=round(100 * float(row["load"])))
+        tracker.artifact(out / TABLE, "figures")
+        tracker.artifact(out / FIGURE, "figures")
+
+
+if __name__ == "__main__":
+    from tune_jobs.cli import run_command
+
+    run_command(command)

@@ -1,0 +1,205 @@
+"""Policies on the same unseen jobsets, load by load: the rows that tables and figures show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import METRICS, Result, attainment, best, run_contest
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.schema import TaskSection
+from tune_jobs.entrants import Entrant, Scene
+from tune_jobs.progress import NoProgress, Progress
+from tune_jobs.tables import Row, Value
+
+DEFAULT_JOBSETS = 1000
+TUNING_JOBSETS = 200
+"""Validation jobsets that the number of a heuristic is tuned on, at each load."""
+
+RIVALS = ("sjf", "packer", "tetris")
+"""Heuristics whose best result on a jobset is the bar of ``attainment``."""
+
+WITH_INTERVAL = ("slowdown", "completion_time", "makespan", "utilization")
+"""Metrics with an interval; it takes longer than the mean."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What policies are compared on.
+
+    Attributes:
+        task: cluster, rules and jobs; its load is replaced.
+        metric: name of the metric that decides who is best.
+        jobsets: unseen jobsets of each load.
+        episodes: episodes of each jobset.
+        seed: seed of the jobsets and of the policies' random numbers.
+        cap_loads: whether a load that the workload cannot reach is replaced by the highest that
+            it can (and shown as ``load_used``); else it is an error.
+    """
+
+    task: TaskSection
+    metric: str = "slowdown"
+    jobsets: int = DEFAULT_JOBSETS
+    episodes: int = 1
+    seed: int = 0
+    cap_loads: bool = False
+
+    def at(self, load: float) -> TaskSection:
+        """The task at a load.
+
+        Raises:
+            InputError: if the workload cannot reach it.
+        """
+        if load <= 0:
+            raise InputError(f"a load must be above 0, for instance 0.7 for 70 %, not {load:g}")
+        used = min(load, _highest_load(self.task)) if self.cap_loads else load
+        workload = self.task.workload.model_copy(update={"load": used})
+        task = self.task.model_copy(update={"workload": workload})
+        task.build_workload()
+        return task
+
+
+def compare(
+    setting: Setting,
+    entrants: Sequence[Entrant],
+    loads: Sequence[float],
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Evaluates every entrant at every load, on jobsets that nobody has been trained or tuned on.
+
+    Args:
+        setting: what to compare on.
+        entrants: what to compare.
+        loads: loads, 0.7 for 70 %.
+        progress: shows where it is; by default nothing is shown.
+
+    Returns:
+        One row for each load and entrant, in this order; the columns are those of `_row`.
+
+    Raises:
+        InputError: before anything is evaluated, if a load cannot be reached, a policy is for
+            another cluster or two entrants have the same name.
+    """
+    progress = progress or NoProgress()
+    METRICS.get(setting.metric)
+    keys = [entrant.key for entrant in entrants]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"'{twice}' is named twice; name each policy once")
+    tasks = [setting.at(load) for load in loads]
+    for entrant in entrants:
+        if entrant.learned:
+            entrant.make(_scene(setting, tasks[0]))
+    progress.start(len(loads) * len(entrants), unit="evaluation")
+    rows: list[Row] = []
+    for load, task in zip(loads, tasks, strict=True):
+        rows += _compare_at(setting, task, load, entrants, progress, len(rows))
+    progress.close()
+    return rows
+
+
+def _compare_at(
+    setting: Setting,
+    task: TaskSection,
+    load: float,
+    entrants: Sequence[Entrant],
+    progress: Progress,
+    done: int,
+) -> list[Row]:
+    scene = _scene(setting, task)
+    jobsets = sample_jobsets(
+        task.build_workload(), setting.seed, Split.HELD_OUT, range(setting.jobsets)
+    )
+    results = []
+    for count, entrant in enumerate(entrants, start=done + 1):
+        results += run_contest(
+            [entrant.make(scene)],
+            jobsets,
+            task.cluster.build(),
+            task.build_rules(),
+            run_seed=setting.seed,
+            episodes_per_jobset=setting.episodes,
+            max_time=task.max_time,
+        )
+        progress.step(count, f"load {load:.0%}: {results[-1].name}")
+    winner = best(results, setting.metric)
+    rivals = [
+        result
+        for entrant, result in zip(entrants, results, strict=True)
+        if not entrant.learned and entrant.key.partition(":")[0] in RIVALS
+    ]
+    head = _head(setting, task, load)
+    return [
+        {**head, **_row(entrant, result, winner, rivals, setting.metric)}
+        for entrant, result in zip(entrants, results, strict=True)
+    ]
+
+
+def _scene(setting: Setting, task: TaskSection) -> Scene:
+    return Scene(
+        task,
+        setting.metric,
+        lambda: sample_jobsets(
+            task.build_workload(), setting.seed, Split.VALIDATION, range(TUNING_JOBSETS)
+        ),
+    )
+
+
+def _head(setting: Setting, task: TaskSection, load: float) -> dict[str, Value]:
+    """What all rows of one load share."""
+    workload = task.build_workload()
+    return {
+        "load": load,
+        "load_used": task.workload.load,
+        "arrival_rate": workload.arrival_rate,
+        "rules": task.rules,
+        "window": task.workload.window,
+        "metric": setting.metric,
+        "jobsets": setting.jobsets,
+        "episodes": setting.episodes,
+        "seed": setting.seed,
+    }
+
+
+def _row(
+    entrant: Entrant, result: Result, winner: Result, rivals: Sequence[Result], metric: str
+) -> dict[str, Value]:
+    """The columns of one entrant.
+
+    ``policy`` is the name shown and ``key`` the one that stays the same at all loads; every mean
+    of `cluster_env.evaluation.metrics` by name, averaged over training seeds; ``_low`` and
+    ``_high`` its 95 % interval over ``interval_over``; ``difference`` to the best mean on the same
+    jobsets, with its interval; ``attainment``: share of jobsets at or below the best of `RIVALS`
+    among the entrants, averaged over training seeds.
+    """
+    row: dict[str, Value] = {
+        "policy": result.name,
+        "key": entrant.key,
+        "learned": entrant.learned,
+        "trained_load": entrant.trained_load,
+        "seeds": entrant.num_seeds,
+        "best": result is winner,
+        **result.means,
+    }
+    for name in dict.fromkeys((*WITH_INTERVAL, metric)):
+        estimate = result.estimate(name)
+        row |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        row["interval_over"] = estimate.over
+    gap = result.difference(winner, metric)
+    row |= {"difference": gap.value, "difference_low": gap.low, "difference_high": gap.high}
+    row["attainment"] = _attainment(result, rivals, metric)
+    return row
+
+
+def _attainment(result: Result, rivals: Sequence[Result], metric: str) -> float:
+    if not rivals:
+        return float("nan")
+    bars = [rival.members[0] for rival in rivals]
+    shares = [attainment(member, bars, metric).value for member in result.members]
+    return sum(shares) / len(shares)
+
+
+def _highest_load(task: TaskSection) -> float:
+    """Load of this workload when a job arrives in every step."""
+    workload = task.workload.model_copy(update={"load": 1e-6})
+    return task.model_copy(update={"workload": workload}).build_workload().max_load

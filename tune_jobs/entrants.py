@@ -1,0 +1,241 @@
+"""From what a user names - heuristics, run directories, globs - to policies to compare."""
+
+import glob
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.policy import Policy
+from cluster_env.core.registry import unknown
+from cluster_env.evaluation import SWEEPS, Contestant, tune
+from cluster_env.heuristics import HEURISTICS, get_heuristic
+from rllib_configs.schema import ExperimentConfig, TaskSection
+
+if TYPE_CHECKING:
+    from cluster_env.core.jobs import JobSet
+
+Decode = Literal["sample", "argmax"]
+
+# Sections that may differ between runs that are the same experiment with another seed.
+_NOT_THE_EXPERIMENT = ("seed", "runs", "resources", "evaluation", "checkpoint", "tracking")
+_GLOB = frozenset("*?[")
+_AT = "@"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What an entrant is prepared for.
+
+    Attributes:
+        task: cluster, rules, load and all else.
+        metric: name of the metric that counts.
+        validation: draws the jobsets that a heuristic's number may be tuned on.
+    """
+
+    task: TaskSection
+    metric: str
+    validation: "Callable[[], list[JobSet]]"
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One line of a comparison.
+
+    Attributes:
+        key: short name, the same at all loads: ``tetris``.
+        make: builds the policies for one scene, with the name that tables show:
+            ``tetris*(0.002)``.
+        learned: whether it was trained.
+        num_seeds: training runs behind it; 1 for a heuristic.
+        trained_load: load that it was trained at; NaN for a heuristic.
+    """
+
+    key: str
+    make: Callable[[Scene], Contestant]
+    learned: bool = False
+    num_seeds: int = 1
+    trained_load: float = float("nan")
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A trained policy and where it came from."""
+
+    path: Path
+    config: ExperimentConfig
+    policy: Policy
+
+    @property
+    def config_file(self) -> Path:
+        """The file that the config was read from."""
+        inside = self.path / "policy" / "config.yaml"
+        return inside if inside.is_file() else self.path / "config.yaml"
+
+
+class HasConfig(Protocol):
+    """Anything that stands for a training run."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """Its config."""
+
+
+R = TypeVar("R", bound=HasConfig)
+
+
+def heuristic_entrant(spec: str) -> Entrant:
+    """A heuristic; without its number, ``tetris`` and ``hold`` are tuned at each load anew.
+
+    Raises:
+        InputError: if there is no such heuristic, or its number is out of range.
+    """
+    get_heuristic(spec, Cluster())
+
+    def fixed(scene: Scene) -> Contestant:
+        return Contestant(spec, (get_heuristic(spec, scene.task.cluster.build()),))
+
+    def tuned(scene: Scene) -> Contestant:
+        task = scene.task
+        best = tune(
+            spec,
+            scene.validation(),
+            task.cluster.build(),
+            task.build_rules(),
+            metric=scene.metric,
+            max_time=task.max_time,
+        )
+        return Contestant(best.name, (best.policy,))
+
+    return Entrant(spec, tuned if spec in SWEEPS else fixed)
+
+
+def split_names(texts: Iterable[str]) -> list[str]:
+    """Names from options that hold one each, or several with commas between."""
+    return [name for text in texts for part in text.split(",") if (name := part.strip())]
+
+
+def is_heuristic(name: str) -> bool:
+    """Whether a name means a heuristic, with or without a number."""
+    return name.partition(":")[0] in HEURISTICS.names()
+
+
+def find_runs(names: Iterable[str]) -> list[Path]:
+    """Folders of trained policies that paths and globs name, each once.
+
+    Raises:
+        InputError: if a path does not exist, or a glob matches no folder.
+    """
+    found: dict[Path, None] = {}
+    for name in names:
+        if _GLOB.isdisjoint(name):
+            if not Path(name).expanduser().is_dir():
+                raise _no_such(name)
+            matches = [Path(name).expanduser()]
+        else:
+            matches = sorted(Path(match) for match in glob.glob(str(Path(name).expanduser())))
+            matches = [path for path in matches if path.is_dir()]
+            if not matches:
+                raise InputError(f"no run directory matches '{name}'")
+        found |= dict.fromkeys(matches)
+    return list(found)
+
+
+def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
+    """Loads the policies of run directories.
+
+    Raises:
+        InputError: if a folder holds no policy, or a broken one.
+    """
+    paths = list(paths)
+    if not paths:
+        return []
+    from rllib_configs.policies import load_policy
+
+    loaded = []
+    for path in paths:
+        policy, config = load_policy(path, decode)
+        loaded.append(TrainedRun(path, config, policy))
+    return loaded
+
+
+def learned_entrants(runs: Sequence[TrainedRun], decode: Decode) -> list[Entrant]:
+    """One entrant for each group of runs that differ in their seed alone."""
+    return [_learned(key, group, decode) for key, group in group_by_experiment(runs)]
+
+
+def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
+    """Groups runs that differ in their seed alone, under short names.
+
+    Runs with the same seed too are copies of each other and not a sample of seeds, so they stay
+    apart.
+    """
+    groups: dict[str, list[R]] = {}
+    for run in runs:
+        key = repr(_experiment(run.config))
+        group = groups.setdefault(key, [])
+        if any(run.config.seed == other.config.seed for other in group):
+            group = groups.setdefault(f"{key} {run.path}", [])
+        group.append(run)
+    members = list(groups.values())
+    return list(zip(_distinct([group[0] for group in members]), members, strict=True))
+
+
+def learned_name(key: str) -> str:
+    """The key of a learned entrant, for where the load that it was trained at stands beside."""
+    name, at, rest = key.partition(_AT)
+    decode = rest.partition(" ")[2]
+    return f"{name} {decode}" if at and decode else name
+
+
+def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Entrant:
+    name = key if decode == "sample" else f"{key} ({decode})"
+
+    def make(scene: Scene) -> Contestant:
+        for run in runs:
+            _check_cluster(run, scene.task)
+        return Contestant(name, tuple(run.policy for run in runs))
+
+    load = runs[0].config.task.workload.load
+    return Entrant(name, make, learned=True, num_seeds=len(runs), trained_load=load)
+
+
+def _check_cluster(run: TrainedRun, task: TaskSection) -> None:
+    trained, present = run.config.task.cluster, task.cluster
+    for name in type(present).model_fields:
+        theirs, ours = getattr(trained, name), getattr(present, name)
+        if theirs != ours:
+            raise InputError(
+                f"{run.path} was trained for another cluster, with {name} {theirs} instead of "
+                f"{ours}; compare it apart from the others"
+            )
+
+
+def _experiment(config: ExperimentConfig) -> dict[str, Any]:
+    """The part of a config that runs of the same kind share."""
+    return {k: v for k, v in config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
+
+
+def _distinct(runs: Sequence[HasConfig]) -> list[str]:
+    """Short names that differ: the config's, with the load, or that of the folder."""
+    names = [run.config.name for run in runs]
+    with_load = [f"{run.config.name}{_AT}{run.config.task.workload.load:.0%}" for run in runs]
+    return [
+        name
+        if names.count(name) == 1
+        else (longer if with_load.count(longer) == 1 else run.path.resolve().name)
+        for name, longer, run in zip(names, with_load, runs, strict=True)
+    ]
+
+
+def _no_such(name: str) -> InputError:
+    looks_like_a_path = "/" in name or name.startswith(("~", "."))
+    if looks_like_a_path:
+        return InputError(f"there is no run directory {name}")
+    return unknown("policy or run directory", name, HEURISTICS.names())

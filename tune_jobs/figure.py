@@ -1,0 +1,103 @@
+"""``metasched figure``: a figure of a paper, or of ours."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cluster_env.core.errors import InputError
+from tune_jobs.cli import CONTEXT
+from tune_jobs.compare import task_options
+
+if TYPE_CHECKING:
+    from tune_jobs.entrants import Decode
+
+
+def _list_figures(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if not value or context.resilient_parsing:
+        return
+    from tune_jobs.figures import FIGURES
+
+    formatter = click.HelpFormatter(width=100)
+    formatter.write_dl([(name, FIGURES.get(name).about) for name in FIGURES.names()])
+    click.echo(formatter.getvalue(), nl=False)
+    context.exit()
+
+
+@click.command(name="figure", context_settings=CONTEXT)
+@click.argument("name", required=False)
+@click.option(
+    "--runs",
+    metavar="RUN,...",
+    multiple=True,
+    help="Run directories and globs of them; can be repeated.",
+)
+@task_options
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("figures"),
+    help="Folder for the image and the CSV file that it is drawn from.",
+)
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw this CSV file of an earlier call again, instead of collecting anew.",
+)
+@click.option(
+    "--list",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_list_figures,
+    help="List the figures and exit.",
+)
+def command(
+    name: str | None,
+    runs: tuple[str, ...],
+    source: str | None,
+    overrides: tuple[str, ...],
+    rules: str | None,
+    jobsets: int,
+    episodes: int,
+    seed: int,
+    decode: "Decode",
+    out: Path,
+    table: Path | None,
+) -> None:
+    """Draw a figure. NAME is one of those that --list shows.
+
+    Runs that differ in their seed alone make one line.
+
+    \b
+    Examples:
+      metasched figure --list
+      metasched figure deeprm-fig4 --jobsets 100
+      metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
+      metasched figure deeprm-fig6 --runs runs/MY_RUN
+    """
+    from tune_jobs.entrants import split_names
+    from tune_jobs.figures import FIGURES, FigureRequest, make_figure
+    from tune_jobs.progress import Progress
+
+    if name is None:
+        raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
+    request = FigureRequest(
+        runs=split_names(runs),
+        source=source,
+        overrides=overrides,
+        rules=rules,
+        jobsets=jobsets,
+        episodes=episodes,
+        seed=seed,
+        decode=decode,
+        progress=Progress(),
+    )
+    image, csv = make_figure(name, request, out, table)
+    click.echo(f"Wrote {image}, drawn from {csv}")
+
+
+if __name__ == "__main__":
+    from tune_jobs.cli import run_command
+
+    run_command(command)

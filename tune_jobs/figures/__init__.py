@@ -1,0 +1,5 @@
+"""Figures: each collects recorded data into a CSV file, and is drawn from that file alone."""
+
+from tune_jobs.figures.registry import FIGURES, FigureKind, FigureRequest, make_figure
+
+__all__ = ["FIGURES", "FigureKind", "FigureRequest", "make_figure"]

@@ -1,0 +1,265 @@
+"""Learning curves (DeepRM, figure 6): a metric on validation jobsets, and reward, by iteration."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import METRICS, run_contest
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.entrants import Entrant, Scene, find_runs, group_by_experiment, heuristic_entrant
+from tune_jobs.figures.comparison import rules_of
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.style import (
+    color_of,
+    headline,
+    label_ends,
+    new_figure,
+    scale_values,
+    styled,
+)
+from tune_jobs.history import KEY
+from tune_jobs.history import Row as Iteration
+from tune_jobs.runs import open_run
+from tune_jobs.tables import Row, number, read_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Cells = dict[str, str]
+Curve = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+HEURISTICS = ("random", "packer", "sjf", "tetris", "hold")
+COLUMNS = (
+    "series",
+    "key",
+    "seed",
+    "iteration",
+    "metric",
+    "value",
+    "return_mean",
+    "return_max",
+    "load",
+    "rules",
+    "jobsets",
+)
+
+_HEIGHT = 4.0
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    path: Path
+    config: ExperimentConfig
+    rows: list[Iteration]
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Reads the runs' metrics and evaluates the heuristics on the same validation jobsets.
+
+    Raises:
+        InputError: if there is no run, one has recorded nothing, or they learn different tasks.
+    """
+    if not request.runs:
+        raise InputError(
+            "learning curves need runs: give them with --runs, for instance runs/MY_RUN"
+        )
+    runs = [_read(path) for path in find_runs(request.runs)]
+    _check_same_task(runs)
+    metric = _metric(runs[0].config)
+    rows: list[Row] = []
+    for key, group in group_by_experiment(runs):
+        for run in group:
+            head = _head("run", key, run.config, metric)
+            rows += [{**head, **_cells(iteration, metric)} for iteration in run.rows]
+    seeds = {run.config.seed: run.config for run in runs}
+    todo = [(config, name) for config in seeds.values() for name in HEURISTICS]
+    request.progress.start(len(todo), unit="evaluation")
+    for done, (config, name) in enumerate(todo, start=1):
+        rows.append(_heuristic(heuristic_entrant(name), config, metric))
+        request.progress.step(done, f"seed {config.seed}: {name}")
+    request.progress.close()
+    return rows
+
+
+def draw(table: Path) -> "Figure":
+    """Draws the CSV file of `collect`.
+
+    Several seeds of one experiment are drawn as their mean, in a band from the lowest to the
+    highest seed.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_table(table, COLUMNS)
+    metric = METRICS.get(rows[0]["metric"])
+    runs = [row for row in rows if row["series"] == "run"]
+    with styled():
+        figure = new_figure(_HEIGHT)
+        left, right = figure.subplots(1, 2)
+        first = rows[0]
+        headline(
+            figure,
+            f"Learning curves at load {number(first, 'load'):.0%}",
+            f"{first['jobsets']} validation jobsets, {rules_of(first)}; {_seeds_note(runs)}",
+        )
+        left.set_title(f"(a) {metric.label}")
+        right.set_title("(b) mean and maximum reward")
+        _draw_metric(left, rows, metric.label)
+        _draw_reward(right, runs)
+    return figure
+
+
+def _read(path: Path) -> _Recorded:
+    run = open_run(path)
+    rows = run.history.rows()
+    if not rows:
+        raise InputError(f"{path} has recorded no iteration yet")
+    return _Recorded(path, run.config(), rows)
+
+
+def _check_same_task(runs: Sequence[_Recorded]) -> None:
+    first = runs[0]
+    for run in runs[1:]:
+        if (run.config.task, run.config.evaluation.jobsets) != (
+            first.config.task,
+            first.config.evaluation.jobsets,
+        ):
+            raise InputError(
+                f"{first.path} and {run.path} learn different tasks or are validated on different "
+                f"jobsets, so their curves cannot share axes; draw them apart"
+            )
+
+
+def _metric(config: ExperimentConfig) -> str:
+    objective = config.task.objective
+    return objective if isinstance(objective, str) else "slowdown"
+
+
+def _head(series: str, key: str, config: ExperimentConfig, metric: str) -> dict[str, str | float]:
+    return {
+        "series": series,
+        "key": key,
+        "seed": config.seed,
+        "metric": metric,
+        "load": config.task.workload.load,
+        "rules": config.task.rules,
+        "jobsets": config.evaluation.jobsets,
+    }
+
+
+def _cells(iteration: Iteration, metric: str) -> dict[str, float]:
+    names = {
+        "iteration": KEY,
+        "value": f"eval/{metric}",
+        "unfinished": "eval/unfinished",
+        "return_mean": "train/return_mean",
+        "return_max": "train/return_max",
+    }
+    return {short: iteration.get(name, math.nan) for short, name in names.items()}
+
+
+def _heuristic(entrant: Entrant, config: ExperimentConfig, metric: str) -> Row:
+    """A heuristic on a run's validation jobsets, which are also those that it is tuned on."""
+    task = config.task
+    jobsets = sample_jobsets(
+        task.build_workload(), config.seed, Split.VALIDATION, range(config.evaluation.jobsets)
+    )
+    result = run_contest(
+        [entrant.make(Scene(task, metric, lambda: jobsets))],
+        jobsets,
+        task.cluster.build(),
+        task.build_rules(),
+        run_seed=config.seed,
+        max_time=task.max_time,
+    )[0]
+    value = result.mean(metric)
+    return {
+        **_head("heuristic", entrant.key, config, metric),
+        "policy": result.name,
+        "value": value,
+        "unfinished": result.means["unfinished"],
+    }
+
+
+def _draw_metric(axes: "Axes", rows: Sequence[Cells], label: str) -> None:
+    values = [number(row, "value") for row in rows]
+    labels = []
+    for key in dict.fromkeys(row["key"] for row in rows if row["series"] == "heuristic"):
+        mine = [row for row in rows if row["key"] == key and row["series"] == "heuristic"]
+        level = float(np.mean([number(row, "value") for row in mine]))
+        color = color_of(key, learned=False)
+        axes.axhline(level, color=color, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
+        star = "*" if "*" in mine[0].get("policy", "") else ""
+        labels.append((level, f"{key}{star}", color))
+    for place, (key, runs) in enumerate(_experiments(rows).items()):
+        x, mean, low, high = _curve(runs, "value")
+        if not x.size:
+            continue
+        color = color_of(key, learned=True, place=place)
+        axes.plot(x, mean, color=color, linewidth=2.2, marker="o", markersize=3.5, zorder=3)
+        axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0, zorder=2)
+        labels.append((float(mean[-1]), key, color))
+    axes.set_xlabel("iteration")
+    axes.set_ylabel(label)
+    axes.set_xlim(0, max(number(row, "iteration") for row in rows if row["series"] == "run"))
+    scale_values(axes, np.array(values))
+    label_ends(axes, labels)
+
+
+def _draw_reward(axes: "Axes", rows: Sequence[Cells]) -> None:
+    labels = []
+    experiments = _experiments(rows)
+    for place, (key, runs) in enumerate(experiments.items()):
+        color = color_of(key, learned=True, place=place)
+        for column, name, style in (
+            ("return_mean", "mean", "-"),
+            ("return_max", "max", (0, (3, 1))),
+        ):
+            x, mean, low, high = _curve(runs, column)
+            if not x.size:
+                continue
+            axes.plot(x, mean, color=color, linewidth=1.6, linestyle=style)
+            axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
+            labels.append((float(mean[-1]), name, color))
+    axes.set_xlabel("iteration")
+    axes.set_ylabel("total reward")
+    axes.set_xlim(0, max(number(row, "iteration") for row in rows if row["series"] == "run"))
+    label_ends(axes, labels)
+
+
+def _experiments(rows: Sequence[Cells]) -> dict[str, list[Cells]]:
+    groups: dict[str, list[Cells]] = {}
+    for row in rows:
+        if row["series"] == "run":
+            groups.setdefault(row["key"], []).append(row)
+    return groups
+
+
+def _curve(rows: Sequence[Cells], column: str) -> Curve:
+    """Iterations that every seed has recorded, with mean, lowest and highest over the seeds."""
+    seeds = {row["seed"] for row in rows}
+    values: dict[float, dict[str, float]] = {}
+    for row in rows:
+        value = number(row, column)
+        if not math.isnan(value):
+            values.setdefault(number(row, "iteration"), {})[row["seed"]] = value
+    x = sorted(k for k, by_seed in values.items() if len(by_seed) == len(seeds))
+    table = np.array([list(values[k].values()) for k in x]).reshape(len(x), len(seeds))
+    return np.array(x), table.mean(axis=1), table.min(axis=1), table.max(axis=1)
+
+
+def _seeds_note(rows: Sequence[Cells]) -> str:
+    counts = {key: len({row["seed"] for row in runs}) for key, runs in _experiments(rows).items()}
+    if set(counts.values()) == {1}:
+        return "one training seed"
+    seeds = ", ".join(f"{key} {count}" for key, count in counts.items())
+    return f"bands: all training seeds ({seeds})"

@@ -1,0 +1,114 @@
+"""The figures by name, and the one way in which they are made."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cluster_env.core.registry import Registry
+from tune_jobs.entrants import Decode
+from tune_jobs.progress import NoProgress, Progress
+from tune_jobs.tables import Row, write_table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class FigureRequest:
+    """What a figure is to show.
+
+    Attributes:
+        runs: run directories and globs of them.
+        source: preset or config file of the task; by default that of the first run, else deeprm.
+        overrides: changes to it, ``key=value``.
+        rules: name of the rules, if not the config's.
+        jobsets: unseen jobsets that policies are evaluated on.
+        episodes: episodes of each.
+        seed: seed of the jobsets and of the policies' random numbers.
+        decode: how learned policies choose.
+        progress: shows where it is.
+    """
+
+    runs: Sequence[str] = ()
+    source: str | None = None
+    overrides: Sequence[str] = ()
+    rules: str | None = None
+    jobsets: int = 1000
+    episodes: int = 1
+    seed: int = 0
+    decode: Decode = "sample"
+    progress: Progress = field(default_factory=NoProgress)
+
+
+class FigureModule(Protocol):
+    """What the module of a figure offers."""
+
+    collect: Callable[[FigureRequest], list[Row]]
+    draw: "Callable[[Path], Figure]"
+
+
+@dataclass(frozen=True)
+class FigureKind:
+    """A figure that can be made.
+
+    Attributes:
+        name: what the command line calls it; also the name of its files.
+        about: what it shows, in one line.
+        module: where ``collect`` (rows from recorded runs, or by running what it needs) and
+            ``draw`` (an image from the CSV file of those rows, and from nothing else) are.
+    """
+
+    name: str
+    about: str
+    module: str
+
+    def load(self) -> Any:
+        """The module, imported now."""
+        return import_module(self.module)
+
+
+FIGURES: Registry[FigureKind] = Registry("figure")
+for _kind in (
+    FigureKind(
+        "deeprm-fig4",
+        "Slowdown against load, 10 to 190 %: every heuristic, and learned policies (--runs).",
+        "tune_jobs.figures.slowdown_by_load",
+    ),
+    FigureKind(
+        "deeprm-fig6",
+        "Learning curves (--runs): slowdown on validation jobsets, mean and maximum reward.",
+        "tune_jobs.figures.learning_curves",
+    ),
+):
+    FIGURES.register(_kind.name)(_kind)
+
+
+def make_figure(
+    name: str, request: FigureRequest, out: Path, table: Path | None = None
+) -> tuple[Path, Path]:
+    """Makes a figure.
+
+    Args:
+        name: see `FIGURES`.
+        request: what to show.
+        out: folder for the files, created if need be.
+        table: CSV file of an earlier call to draw again, instead of collecting anew.
+
+    Returns:
+        The paths of the image and of the CSV file that it was drawn from.
+
+    Raises:
+        InputError: if there is no such figure, or what it needs is missing.
+    """
+    from tune_jobs.figures.style import save
+
+    kind = FIGURES.get(name)
+    module: FigureModule = kind.load()
+    if table is None:
+        table = out / f"{name}.csv"
+        write_table(table, module.collect(request))
+    image = out / f"{name}.png"
+    save(module.draw(table), image)
+    return image, table

@@ -1,0 +1,55 @@
+"""Slowdown against load (DeepRM, figure 4)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tune_jobs.comparison import Setting, compare
+from tune_jobs.entrants import find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.figures import comparison
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.tables import Row
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LOADS = tuple(percent / 100 for percent in range(10, 191, 20))
+"""The paper's. Its 190 % means a job in every step, which is a load of 184.5 %."""
+
+HEURISTICS = ("random", "packer", "sjf", "tetris", "hold")
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Evaluates all heuristics and the runs' policies at every load.
+
+    Raises:
+        InputError: if a run cannot be used.
+    """
+    from tune_jobs.compare import choose_config
+
+    runs = load_runs(find_runs(request.runs), request.decode)
+    config = choose_config(request.source, request.overrides, request.rules, runs)
+    setting = Setting(
+        config.task,
+        jobsets=request.jobsets,
+        episodes=request.episodes,
+        seed=request.seed,
+        cap_loads=True,
+    )
+    entrants = [heuristic_entrant(name) for name in HEURISTICS]
+    entrants += learned_entrants(runs, request.decode)
+    return compare(setting, entrants, _reachable(setting), request.progress)
+
+
+def _reachable(setting: Setting) -> list[float]:
+    """The paper's loads up to the first that this workload cannot reach, which stands for all."""
+    used = [setting.at(load).workload.load for load in LOADS]
+    return [load for k, load in enumerate(LOADS) if used[k] not in used[:k]]
+
+
+def draw(table: Path) -> "Figure":
+    """Draws the CSV file of `collect`.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    return comparison.draw(table)

@@ -1,0 +1,197 @@
+"""How all figures look: sizes, colors that everybody can tell apart, labels beside lines."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from tune_jobs.files import replacing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+WIDTH = 8.0  # inches; the text is readable when the image is as wide as a page
+DPI = 200
+
+INK = "#222222"
+MUTED = "#6b6b6b"
+GRID = "#e4e4e4"
+
+# Okabe and Ito's colors, which people with any kind of color vision tell apart; yellow left out.
+_HEURISTICS = {
+    "random": "#8a8a8a",
+    "packer": "#e69f00",
+    "sjf": "#56b4e9",
+    "tetris": "#009e73",
+    "hold": "#cc79a7",
+}
+_LEARNED = ("#d55e00", "#0072b2", "#000000", "#7f3b08")
+_MARKERS = {"random": "x", "packer": "s", "sjf": "^", "tetris": "D", "hold": "v"}
+
+_TICKS = (1, 1.5, 2, 3, 5, 7)
+
+_RC: dict[Any, Any] = {
+    "font.size": 11,
+    "axes.titlesize": 11,
+    "axes.titlelocation": "left",
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.8,
+    "xtick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.color": MUTED,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "text.color": INK,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draws in the house style, whatever the user's matplotlib settings are."""
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_RC, "backend": "agg"}):
+        yield
+
+
+def new_figure(height: float) -> Figure:
+    """An empty figure of page width; needs neither a display nor pyplot's global state."""
+    return Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained", facecolor="white")
+
+
+def color_of(key: str, learned: bool, place: int = 0) -> str:
+    """Color of a policy; a heuristic has the same one in every figure.
+
+    Args:
+        key: name without what was tuned: ``tetris``.
+        learned: whether it was trained.
+        place: which of the learned policies, or of the numbers of a heuristic, it is.
+    """
+    base = _HEURISTICS.get(key.partition(":")[0], MUTED)
+    return _LEARNED[place % len(_LEARNED)] if learned else base
+
+
+def marker_of(key: str, learned: bool) -> str:
+    """Marker of a policy, so that color is not all that tells lines apart."""
+    return "o" if learned else _MARKERS.get(key.partition(":")[0], ".")
+
+
+def label_ends(axes: "Axes", labels: Sequence[tuple[float, str, str]], size: float = 10) -> None:
+    """Writes names beside the right ends of lines, moved apart where they would overlap.
+
+    Args:
+        axes: what to label; its limits and scale must be final.
+        labels: height in data coordinates, text (of one or more lines) and color of each.
+        size: of the text, in points.
+    """
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.draw_without_rendering()  # so that the layout has settled
+    to_axes = axes.transData + axes.transAxes.inverted()
+    line = 1.25 * size / (axes.get_position().height * figure.get_size_inches()[1] * 72)
+    right = axes.get_xlim()[1]
+    wanted = sorted(
+        (float(to_axes.transform((right, y))[1]), text, color) for y, text, color in labels
+    )
+    heights = [line * (1 + text.count("\n")) for _, text, _ in wanted]
+    places = spread([y for y, _, _ in wanted], heights)
+    for (y, text, color), place in zip(wanted, places, strict=True):
+        axes.annotate(
+            text,
+            xy=(1.0, y),
+            xytext=(1.03, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            color=color,
+            fontsize=size,
+            linespacing=1.1,
+            va="center",
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": color,
+                "linewidth": 0.6,
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+        )
+
+
+def spread(places: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Moves ascending places as little as need be until things of these heights do not overlap.
+
+    Neighbors that are too close become a block, which stays where its members wanted to be on
+    average; blocks grow until none overlap.
+
+    Args:
+        places: wanted centers, ascending.
+        heights: of the things.
+    """
+    blocks: list[tuple[float, list[int]]] = []  # wanted lower end, members
+    for k, (place, height) in enumerate(zip(places, heights, strict=True)):
+        bottom, members = place - height / 2, [k]
+        while blocks and blocks[-1][0] + sum(heights[m] for m in blocks[-1][1]) > bottom:
+            below, earlier = blocks.pop()
+            moved = bottom - sum(heights[m] for m in earlier)
+            bottom = (below * len(earlier) + moved * len(members)) / (len(earlier) + len(members))
+            members = earlier + members
+        blocks.append((bottom, members))
+    centers = []
+    for bottom, members in blocks:
+        for m in members:
+            centers.append(bottom + heights[m] / 2)
+            bottom += heights[m]
+    return centers
+
+
+def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
+    """Makes the y axis logarithmic, with plain numbers, if the values differ by a factor of five.
+
+    Args:
+        axes: whose axis.
+        values: what is drawn, of any shape; NaN does not count.
+    """
+    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
+
+    values = values[np.isfinite(values)]
+    if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
+        return
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(FixedLocator([m * 10.0**k for k in range(-3, 5) for m in _TICKS]))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
+
+
+def headline(figure: Figure, title: str, note: str) -> None:
+    """Writes a title at the top left, and in small print under it on what the numbers rest."""
+    left = 0.012
+    text = figure.suptitle(f"{title}\n", x=left, ha="left", fontweight="bold", fontsize=12.5)
+    small = figure.axes[0].annotate(
+        note,
+        (0, 0),
+        xytext=(0, 3),
+        xycoords=text,
+        textcoords="offset points",
+        fontsize=9.5,
+        color=MUTED,
+        annotation_clip=False,
+    )
+    small.set_in_layout(False)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Writes a figure, atomically; the folder is created if need be."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as aside:
+        figure.savefig(aside, format="png", dpi=DPI)

@@ -1,0 +1,47 @@
+"""Writing files and folders so that nobody ever finds half of one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def sync_folder(folder: Path) -> None:
+    """Forces a folder's list of names to the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Forces every file and folder below a folder, and itself, to the disk."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            handle = os.open(Path(parent, name), os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        sync_folder(Path(parent))
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Gives a path beside `path` to write to, which takes its place if nothing goes wrong.
+
+    A crash at any moment leaves the old file or the new one.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield aside
+        handle = os.open(aside, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        aside.replace(path)
+        sync_folder(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)

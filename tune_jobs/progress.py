@@ -1,0 +1,134 @@
+"""How a long command shows where it is: a bar on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+LINE_EVERY_S = 10.0
+_RECENT = 30
+
+
+class Progress:
+    """Shows iterations on a stream.
+
+    On a terminal there is one bar, with the newest numbers behind it, and `say` writes above it.
+    Elsewhere `step` writes a line for the first iteration and then at most every so often, so
+    that a log stays readable; what is said with `say` always gets its line.
+
+    Args:
+        stream: where to write, by default the standard error.
+        interactive: whether to draw a bar; by default if the stream is a terminal.
+        line_every_s: seconds between two lines of a log.
+        clock: seconds, for tests.
+    """
+
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        interactive: bool | None = None,
+        line_every_s: float = LINE_EVERY_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stream = stream or sys.stderr
+        self._interactive = self._stream.isatty() if interactive is None else interactive
+        self._line_every_s = line_every_s
+        self._clock = clock
+        self._bar: tqdm[None] | None = None
+        self._total = 0
+        self._last_line = float("-inf")
+        self._times: deque[tuple[float, int]] = deque(maxlen=_RECENT)
+
+    def start(self, total: int, done: int = 0, unit: str = "iteration") -> None:
+        """Begins to count.
+
+        Args:
+            total: where the count ends.
+            done: where it begins.
+            unit: what is counted.
+        """
+        self._total = total
+        self._last_line = float("-inf")
+        self._times.clear()
+        if self._interactive:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                total=total,
+                initial=done,
+                unit=f" {unit}",
+                file=self._stream,
+                dynamic_ncols=True,
+                bar_format="{percentage:3.0f}% |{bar:20}| {n_fmt}/{total_fmt} {postfix}",
+            )
+
+    def step(self, done: int, text: str) -> None:
+        """Shows that so many are done.
+
+        Args:
+            done: how many.
+            text: the newest numbers, short.
+        """
+        now = self._clock()
+        self._times.append((now, done))
+        eta = self._eta(done)
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"{text}{eta}", refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif now - self._last_line >= self._line_every_s:
+            self._last_line = now
+            self._write(f"{done}/{self._total}  {text}{eta}")
+
+    def say(self, text: str) -> None:
+        """Writes a line that stays."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        else:
+            self._write(text)
+
+    def close(self) -> None:
+        """Ends the bar; `start` may follow."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _write(self, text: str) -> None:
+        self._stream.write(f"{text}\n")
+        self._stream.flush()
+
+    def _eta(self, done: int) -> str:
+        """Time left, from the pace of the latest iterations; empty before there is one."""
+        (first, begun), (last, ended) = self._times[0], self._times[-1]
+        if ended <= begun or done >= self._total:
+            return ""
+        return f"  {duration((last - first) / (ended - begun) * (self._total - done))} left"
+
+
+class NoProgress(Progress):
+    """Shows nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(interactive=False)
+
+    def start(self, total: int, done: int = 0, unit: str = "iteration") -> None:
+        """Does nothing."""
+
+    def step(self, done: int, text: str) -> None:
+        """Does nothing."""
+
+    def say(self, text: str) -> None:
+        """Does nothing."""
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 45 s, 3:20 min, 2:05 h."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600}:{whole % 3600 // 60:02d} h"

@@ -1,0 +1,80 @@
+"""What it takes to go on with an earlier run."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.checkpoints import Checkpoint, as_checkpoint
+from tune_jobs.runs import CONFIG, RunDirectory, open_run
+
+# Settings that no number of a run depends on.
+CHANGEABLE = ("training.iterations", "resources", "tracking", "evaluation.every", "checkpoint")
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """An earlier run, and where to go on.
+
+    Attributes:
+        run: its folder.
+        checkpoint: what it goes on from.
+        config: its config, with what the user changed.
+    """
+
+    run: RunDirectory
+    checkpoint: Checkpoint
+    config: ExperimentConfig
+
+
+def find_resumption(path: Path, overrides: Iterable[str] = ()) -> Resumption:
+    """Finds the newest checkpoint of a run and checks it.
+
+    Args:
+        path: a run's folder, or one of its checkpoints.
+        overrides: as for `load_config`; only `CHANGEABLE` settings may differ.
+
+    Raises:
+        InputError: if there is no run or no whole checkpoint, a setting must not be changed, or
+            nothing is left to do.
+    """
+    chosen = as_checkpoint(path)
+    run = open_run(chosen.path.parent.parent if chosen else path)
+    before = run.config()
+    config = load_config(run.path / CONFIG, overrides)
+    _check_changes(before, config)
+    checkpoint = chosen or run.checkpoints.newest()
+    run.checkpoints.check(checkpoint)
+    if checkpoint.iteration >= config.training.iterations:
+        raise InputError(
+            f"{run.path} has done all of its {config.training.iterations} iterations; to train on, "
+            "set training.iterations higher"
+        )
+    return Resumption(run, checkpoint, config)
+
+
+def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys like ``training.lr``."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _check_changes(before: ExperimentConfig, after: ExperimentConfig) -> None:
+    old, new = flatten(before.to_dict()), flatten(after.to_dict())
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) == new.get(key):
+            continue
+        if not any(key == name or key.startswith(f"{name}.") for name in CHANGEABLE):
+            raise InputError(
+                f"{key} cannot change from {old.get(key)} to {new.get(key)} in a run that is "
+                f"resumed, because results depend on it; start a new run, or change only "
+                f"{', '.join(CHANGEABLE)}"
+            )

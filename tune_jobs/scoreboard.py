@@ -1,0 +1,105 @@
+"""A comparison as text for a terminal."""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import click
+
+from tune_jobs.entrants import learned_name
+from tune_jobs.tables import Row
+
+
+def _number(value: object, digits: int) -> str:
+    number = float(str(value))
+    return "-" if math.isnan(number) else f"{number:.{digits}f}"
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.0%}"
+
+
+COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "slowdown": ("slowdown", lambda value: _number(value, 2)),
+    "slowdown_small": ("small", lambda value: _number(value, 2)),
+    "slowdown_large": ("large", lambda value: _number(value, 2)),
+    "slowdown_p95": ("p95", lambda value: _number(value, 1)),
+    "within_2": ("<=2", _share),
+    "completion_time": ("completion", lambda value: _number(value, 1)),
+    "makespan": ("makespan", lambda value: _number(value, 1)),
+    "utilization": ("utilization", _share),
+    "attainment": ("attains", _share),
+}
+"""Columns of the table behind the one that decides: title, and how a value is written."""
+
+
+def format_rows(rows: Sequence[Row]) -> str:
+    """The rows as text: one block for each load, and what its columns mean."""
+    blocks = [_block(list(block)) for _, block in groupby(rows, key=lambda row: row["load"])]
+    return "\n\n".join([*blocks, _legend(rows)])
+
+
+def _block(rows: Sequence[Row]) -> str:
+    first = rows[0]
+    metric = str(first["metric"])
+    others = [name for name in COLUMNS if name != metric]
+    digits = 3 if metric == "utilization" else 2
+    titles = [COLUMNS[name][0] for name in others]
+    table = [["", "policy", f"{metric} [95%]", *titles, "unfinished"]]
+    for row in rows:
+        value, low, high = (_number(row[f"{metric}{end}"], digits) for end in ("", "_low", "_high"))
+        cells = [COLUMNS[name][1](float(row[name])) for name in others]
+        interval = f"{value} [{low}, {high}]"
+        table.append([_mark(row), _name(row), interval, *cells, f"{float(row['unfinished']):,.4g}"])
+    widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if k < 2 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in table
+    ]
+    episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
+    title = (
+        f"Load {float(first['load']):.0%}: {first['jobsets']:,} unseen jobsets{episodes}, "
+        f"{float(first['num_jobs']):,.0f} jobs; arrival window {first['window']} steps, rules of "
+        f"the {first['rules']}{' code' if first['rules'] == 'released' else ''}"
+    )
+    return "\n".join([click.style(title, bold=True), *lines])
+
+
+def _mark(row: Row) -> str:
+    """``>`` for the best, ``~`` for what cannot be told from it."""
+    if row["best"]:
+        return ">"
+    low, high = float(row["difference_low"]), float(row["difference_high"])
+    return "~" if low <= 0 <= high else ""
+
+
+def _name(row: Row) -> str:
+    if not row["learned"]:
+        return str(row["policy"])
+    seeds = f", {row['seeds']} seeds" if int(row["seeds"]) > 1 else ""
+    return f"{learned_name(str(row['key']))} (trained at {float(row['trained_load']):.0%}{seeds})"
+
+
+def _legend(rows: Sequence[Row]) -> str:
+    lines = ["> best mean; ~ not to be told from it: the 95% interval of the difference holds 0."]
+    over = {row["interval_over"] for row in rows}
+    if over - {"nothing"}:
+        lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
+    if "seeds and jobsets" in over:
+        lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
+    if any(str(row["policy"]).partition("*")[1] for row in rows):
+        lines.append("The star: the best number of a sweep on validation jobsets of this load.")
+    if any(not math.isnan(float(row["attainment"])) for row in rows):
+        lines.append(
+            "attains: share of jobsets at or below the best of sjf, packer and tetris there, as "
+            "far as they are compared."
+        )
+    if any(float(row["unfinished"]) for row in rows):
+        lines.append(
+            "Unfinished jobs count with the time they had spent when their episode was cut: "
+            "means with any are lower bounds."
+        )
+    return "\n".join(lines)

@@ -1,0 +1,34 @@
+"""Experiment tracking that a training run cannot feel: the only place that imports MLflow.
+
+Training code calls a `Tracker`. Its methods append one JSON line to a spool in the run directory
+and return; a thread carries the spool into MLflow. With the server away, slow or wrong, records
+wait on disk, and ``metasched sync RUN_DIR`` sends them later. Nothing here raises into training.
+
+    caller -> Tracker -> Spool (spool.jsonl) -> Courier (thread) -> Delivery -> Store (MLflow)
+                                                                       |
+                                                                    Progress (delivered.json)
+"""
+
+from tune_jobs.tracking.delivery import Busy, Delivery
+from tune_jobs.tracking.office import Report
+from tune_jobs.tracking.progress import without_credentials
+from tune_jobs.tracking.spool import Spool, tracking_dir
+from tune_jobs.tracking.store import ARTIFACT_FOLDER, StoreAway, local_store, local_uri
+from tune_jobs.tracking.tracker import AnyTracker, NullTracker, Status, Tracker
+
+__all__ = [
+    "ARTIFACT_FOLDER",
+    "AnyTracker",
+    "Busy",
+    "Delivery",
+    "NullTracker",
+    "Report",
+    "Spool",
+    "Status",
+    "StoreAway",
+    "Tracker",
+    "local_store",
+    "local_uri",
+    "tracking_dir",
+    "without_credentials",
+]

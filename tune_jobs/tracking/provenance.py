@@ -1,0 +1,94 @@
+"""What a run was made with: the commit, the versions, the command."""
+
+import platform
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+import __main__
+
+GIT_TIMEOUT_S = 2.0
+DISTRIBUTIONS = ("metasched", "ray", "torch", "numpy")
+
+
+def provenance() -> dict[str, str]:
+    """Tags that say what made a run: without host name, user name or absolute paths of programs.
+
+    Returns:
+        ``git.commit`` and ``git.dirty`` (both absent outside a repository), ``version.*`` of
+        Python and of the main distributions, ``command``; and MLflow's own names for its columns.
+    """
+    command = command_line()
+    tags = {
+        "command": command,
+        "version.python": platform.python_version(),
+        "mlflow.source.name": _source(command),
+        "mlflow.source.type": "LOCAL",
+    }
+    for name in DISTRIBUTIONS:
+        if (version := _version(name)) is not None:
+            tags[f"version.{name}"] = version
+    if (commit := git_commit(Path(__file__).parent) or git_commit(Path.cwd())) is not None:
+        tags["git.commit"] = tags["mlflow.source.git.commit"] = commit[0]
+        tags["git.dirty"] = "yes" if commit[1] else "no"
+    return tags
+
+
+def git_commit(directory: Path) -> tuple[str, bool] | None:
+    """The commit checked out around a directory, and whether tracked files differ from it.
+
+    Returns:
+        None outside a repository, without a commit, without git, or if ``directory`` holds
+        nothing that the repository tracks (an installed package inside somebody's project).
+    """
+    if not _git(directory, "ls-files", "--", "."):
+        return None
+    commit = _git(directory, "rev-parse", "HEAD")
+    changes = _git(directory, "status", "--porcelain", "--untracked-files=no")
+    return (commit, changes != "") if commit else None
+
+
+def _git(directory: Path, *arguments: str) -> str | None:
+    """What git prints, None if it fails or is too slow."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(directory), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=GIT_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def command_line(arguments: Sequence[str] | None = None) -> str:
+    """The command that was given, ready to paste, without passwords in URLs.
+
+    Args:
+        arguments: Program and arguments, by default those of this process.
+    """
+    program, *rest = sys.argv if arguments is None else arguments
+    module = getattr(getattr(__main__, "__spec__", None), "name", None)
+    start = [Path(program).name]
+    if arguments is None and module:
+        start = ["python", "-m", module.removesuffix(".__main__")]
+    return re.sub(r"//[^/@\s]*@", "//", shlex.join([*start, *rest]))
+
+
+def _source(command: str) -> str:
+    """The command without options and paths: MLflow shows only what follows the last slash."""
+    words = command.removeprefix("python -m ").split()
+    return " ".join(words[:2] if words[1:] and words[1].isidentifier() else words[:1])
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None

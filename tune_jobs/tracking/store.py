@@ -1,0 +1,199 @@
+"""One MLflow store, and the few calls that we make to it."""
+
+import contextlib
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tune_jobs.tracking.progress import FileLock
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+RUN_KEY_TAG = "metasched.run_key"
+PARENT_TAG = "mlflow.parentRunId"
+STORE_FILE = "mlflow.db"
+ARTIFACT_FOLDER = "mlartifacts"
+
+# A server that is away must be noticed soon, and nobody waits for its statistics. Set for this
+# process and those it starts, where the user has not set them.
+QUIET_DEFAULTS = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+
+# They report each migration, and each retry that we report ourselves.
+QUIET_LOGGERS = {"alembic": logging.WARNING, "urllib3.connectionpool": logging.ERROR}
+
+# What a store answers when a record itself is at fault, so that sending it again cannot help.
+REFUSALS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
+
+
+class StoreAway(Exception):
+    """The store cannot be reached or does not work; what waits stays on disk."""
+
+
+def local_store(runs_dir: str | os.PathLike[str]) -> Path:
+    """Database file that the runs below a folder share when no server was named."""
+    return Path(runs_dir).absolute() / STORE_FILE
+
+
+def local_uri(runs_dir: str | os.PathLike[str]) -> str:
+    """MLflow's name for `local_store`."""
+    return f"sqlite:///{local_store(runs_dir)}"
+
+
+def tracking_uri(run_dir: str | os.PathLike[str], uri: str | None) -> str:
+    """The store meant by ``uri``, None being the local one next to the run directory.
+
+    A relative SQLite path is made absolute, so that it means the same file tomorrow.
+    """
+    if uri is None:
+        return local_uri(Path(run_dir).absolute().parent)
+    relative = re.fullmatch(r"sqlite:///([^/].*)", uri)
+    return f"sqlite:///{Path(relative[1]).absolute()}" if relative else uri
+
+
+def refused(error: Exception) -> bool:
+    """True if the store has understood a call and will never accept it."""
+    return getattr(error, "error_code", None) in REFUSALS
+
+
+class Store:
+    """A connection to the store at ``uri``. Importing MLflow takes seconds: build it in a thread.
+
+    Args:
+        uri: MLflow tracking URI.
+        artifacts_dir: Folder for artifacts of a store that is a database without a server.
+
+    Raises:
+        StoreAway: The store does not answer, or the URI means nothing to MLflow.
+    """
+
+    def __init__(self, uri: str, artifacts_dir: Path) -> None:
+        self.uri = uri
+        self._artifacts_dir = artifacts_dir
+        self._experiments: dict[str, str] = {}
+        try:
+            self._client = self._connect()
+        except Exception as error:
+            raise StoreAway(reason(error)) from error
+
+    def _connect(self) -> "MlflowClient":
+        for name, value in QUIET_DEFAULTS.items():
+            os.environ.setdefault(name, value)
+        for name, level in QUIET_LOGGERS.items():
+            if logging.getLogger(name).level == logging.NOTSET:
+                logging.getLogger(name).setLevel(level)
+        import mlflow
+
+        # Two processes that both find no tables would both create them.
+        path = re.fullmatch(r"sqlite:///(.+)", self.uri)
+        lock = FileLock(Path(f"{path[1]}.lock")) if path else contextlib.nullcontext()
+        with lock:
+            client = mlflow.MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
+            client.search_experiments(max_results=1)
+        return client
+
+    def experiment(self, name: str) -> str:
+        """Id of the experiment, created or restored as needed."""
+        if name not in self._experiments:
+            self._experiments[name] = self._find_experiment(name) or self._create_experiment(name)
+        return self._experiments[name]
+
+    def _find_experiment(self, name: str) -> str | None:
+        found = self._client.get_experiment_by_name(name)
+        if found is None:
+            return None
+        if found.lifecycle_stage == "deleted":
+            self._client.restore_experiment(found.experiment_id)
+        return found.experiment_id
+
+    def _create_experiment(self, name: str) -> str:
+        location = None
+        if not self.uri.startswith(("http://", "https://")):
+            location = (self._artifacts_dir / re.sub(r"[^\w.-]+", "_", name)).as_uri()
+        # Without this tag the UI asks a newcomer whether the runs are chat traces.
+        tags = {"mlflow.experimentKind": "custom_model_development"}
+        try:
+            return self._client.create_experiment(name, artifact_location=location, tags=tags)
+        except Exception:
+            found = self._find_experiment(name)  # another process may have been faster
+            if found is None:
+                raise
+            return found
+
+    def find_run(self, experiment: str, key: str) -> str | None:
+        """Id of the run that was created under our key, None if there is none."""
+        found = self._client.search_runs(
+            [self.experiment(experiment)], filter_string=f"tags.`{RUN_KEY_TAG}` = '{key}'"
+        )
+        return found[0].info.run_id if found else None
+
+    def create_run(
+        self, experiment: str, key: str, name: str, time_ms: int, tags: Mapping[str, str]
+    ) -> str:
+        """Creates a run that `find_run` will find by its key; returns its id."""
+        run = self._client.create_run(
+            self.experiment(experiment),
+            start_time=time_ms,
+            run_name=name,
+            tags={**tags, RUN_KEY_TAG: key},
+        )
+        return run.info.run_id
+
+    def has_run(self, run_id: str) -> bool:
+        """False if the store does not know the run or somebody has deleted it there."""
+        try:
+            return self._client.get_run(run_id).info.lifecycle_stage == "active"
+        except Exception as error:
+            if refused(error):
+                return False
+            raise
+
+    def metrics(self, run_id: str, points: Sequence[tuple[str, float, int, int]]) -> None:
+        """At most 1,000 points (name, value, time in ms, step)."""
+        from mlflow.entities import Metric
+
+        self._client.log_batch(run_id, metrics=[Metric(*point) for point in points])
+
+    def params(self, run_id: str, params: Sequence[tuple[str, str]]) -> None:
+        """At most 100 parameters. MLflow refuses another value for a known name."""
+        from mlflow.entities import Param
+
+        self._client.log_batch(run_id, params=[Param(*param) for param in params])
+
+    def tags(self, run_id: str, tags: Sequence[tuple[str, str]]) -> None:
+        """At most 100 tags; a later value replaces an earlier one."""
+        from mlflow.entities import RunTag
+
+        self._client.log_batch(run_id, tags=[RunTag(*tag) for tag in tags])
+
+    def artifact(self, run_id: str, path: Path, folder: str | None) -> None:
+        """Copies a file, or a folder under its own name, into the run's artifacts."""
+        self._client.log_artifact(run_id, str(path), folder)
+
+    def end(self, run_id: str, status: str, time_ms: int) -> None:
+        """Sets the final status: FINISHED, FAILED or KILLED."""
+        self._client.set_terminated(run_id, status=status, end_time=time_ms)
+
+    def reopen(self, run_id: str) -> None:
+        """Marks a run as running again."""
+        self._client.update_run(run_id, status="RUNNING")
+
+
+def reason(error: Exception) -> str:
+    """What an error of MLflow comes down to, in a few words."""
+    text = str(error).strip() or type(error).__name__
+    system = re.search(r"\[Errno -?\d+\] ([^'\"):]+)", text)
+    if system:
+        return system[1].strip()
+    if "timed out" in text:
+        return "timed out"
+    return text.splitlines()[0].split(". ")[0][:200]

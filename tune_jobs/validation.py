@@ -1,0 +1,58 @@
+"""How a policy does on jobsets that training never sees, while it trains."""
+
+from cluster_env.core.policy import Policy
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import METRICS, evaluate_summary
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.schema import ExperimentConfig
+
+REFERENCES = ("sjf", "tetris")
+
+
+class Validation:
+    """The validation jobsets of a run, and the policies evaluated on them.
+
+    Args:
+        config: of the run.
+    """
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        self._config = config
+        self._task = config.task
+        self._cluster = config.task.cluster.build()
+        objective = config.task.objective
+        known = isinstance(objective, str) and objective in METRICS.names()
+        self.metric = str(objective) if known else "slowdown"
+        self._jobsets = sample_jobsets(
+            self._task.build_workload(),
+            config.seed,
+            Split.VALIDATION,
+            range(config.evaluation.jobsets),
+        )
+
+    def evaluate(self, policy: Policy) -> dict[str, float]:
+        """Metrics of a policy; see `cluster_env.evaluation.evaluate_summary`."""
+        return evaluate_summary(
+            policy,
+            self._jobsets,
+            self._cluster,
+            self._task.build_rules(),
+            run_seed=self._config.seed,
+            max_time=self._task.max_time,
+        )
+
+    def references(self) -> dict[str, float]:
+        """The metric that counts here, for the heuristics that a policy has to beat."""
+        return {
+            name: self.evaluate(get_heuristic(name, self._cluster))[self.metric]
+            for name in REFERENCES
+        }
+
+    def describe(self, references: dict[str, float]) -> str:
+        """One sentence that says what there is to beat."""
+        values = ", ".join(f"{name} {value:.3g}" for name, value in references.items())
+        return (
+            f"{METRICS.get(self.metric).label} of the heuristics on {len(self._jobsets)} "
+            f"validation jobsets at load {self._task.workload.load:.0%}: {values}"
+        )
