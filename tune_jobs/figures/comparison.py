@@ -142,7 +142,7 @@ def measured_on(rows: list[Cells]) -> str:
     seeds = " and seeds" if "seeds and jobsets" in over else ""
     bars = f"95% intervals over jobsets{seeds}" if over - {"nothing"} else "no intervals"
     several = _num_loads(rows) > 1
-    rings = "; rings: trained there" if several and any(map(is_learned, rows)) else ""
+    rings = "; rings: load of training" if several and any(map(is_learned, rows)) else ""
     return (
         f"{int(number(first, 'jobsets')):,} unseen jobsets{' a load' if several else ''}, arrival "
         f"window {first['window']} steps, {rules_of(first)}, {bars}{rings}"

@@ -1,5 +1,6 @@
 """How all figures look: sizes, colors that everybody can tell apart, labels beside lines."""
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,8 @@ from tune_jobs.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+_NOTE_CHARACTERS = 100  # that fit into a line of small print
 
 WIDTH = 8.0  # inches; the text is readable when the image is as wide as a page
 DPI = 200
@@ -175,10 +178,11 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
 
 def headline(figure: Figure, title: str, note: str) -> None:
     """Writes a title at the top left, and in small print under it on what the numbers rest."""
-    left = 0.012
-    text = figure.suptitle(f"{title}\n", x=left, ha="left", fontweight="bold", fontsize=12.5)
+    lines = textwrap.wrap(note, _NOTE_CHARACTERS)
+    room = "\n" * len(lines)
+    text = figure.suptitle(f"{title}{room}", x=0.012, ha="left", fontweight="bold", fontsize=12.5)
     small = figure.axes[0].annotate(
-        note,
+        "\n".join(lines),
         (0, 0),
         xytext=(0, 3),
         xycoords=text,
