@@ -111,7 +111,8 @@ def load_policy(
 
 
 def _policy(config: ExperimentConfig, weights: Weights, name: str, decode: Decode) -> LearnedPolicy:
-    layout = LookupLayout(CodeLayout(config.task.cluster.build()))
+    code_layout = CodeLayout(config.task.cluster.build())
+    layout = LookupLayout(code_layout, config.training.since_column)
     expected = _shapes(config, layout)
     found: dict[str, Any] = {key: value.shape for key, value in weights.items()}
     if found != expected:
@@ -122,7 +123,7 @@ def _policy(config: ExperimentConfig, weights: Weights, name: str, decode: Decod
 def _shapes(config: ExperimentConfig, layout: LookupLayout) -> dict[str, tuple[int, ...]]:
     hidden, actions = config.training.hidden, config.task.cluster.build().num_actions
     return {
-        "hidden_weight": (layout.image.size, hidden),
+        "hidden_weight": (layout.num_inputs, hidden),
         "hidden_bias": (hidden,),
         "head_weight": (hidden, actions),
         "head_bias": (actions,),

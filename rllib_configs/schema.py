@@ -115,6 +115,8 @@ class TrainingSection(Section):
     """Added to the mean square under RMSProp's root."""
     hidden: Count = 20
     """Units of the hidden layer."""
+    since_column: bool = False
+    """Whether the image shows the time since the last arrival, as in the released code."""
 
 
 class ResourcesSection(Section):

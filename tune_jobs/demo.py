@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tune_jobs.tables import Row
 
 RIVALS = ("sjf", "tetris")
+RULE = "hold"
 TABLE = "comparison.csv"
 JOBSETS, QUICK_JOBSETS = 1000, 50
 
@@ -99,7 +100,7 @@ def _compare(
     from tune_jobs.entrants import heuristic_entrant, learned_entrants, load_runs
     from tune_jobs.tables import write_table
 
-    entrants = [heuristic_entrant(name) for name in RIVALS]
+    entrants = [heuristic_entrant(name) for name in (*RIVALS, RULE)]
     entrants += learned_entrants(load_runs([run.path], "sample"), "sample")
     setting = Setting(config.task, jobsets=jobsets, seed=config.seed)
     rows = compare(setting, entrants, [config.task.workload.load], progress)
@@ -117,11 +118,13 @@ def findings(rows: "Sequence[Row]", run: "RunDirectory", runs: Path) -> list[str
     """
     learned = next(row for row in rows if row["learned"])
     rivals = [next(row for row in rows if row["key"] == name) for name in RIVALS]
+    rule = next(row for row in rows if row["key"] == RULE)
     against = " and ".join(f"{row['policy']} {_interval(row)}" for row in rivals)
     return [
         f"Mean slowdown on {learned['jobsets']:,} unseen jobsets at load "
         f"{float(learned['load']):.0%} [95 % interval]: the learned policy {_interval(learned)}, "
-        f"{against}; {_verdict(learned, rivals)}.",
+        f"{against}; {_verdict(learned, rivals)}. (The rule {rule['policy']}, which keeps long "
+        f"jobs waiting: {_interval(rule)}.)",
         f"Figures: {_seen_from_here(run.figures)}: deeprm-fig4.png (slowdown against load), "
         f"deeprm-fig6.png (learning curves), {TABLE}",
         f"MLflow:  {program()} ui --runs {_seen_from_here(runs)}",
@@ -137,15 +140,14 @@ def _interval(row: "Row") -> str:
 
 
 def _verdict(learned: "Row", rivals: "Sequence[Row]") -> str:
-    """How it compares with the better rival, by the interval of their difference in pairs."""
+    """How it compares with the better rival; told apart only if their intervals do not meet."""
     rival = min(rivals, key=lambda row: float(row["slowdown"]))
     change = float(learned["slowdown"]) / float(rival["slowdown"]) - 1
-    worse = rival if learned["best"] else learned
-    if not float(worse["difference_low"]) > 0:
-        return f"{change:+.0%} against the better of the two, which may be chance"
-    if learned["best"]:
+    if float(learned["slowdown_high"]) < float(rival["slowdown_low"]):
         return f"it is {-change:.0%} below the better of the two"
-    return f"it is {change:.0%} above the better of the two: it needs more training"
+    if float(learned["slowdown_low"]) > float(rival["slowdown_high"]):
+        return f"it is {change:.0%} above the better of the two: it needs more training"
+    return "it cannot be told from the better of the two"
 
 
 def _seen_from_here(path: Path) -> Path:

@@ -5,6 +5,9 @@ upper left d x k cells, or the first k cells row by row. A block therefore adds 
 dense layer one of a few sums of the layer's weights, and ``image @ weight`` is the sum of one row
 of a table of such sums for each block: 61 rows instead of 4,460 products with the default cluster.
 The table is linear in the weight, so a gradient finds its way back through the transpose.
+
+The released code appends a column to the image that is not made of ones: the time since the last
+arrival, up to 10 steps, as a share of 10 in every row. It is one more look-up.
 """
 
 from dataclasses import dataclass
@@ -21,6 +24,12 @@ from cluster_env.observations.image import ImageLayout
 from cluster_env.simulators.code import CodeLayout
 
 Floats = NDArray[Any]  # float32 or float64
+Kind = Literal["occupied", "slot", "backlog", "since"]
+
+LONGEST_PAUSE = 10
+"""Time steps since the last arrival at which the released code's column saturates."""
+
+_SHARES = np.arange(LONGEST_PAUSE + 1) / LONGEST_PAUSE
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,7 @@ class Block:
     * ``occupied``: ``horizon`` rows, one look-up each; entry (h, k) is ``w[h, :k].sum(0)``.
     * ``slot``: ``horizon + 1`` rows, one look-up; entry (d, k) is ``w[:d, :k].sum((0, 1))``.
     * ``backlog``: one row, one look-up; entry k is the sum of the first k cells, row by row.
+    * ``since``: one row, one look-up; entry k is ``k / 10 * w[:, 0].sum(0)``.
 
     Attributes:
         kind: which of these.
@@ -42,7 +52,7 @@ class Block:
         prefixes: one more than the largest k.
     """
 
-    kind: Literal["occupied", "slot", "backlog"]
+    kind: Kind
     columns: slice
     entries: slice
     rows: int
@@ -54,10 +64,17 @@ class LookupLayout:
     """The table's entries, and which of them a state looks up.
 
     Look-ups and entries follow the columns of the image: for each resource, the cluster block
-    (one look-up for each time step of the horizon), then one for each slot; at last the backlog.
+    (one look-up for each time step of the horizon), then one for each slot; at last the backlog
+    and, where it is shown, the time since the last arrival.
+
+    Attributes:
+        layout: where the parts of a code lie.
+        since_column: whether the image has the released code's last column. The weight then has
+            `horizon` more rows at its end, those of that column.
     """
 
     layout: CodeLayout
+    since_column: bool = False
 
     @cached_property
     def image(self) -> ImageLayout:
@@ -70,9 +87,7 @@ class LookupLayout:
         cluster = self.layout.cluster
         found: list[Block] = []
 
-        def add(
-            kind: Literal["occupied", "slot", "backlog"], columns: slice, rows: int, prefixes: int
-        ) -> None:
+        def add(kind: Kind, columns: slice, rows: int, prefixes: int) -> None:
             first = found[-1].entries.stop if found else 0
             entries = slice(first, first + rows * prefixes)
             found.append(Block(kind, columns, entries, rows, prefixes))
@@ -83,13 +98,23 @@ class LookupLayout:
                 columns = self.image.slot_columns(r, slot)
                 add("slot", columns, cluster.horizon + 1, units + 1)
         add("backlog", self.image.backlog_columns, 1, cluster.backlog_view + 1)
+        if self.since_column:
+            last = self.image.backlog_columns.stop
+            add("since", slice(last, last + 1), 1, LONGEST_PAUSE + 1)
         return tuple(found)
 
     @property
     def num_lookups(self) -> int:
         """Entries that each state looks up; 61 for the default cluster."""
         cluster = self.layout.cluster
-        return (cluster.horizon + cluster.num_slots) * cluster.num_resources + 1
+        shown = (cluster.horizon + cluster.num_slots) * cluster.num_resources + 1
+        return shown + int(self.since_column)
+
+    @property
+    def num_inputs(self) -> int:
+        """Rows of the weight: the cells of the image; 4,460 for the default cluster."""
+        extra = self.layout.cluster.horizon if self.since_column else 0
+        return int(self.image.size) + extra
 
     @property
     def num_entries(self) -> int:
@@ -120,6 +145,7 @@ class LookupLayout:
             cluster.horizon,
             cluster.num_slots,
             cluster.backlog_view,
+            self.since_column,
             found,
         )
         return found
@@ -128,7 +154,7 @@ class LookupLayout:
         """Returns the table of a weight; sums are taken in float64.
 
         Args:
-            weight: float32 or float64 ``(image_size, hidden)``.
+            weight: float32 or float64 ``(num_inputs, hidden)``.
             out: written if given, of the weight's type, ``(num_entries, hidden)``.
 
         Returns:
@@ -137,17 +163,19 @@ class LookupLayout:
         Raises:
             InputError: if an array has the wrong shape or type.
         """
-        hidden = _width_of(weight, self.image.size, "a weight")
+        hidden = _width_of(weight, self.num_inputs, "a weight")
         table = output(out, (self.num_entries, hidden), weight.dtype)
-        cells = np.ascontiguousarray(weight).reshape(*self.image.shape, hidden)
+        cells, column = self._cut(np.ascontiguousarray(weight))
         for block in self.blocks:
             part = table[block.entries].reshape(block.rows, block.prefixes, hidden)
             if block.kind == "occupied":
                 _sum_rows(cells[:, block.columns], part)
             elif block.kind == "slot":
                 _sum_rectangles(cells[:, block.columns], part)
-            else:
+            elif block.kind == "backlog":
                 _sum_cells(cells[:, block.columns], part[0])
+            else:
+                part[0] = _SHARES[:, None] * column.sum(axis=0, dtype=np.float64)
         return table
 
     def spread_table_gradient(self, gradient: Floats, out: Floats | None = None) -> Floats:
@@ -155,26 +183,33 @@ class LookupLayout:
 
         Args:
             gradient: float32 or float64 ``(num_entries, hidden)``.
-            out: written if given, of the gradient's type, ``(image_size, hidden)``.
+            out: written if given, of the gradient's type, ``(num_inputs, hidden)``.
 
         Returns:
-            Of the gradient's type, ``(image_size, hidden)``.
+            Of the gradient's type, ``(num_inputs, hidden)``.
 
         Raises:
             InputError: if an array has the wrong shape or type.
         """
         hidden = _width_of(gradient, self.num_entries, "a table's gradient")
-        spread = output(out, (self.image.size, hidden), gradient.dtype)
-        cells = spread.reshape(*self.image.shape, hidden)
+        spread = output(out, (self.num_inputs, hidden), gradient.dtype)
+        cells, column = self._cut(spread)
         for block in self.blocks:
             part = gradient[block.entries].reshape(block.rows, block.prefixes, hidden)
             if block.kind == "occupied":
                 _spread_rows(part, cells[:, block.columns])
             elif block.kind == "slot":
                 _spread_rectangles(part, cells[:, block.columns])
-            else:
+            elif block.kind == "backlog":
                 _spread_cells(part[0], cells[:, block.columns])
+            else:
+                column[:] = _SHARES @ part[0]
         return spread
+
+    def _cut(self, weight: Floats) -> tuple[Floats, Floats]:
+        """Weights of the image's cells and of the last column, by row."""
+        size, hidden = int(self.image.size), weight.shape[1]
+        return weight[:size].reshape(*self.image.shape, hidden), weight[size:]
 
 
 def _width_of(array: Floats, rows: int, what: str) -> int:
@@ -193,6 +228,7 @@ def _look_up(
     horizon: int,
     num_slots: int,
     backlog_view: int,
+    since_column: bool,
     out: NDArray[np.int32],
 ) -> None:
     resources = capacity.size
@@ -214,6 +250,8 @@ def _look_up(
                 entry += (horizon + 1) * prefixes
                 k += 1
         out[i, k] = entry + min(int(code[backlog_at]), backlog_view)
+        if since_column:
+            out[i, k + 1] = entry + backlog_view + 1 + min(int(code[backlog_at + 1]), LONGEST_PAUSE)
 
 
 @njit(cache=True, nogil=True)

@@ -46,6 +46,7 @@ class ReinforceConfig(AlgorithmConfig):
             model_config={
                 "cluster": experiment.task.cluster.model_dump(),
                 "hidden": experiment.training.hidden,
+                "since_column": experiment.training.since_column,
                 "seed": experiment.seed,
             },
         )

@@ -20,9 +20,11 @@ class DeepRMModule(TorchRLModule):
     """Image, 20 rectified units, one logit for each slot and for void: 89,451 parameters.
 
     The image is never made: its product with the first weight is looked up from prefix sums. The
-    network has no mask, as in the paper: an action that cannot be carried out lets time pass.
+    network has no mask, as in the paper: an action that cannot be carried out lets time pass. With
+    the released code's last column of the image it has 89,851 parameters.
 
-    ``model_config`` holds ``cluster`` (a `Cluster` or its fields), ``hidden`` and ``seed``.
+    ``model_config`` holds ``cluster`` (a `Cluster` or its fields), ``hidden``, ``since_column`` and
+    ``seed``.
     """
 
     def setup(self) -> None:
@@ -34,9 +36,11 @@ class DeepRMModule(TorchRLModule):
         if isinstance(cluster, dict):
             cluster = Cluster(**cluster)
         hidden = int(self.model_config["hidden"])
-        self.lookup_layout = LookupLayout(CodeLayout(cluster))
+        self.lookup_layout = LookupLayout(
+            CodeLayout(cluster), bool(self.model_config.get("since_column", False))
+        )
         rng = generator(int(self.model_config["seed"]), Purpose.INIT)
-        self.hidden_weight = _normal(rng, self.lookup_layout.image.size, hidden)
+        self.hidden_weight = _normal(rng, self.lookup_layout.num_inputs, hidden)
         self.hidden_bias = torch.nn.Parameter(torch.zeros(hidden))
         self.head_weight = _normal(rng, hidden, cluster.num_actions)
         self.head_bias = torch.nn.Parameter(torch.zeros(cluster.num_actions))

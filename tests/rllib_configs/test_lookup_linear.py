@@ -50,17 +50,23 @@ def codes_of(cluster: Cluster, count: int) -> np.ndarray:
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 @pytest.mark.parametrize("rows", [300, 3000])  # below and above the size that starts threads
-def test_layer_and_gradients_equal_the_dense_layer(cluster: Cluster, rows: int) -> None:
+@pytest.mark.parametrize("since_column", [False, True])
+def test_layer_and_gradients_equal_the_dense_layer(
+    cluster: Cluster, rows: int, since_column: bool
+) -> None:
     layout = CodeLayout(cluster)
-    lookup_layout = LookupLayout(layout)
+    lookup_layout = LookupLayout(layout, since_column)
     codes = codes_of(cluster, min(rows, 2500))
     codes = np.concatenate([codes, codes])[:rows]
     torch.manual_seed(0)
-    weight = (torch.randn(lookup_layout.image.size, 20) * 0.1).requires_grad_()
+    weight = (torch.randn(lookup_layout.num_inputs, 20) * 0.1).requires_grad_()
     bias = torch.randn(20, requires_grad=True)
     upstream = torch.randn(rows, 20)
 
     pixels = torch.from_numpy(image(codes, layout)).reshape(rows, -1).double()
+    if since_column:
+        since = torch.from_numpy(np.minimum(codes[:, layout.since], 10) / 10)
+        pixels = torch.cat([pixels, since[:, None].expand(-1, cluster.horizon)], dim=1)
     dense_weight = weight.detach().double().requires_grad_()
     dense_bias = bias.detach().double().requires_grad_()
     dense = pixels @ dense_weight + dense_bias
@@ -76,9 +82,11 @@ def test_layer_and_gradients_equal_the_dense_layer(cluster: Cluster, rows: int) 
         assert torch.allclose(found.double() / scale, expected / scale, rtol=0, atol=1e-5)
 
 
-def test_network_has_the_papers_number_of_parameters() -> None:
-    module = DeepRMModule(model_config={"cluster": Cluster(), "hidden": 20, "seed": 0})
-    assert sum(parameter.numel() for parameter in module.parameters()) == 89_451
+@pytest.mark.parametrize(("since_column", "expected"), [(False, 89_451), (True, 89_851)])
+def test_network_has_the_papers_number_of_parameters(since_column: bool, expected: int) -> None:
+    config = {"cluster": Cluster(), "hidden": 20, "seed": 0, "since_column": since_column}
+    module = DeepRMModule(model_config=config)
+    assert sum(parameter.numel() for parameter in module.parameters()) == expected
 
 
 def test_sampler_is_the_module() -> None:

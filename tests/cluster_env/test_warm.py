@@ -1,0 +1,32 @@
+"""Warming up leaves nothing to compile."""
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+import cluster_env
+from cluster_env import warm
+
+
+def not_compiled(package: ModuleType) -> set[str]:
+    """Compiled functions of a package that have never been called; those inlined never are."""
+    names = [
+        module.name for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+    ]
+    found = {}
+    for name in names:
+        for thing in vars(importlib.import_module(name)).values():
+            if hasattr(thing, "targetoptions"):
+                found[f"{thing.__module__}.{thing.__name__}"] = thing
+    assert found
+    return {
+        name
+        for name, function in found.items()
+        if not function.signatures and function.targetoptions.get("inline") != "always"
+    }
+
+
+def test_every_compiled_function_of_the_world_is_called():
+    warm.main()
+    # starts_now has no callers but a compiled one, which holds its own copy
+    assert not_compiled(cluster_env) <= {"cluster_env.heuristics.kernels.starts_now"}

@@ -1,0 +1,149 @@
+"""Configs: what presets, files and --set may say, and the one sentence for what they may not."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from cluster_env.core.errors import InputError
+from cluster_env.simulators.rules import RELEASED_RULES
+from rllib_configs.loading import load_config, make_config, preset_names, write_config
+from rllib_configs.schema import ExperimentConfig
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_can_be_built(name):
+    config = load_config(name)
+    assert config.name == name
+    config.task.build_workload()
+    config.task.build_objective()
+    config.task.build_rules()
+
+
+def test_the_preset_deeprm_is_the_paper():
+    training = load_config("deeprm").training
+    assert (training.jobsets, training.episodes_per_jobset, training.hidden) == (100, 20, 20)
+    assert (training.lr, training.rmsprop_decay, training.rmsprop_eps) == (1e-3, 0.9, 1e-9)
+    assert (training.gamma, training.fresh_jobsets) == (1.0, False)
+    assert load_config("deeprm").task.workload.load == 0.7
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    config = load_config("deeprm-smoke", ["training.lr=3e-4", "task.objective={slowdown: 0.5}"])
+    write_config(config, tmp_path / "config.yaml")
+    assert load_config(tmp_path / "config.yaml") == config
+
+
+@pytest.mark.parametrize(
+    ("override", "read"),
+    [
+        ("training.lr=3e-4", lambda config: config.training.lr == 3e-4),
+        ("training.fresh_jobsets=true", lambda config: config.training.fresh_jobsets is True),
+        ("task.cluster.capacity=[20, 10]", lambda config: config.task.cluster.capacity == (20, 10)),
+        ("tracking.uri=null", lambda config: config.tracking.uri is None),
+        ('tracking.uri="sqlite:///a: b"', lambda config: config.tracking.uri == "sqlite:///a: b"),
+        ("name=with=sign", lambda config: config.name == "with=sign"),
+        ("task.rules=released", lambda config: config.task.build_rules() is RELEASED_RULES),
+    ],
+)
+def test_an_override_is_read_as_yaml(override, read):
+    assert read(load_config("deeprm", [override]))
+
+
+def test_the_last_override_wins():
+    assert load_config("deeprm", ["seed=1", "seed=2"]).seed == 2
+
+
+def test_under_the_released_rules_nothing_arrives_first():
+    assert load_config("deeprm-released").task.build_workload().first_step == 1
+    assert load_config("deeprm").task.build_workload().first_step == 0
+
+
+def test_a_mixture_weighs_objectives():
+    config = load_config("deeprm", ["task.objective={slowdown: 0.5, makespan: 1}"])
+    assert config.task.build_objective().busy_cost == 1.0
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("training.learning=1", r"unknown key 'training.learning': .*known in 'training' are"),
+        ("training.iteration=1", r"did you mean 'training.iterations'\?"),
+        ("trainin.lr=1", r"unknown key 'trainin': did you mean 'training'\?"),
+        ("task.workload.lod=1", r"did you mean 'task.workload.load'\?"),
+        ("training.lr=fast", r"training\.lr: .*'fast' was given"),
+        ("training.lr=-1", r"training\.lr: .*greater than 0, but -1"),
+        ("training.lr=.inf", r"training\.lr: .*finite"),
+        ("training.episodes_per_jobset=1", r"training\.episodes_per_jobset: .*2"),
+        ("task.workload.load=3", r"load 3 is out of reach.*up to 1\.845"),
+        ("task.workload.demands=paper", None),
+        ("task.objective=slowdwn", r"unknown objective 'slowdwn': did you mean 'slowdown'"),
+        ("task.objective={}", r"a mixture needs weights"),
+        ("task.rules=mine", r"task\.rules: .*'paper' or 'released'"),
+        ("training.jobsets=7", r"training\.jobsets \(7\) must be a multiple of"),
+        ("training.lr", r"--set takes key=value"),
+        ("=3", r"--set takes key=value"),
+        ("seed.x=3", r"seed: .*integer"),
+        ("name.x=3", r"'name' holds no settings"),
+        ("training.lr=[1", r"cannot be read"),
+        ("training=3", r"training: "),
+    ],
+)
+def test_a_bad_override_gives_one_sentence(override, sentence):
+    if sentence is None:
+        load_config("deeprm", [override])
+        return
+    with pytest.raises(InputError) as caught:
+        load_config("deeprm", [override])
+    assert "\n" not in str(caught.value)
+    assert re.search(sentence, str(caught.value)), str(caught.value)
+
+
+def test_the_paper_text_cannot_reach_high_loads():
+    with pytest.raises(InputError, match="out of reach"):
+        load_config("deeprm", ["task.workload.demands=paper", "task.workload.load=1.1"])
+
+
+def test_an_unknown_preset_is_answered_with_the_nearest():
+    with pytest.raises(InputError, match=r"unknown preset 'deeprn': did you mean 'deeprm'\?"):
+        load_config("deeprn")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("- 1\n- 2\n", "should hold a table of settings, but holds list"),
+        ("", "should hold a table of settings, but holds NoneType"),
+        ("training: [\n", "is not valid YAML in line 2"),
+        ("training: !!python/object/apply:os.system [true]\n", "is not valid YAML"),
+        ("\x00", "is not valid YAML|cannot read"),
+    ],
+)
+def test_a_bad_file_gives_one_sentence(tmp_path, text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        load_config(written(tmp_path, text))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match="there is no config file"):
+        load_config(tmp_path / "missing.yaml")
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(InputError, match="cannot read"):
+        load_config(tmp_path / "bytes.yaml")
+
+
+def test_a_config_cannot_be_changed():
+    with pytest.raises(ValidationError):
+        load_config("deeprm").seed = 3
+
+
+def test_plain_data_makes_the_same_config():
+    assert make_config({}) == ExperimentConfig()
+    assert make_config(ExperimentConfig().to_dict()) == ExperimentConfig()

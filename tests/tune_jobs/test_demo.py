@@ -1,0 +1,97 @@
+"""``metasched demo``: all of it once, small, and the words in which it reports."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tune_jobs import cli, demo
+from tune_jobs.runs import RunDirectory
+
+
+def row(key: str, slowdown: float, half: float, **more):
+    return {
+        "key": key,
+        "policy": key,
+        "learned": key == "demo",
+        "load": 0.7,
+        "jobsets": 1000,
+        "slowdown": slowdown,
+        "slowdown_low": slowdown - half,
+        "slowdown_high": slowdown + half,
+        "unfinished": 0,
+        **more,
+    }
+
+
+def found(learned: float, half: float = 0.1, **more) -> list[str]:
+    rows = [
+        row("sjf", 3.0, 0.1),
+        row("tetris", 2.8, 0.1, policy="tetris*(0.002)"),
+        row("hold", 2.0, 0.1, policy="hold*(8)"),
+        row("demo", learned, half, **more),
+    ]
+    return demo.findings(rows, RunDirectory(Path("runs/demo-1").absolute()), Path("runs"))
+
+
+def test_three_lines_say_what_was_found_and_where_to_look(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "demo-1").mkdir(parents=True)
+    what, figures, page = found(2.1)
+    assert "1,000 unseen jobsets at load 70%" in what
+    assert "the learned policy 2.10 [2.00, 2.20]" in what
+    assert "sjf 3.00 [2.90, 3.10] and tetris*(0.002) 2.80 [2.70, 2.90]" in what
+    assert "it is 25% below the better of the two" in what
+    assert "hold*(8)" in what
+    assert figures.startswith("Figures: runs/demo-1/figures")
+    assert page.endswith("metasched ui --runs runs")
+
+
+@pytest.mark.parametrize(
+    ("learned", "half", "verdict"),
+    [
+        (2.65, 0.1, "cannot be told from the better"),
+        (2.85, 0.1, "cannot be told from the better"),
+        (4.2, 0.1, "50% above the better of the two"),
+        (2.1, 0.7, "cannot be told from the better"),
+    ],
+)
+def test_the_verdict_claims_no_more_than_the_intervals(
+    tmp_path, monkeypatch, learned, half, verdict
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "demo-1").mkdir(parents=True)
+    assert verdict in found(learned, half)[0]
+
+
+def test_unfinished_jobs_are_told(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "demo-1").mkdir(parents=True)
+    assert "2.10 [2.00, 2.20] with 1,234 jobs unfinished" in found(2.1, unfinished=1234)[0]
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_whole_demo_leaves_a_run_with_figures_in_the_store(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(demo, "_QUICK", (*demo._QUICK, "training.iterations=3"))
+    monkeypatch.setattr(demo, "QUICK_JOBSETS", 10)
+    assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    assert len(captured.out.strip().splitlines()) == 3
+    assert "[3/3]" in captured.err
+    (run,) = tmp_path.glob("demo-quick-*")
+    for name in ("deeprm-fig4", "deeprm-fig6"):
+        assert (run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (run / "figures" / f"{name}.csv").stat().st_size > 0
+    with (run / "figures" / "comparison.csv").open() as file:
+        assert {line["key"] for line in csv.DictReader(file)} == {
+            "sjf",
+            "tetris",
+            "hold",
+            "demo-quick",
+        }
+    assert (tmp_path / "mlflow.db").exists()
+    copied = {path.name for path in (tmp_path / "mlartifacts").rglob("figures/*")}
+    assert copied >= {"deeprm-fig4.png", "deeprm-fig6.png", "comparison.csv"}

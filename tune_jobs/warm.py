@@ -1,0 +1,46 @@
+"""Compiles everything that is compiled, once: ``python -m tune_jobs.warm``.
+
+Beside what `cluster_env.warm` compiles, that is what samples and learns with DeepRM's network.
+"""
+
+import logging
+import warnings
+
+import numpy as np
+
+from cluster_env.warm import warm as warm_world
+
+
+def warm() -> None:
+    """Runs everything once, the network's gradient included; Ray is not started."""
+    warm_world()
+    import torch
+    from ray.rllib.core.columns import Columns
+
+    from rllib_configs.algorithms.reinforce import iteration_units, reinforce_advantages
+    from rllib_configs.builders import algorithm_config
+    from rllib_configs.loading import load_config
+    from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
+    from rllib_configs.runners.rollout import Rollouts
+
+    config = load_config("deeprm-smoke")
+    runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
+    weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
+    result = runner.sample(request=SampleRequest(tuple(iteration_units(config, 0)), weights, 0))
+    rollouts = Rollouts.join(list(result.rollouts.values()))
+    reinforce_advantages(rollouts, config.training.gamma)
+    for repeats in (1, 4):  # many rows are summed up by several threads
+        codes = torch.from_numpy(np.tile(rollouts.codes, (repeats, 1)))
+        logits = runner.module.forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]
+        logits.sum().backward()
+
+
+def main() -> None:
+    """Entry point of ``python -m tune_jobs.warm``."""
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with warnings.catch_warnings(action="ignore"):
+        warm()
+
+
+if __name__ == "__main__":
+    main()
