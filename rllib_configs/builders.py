@@ -8,7 +8,8 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
-from rllib_configs.algorithms.reinforce import METRICS, Reinforce, ReinforceConfig
+from rllib_configs.algorithms.batched import METRICS, BatchedConfig
+from rllib_configs.algorithms.reinforce import ReinforceConfig
 from rllib_configs.schema import ExperimentConfig
 
 ALGORITHMS = {"reinforce": ReinforceConfig}
@@ -23,7 +24,7 @@ _CHATTY = (
 )
 
 
-def algorithm_config(config: ExperimentConfig) -> ReinforceConfig:
+def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
     """RLlib's config of an experiment."""
     made = ALGORITHMS[config.training.algorithm]()
     made.experiment = config
@@ -70,12 +71,3 @@ def iteration_metrics(result: dict[str, Any]) -> dict[str, float]:
     learner = result["learners"][DEFAULT_MODULE_ID]
     ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS}
     return dict(sorted(ours.items()))
-
-
-__all__ = [
-    "Reinforce",
-    "algorithm_config",
-    "build_algorithm",
-    "check_resources",
-    "iteration_metrics",
-]

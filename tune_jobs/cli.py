@@ -16,9 +16,6 @@ from typing import Any, NoReturn
 
 import click
 
-from cluster_env.core.errors import InputError
-from cluster_env.core.registry import unknown
-
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
 # Said here and not only in the modules, so that --help imports none of them.
@@ -98,6 +95,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Finds the command; an unknown one is answered with the nearest name."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from cluster_env.core.registry import unknown
+
             raise unknown("command", args[0], COMMANDS)
         return super().resolve_command(ctx, args)
 
@@ -178,8 +177,6 @@ def run(
         return stop.code if isinstance(stop.code, int) else _FAILED
     except (click.Abort, KeyboardInterrupt):
         return _complain("interrupted", _INTERRUPTED)
-    except InputError as error:
-        return _complain(str(error), _BAD_INPUT)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return _BAD_INPUT
@@ -188,6 +185,8 @@ def run(
     except BrokenPipeError:
         return _FAILED
     except Exception as error:
+        if _is_input_error(error):
+            return _complain(str(error), _BAD_INPUT)
         first_line = (str(error).strip() or "no message").splitlines()[0]
         hint = "" if _debug else " (--debug shows where)"
         return _complain(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
@@ -196,6 +195,12 @@ def run(
             signal.signal(signal.SIGTERM, previous)
         for package in PACKAGES:
             logging.getLogger(package).removeHandler(logs)
+
+
+def _is_input_error(error: Exception) -> bool:
+    from cluster_env.core.errors import InputError  # takes half a second, so not for --help
+
+    return isinstance(error, InputError)
 
 
 def _complain(message: str, status: int) -> int:

@@ -1,5 +1,6 @@
 """How a long command shows where it is: a bar on a terminal, plain lines elsewhere."""
 
+import os
 import sys
 import time
 from collections import deque
@@ -35,7 +36,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream or sys.stderr
-        self._interactive = self._stream.isatty() if interactive is None else interactive
+        self._interactive = _is_terminal(self._stream) if interactive is None else interactive
         self._line_every_s = line_every_s
         self._clock = clock
         self._bar: tqdm[None] | None = None
@@ -63,7 +64,7 @@ class Progress:
                 unit=f" {unit}",
                 file=self._stream,
                 dynamic_ncols=True,
-                bar_format="{percentage:3.0f}% |{bar:20}| {n_fmt}/{total_fmt} {postfix}",
+                bar_format="{percentage:3.0f}% |{bar:20}| {n_fmt}/{total_fmt}  {desc}",
             )
 
     def step(self, done: int, text: str) -> None:
@@ -77,7 +78,7 @@ class Progress:
         self._times.append((now, done))
         eta = self._eta(done)
         if self._bar is not None:
-            self._bar.set_postfix_str(f"{text}{eta}", refresh=False)
+            self._bar.set_description_str(f"{text}{eta}", refresh=False)
             self._bar.update(done - self._bar.n)
         elif now - self._last_line >= self._line_every_s:
             self._last_line = now
@@ -122,6 +123,14 @@ class NoProgress(Progress):
 
     def say(self, text: str) -> None:
         """Does nothing."""
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether a bar can be drawn; a terminal that does not know its width has no room for one."""
+    try:
+        return stream.isatty() and os.get_terminal_size(stream.fileno()).columns > 0
+    except (OSError, ValueError):
+        return False
 
 
 def duration(seconds: float) -> str:

@@ -77,6 +77,7 @@ def run_training(
         stack.callback(discard_run, run)
         stack.callback(progress.close)
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
+        progress.say(f"Waiting for Ray and {config.resources.num_runners} runners")
         stack.enter_context(ray_session(config, address))
         loop = _Loop(config, run, progress)
         stack.callback(loop.close)
@@ -132,7 +133,8 @@ def draw_figure(name: str, run: RunDirectory, tracker: AnyTracker, **request: An
     from tune_jobs.figures import FigureRequest, make_figure
 
     try:
-        image, table = make_figure(name, FigureRequest(runs=[str(run.path)], **request), run.figures)
+        wanted = FigureRequest(runs=[str(run.path)], **request)
+        image, table = make_figure(name, wanted, run.figures)
     except Exception as error:
         logger.warning("the figure %s could not be drawn: %s", name, error)
         return None

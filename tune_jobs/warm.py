@@ -17,8 +17,9 @@ def warm() -> None:
     import torch
     from ray.rllib.core.columns import Columns
 
-    from rllib_configs.algorithms.reinforce import iteration_units, reinforce_advantages
+    from rllib_configs.algorithms.batched import iteration_units
     from rllib_configs.builders import algorithm_config
+    from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
     from rllib_configs.loading import load_config
     from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
     from rllib_configs.runners.rollout import Rollouts
@@ -28,7 +29,9 @@ def warm() -> None:
     weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
     result = runner.sample(request=SampleRequest(tuple(iteration_units(config, 0)), weights, 0))
     rollouts = Rollouts.join(list(result.rollouts.values()))
-    reinforce_advantages(rollouts, config.training.gamma)
+    episode = rollouts.episode
+    returns = returns_to_go(rollouts.rewards, episode, rollouts.num_episodes, 1.0)
+    subtract_decision_baseline(returns, episode, rollouts.decision, rollouts.jobset)
     for repeats in (1, 4):  # many rows are summed up by several threads
         codes = torch.from_numpy(np.tile(rollouts.codes, (repeats, 1)))
         logits = runner.module.forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]

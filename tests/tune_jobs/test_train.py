@@ -20,8 +20,8 @@ from rllib_configs.policies import load_policy
 from tune_jobs import cli
 from tune_jobs.history import History
 from tune_jobs.progress import NoProgress
-from tune_jobs.ray_session import ray_session
-from tune_jobs.resuming import find_resumption
+from tune_jobs.ray_session import ray_session, without_ray_chatter
+from tune_jobs.resuming import _check_changes, find_resumption
 from tune_jobs.training import RunResult, run_training
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
@@ -71,6 +71,10 @@ class TestRun:
             "metrics.csv",
             "policy",
             "checkpoints",
+        }
+        assert {path.name for path in run.figures.iterdir()} == {
+            "deeprm-fig6.csv",
+            "deeprm-fig6.png",
         }
         assert [checkpoint.iteration for checkpoint in run.checkpoints.all()] == [2, 4]
         assert all(checkpoint.damage() is None for checkpoint in run.checkpoints.all())
@@ -229,6 +233,14 @@ class TestRefusals:
         assert f"resume from the one before: {copied / 'checkpoints' / 'iteration_000002'}" in error
 
 
+def test_only_ray_s_own_chatter_is_dropped(capfd):
+    chatter = "[2026-01-02 03:04:05,678 E 12 34] core_worker.cc:2465: Actor with class name"
+    with without_ray_chatter():
+        os.write(2, f"{chatter}\nkeep this\n".encode())
+    os.write(2, b"later\n")
+    assert capfd.readouterr().err == "keep this\nlater\n"
+
+
 def test_only_harmless_settings_may_change_on_resume():
     before = load_config("deeprm-smoke")
     harmless = [
@@ -238,8 +250,6 @@ def test_only_harmless_settings_may_change_on_resume():
         "evaluation.every=1",
         "checkpoint.keep=7",
     ]
-    from tune_jobs.resuming import _check_changes
-
     _check_changes(before, load_config("deeprm-smoke", harmless))
     for override in ("seed=1", "training.hidden=3", "task.rules=released", "evaluation.jobsets=3"):
         with pytest.raises(InputError, match="cannot change"):
@@ -248,8 +258,7 @@ def test_only_harmless_settings_may_change_on_resume():
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_command_stops_cleanly_when_its_whole_group_is_signalled(tmp_path, number, status):
+def test_the_command_stops_cleanly_when_its_whole_group_is_interrupted(tmp_path):
     """As a terminal does it on Ctrl-C: Ray's processes get the signal too."""
     run = tmp_path / "run"
     args = ["deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
@@ -265,9 +274,9 @@ def test_the_command_stops_cleanly_when_its_whole_group_is_signalled(tmp_path, n
         assert time.monotonic() < deadline
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.1)
-    os.killpg(process.pid, number)
+    os.killpg(process.pid, signal.SIGINT)
     _, error = process.communicate(timeout=60)
-    assert process.returncode == status, error
+    assert process.returncode == 130, error
     assert f"train --resume {run}" in error
     assert "Traceback" not in error
     newest = find_resumption(run).checkpoint

@@ -13,7 +13,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from cluster_env.envs.registration import register_environments
-from rllib_configs.algorithms.reinforce import iteration_units
+from rllib_configs.algorithms.batched import iteration_units
 from rllib_configs.builders import algorithm_config
 from rllib_configs.loading import load_config
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
@@ -102,6 +102,6 @@ def rllib_work(num_envs: int) -> Work:
 def _make_env(context: Any) -> gym.Env:
     """DeepRM with its image as the flat float vector that RLlib's MLP takes."""
     register_environments()
-    env = gym.wrappers.FlattenObservation(gym.make("DeepRM-v0"))
+    env: gym.Env = gym.wrappers.FlattenObservation(gym.make("DeepRM-v0"))
     space = gym.spaces.Box(0, 1, env.observation_space.shape, np.float32)
     return gym.wrappers.TransformObservation(env, lambda image: image.astype(np.float32), space)

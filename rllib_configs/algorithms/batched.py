@@ -1,0 +1,160 @@
+"""What every algorithm here shares: units sampled by batched runners, then updates."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
+
+from rllib_configs.modules import network_spec
+from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
+from rllib_configs.runners.gathering import gather
+from rllib_configs.runners.rollout import Rollouts
+from rllib_configs.schema import ExperimentConfig
+
+METRICS = "metasched"
+WEIGHTS = "advantages"
+Columns = dict[str, NDArray[Any]]
+
+
+class BatchedConfig(AlgorithmConfig):
+    """Config of a `BatchedAlgorithm`; everything of ours is in `experiment`."""
+
+    def __init__(self, algo_class: type[Algorithm]) -> None:
+        super().__init__(algo_class=algo_class)
+        self.experiment = ExperimentConfig()
+        self.env_runner_cls = BatchedEnvRunner
+        self.max_requests_in_flight_per_env_runner = 8  # RLlib's 1 drops messages silently
+        self.delay_between_env_runner_restarts_s = 1.0
+        self.grad_clip = None
+
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        """The experiment's network."""
+        return network_spec(self.experiment)
+
+
+class GradientLearner(TorchLearner):
+    """A learner that records the size of the gradient that all learners agree on."""
+
+    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
+        """Records, then applies."""
+        squares = sum(float((gradient**2).sum()) for gradient in gradients_dict.values())
+        self.metrics.log_value((DEFAULT_MODULE_ID, "gradient_norm"), squares**0.5, window=1)
+        super().apply_gradients(gradients_dict)
+
+
+class BatchedAlgorithm(Algorithm):
+    """Samples every jobset several times, then updates, in each iteration."""
+
+    def restore_env_runners(self, env_runner_group: Any) -> list[int]:
+        """Takes back restarted runners; they hold nothing that would have to be restored."""
+        restored: list[int] = env_runner_group.probe_unhealthy_env_runners()
+        return restored
+
+    @abstractmethod
+    def batches(self, rollouts: Rollouts) -> Iterable[tuple[Columns, int | None]]:
+        """What the learners update from.
+
+        Args:
+            rollouts: all episodes of the iteration.
+
+        Yields:
+            Columns of equally many rows, and the number of rows of an update; None for all.
+        """
+
+    def training_step(self) -> None:
+        """Sample, weigh, update."""
+        started = perf_counter()
+        parts, runner_s = gather(
+            self.env_runner_group,
+            iteration_units(self.config.experiment, self.iteration),
+            self._module_state(),
+            self.iteration,
+        )
+        gathered = perf_counter()
+        rollouts = Rollouts.join(parts)
+        for columns, minibatch_size in self.batches(rollouts):
+            self._update(columns, minibatch_size)
+        learned = perf_counter()
+        self._log(
+            {
+                **_episode_metrics(rollouts),
+                "time/sample_s": gathered - started,
+                "time/runner_s": runner_s,
+                "time/learn_s": learned - gathered,
+                "time/iteration_s": learned - started,
+                "workers/healthy": self.env_runner_group.num_healthy_remote_env_runners(),
+                "workers/restarts": self.env_runner_group.num_remote_worker_restarts(),
+            }
+        )
+        self._count({"total/decisions": rollouts.num_rows, "total/episodes": rollouts.num_episodes})
+
+    def _update(self, columns: Columns, minibatch_size: int | None) -> None:
+        rows = len(next(iter(columns.values())))
+        results = self.learner_group.update(
+            batch=MultiAgentBatch({DEFAULT_MODULE_ID: SampleBatch(columns)}, env_steps=rows),
+            minibatch_size=minibatch_size,
+        )
+        if len(results) != max(1, self.config.num_learners):
+            raise RuntimeError(
+                f"{len(results)} of {max(1, self.config.num_learners)} learners updated; resume "
+                "from the last checkpoint"
+            )
+        self.metrics.aggregate(results, key="learners")
+
+    def _module_state(self) -> dict[str, NDArray[np.float32]]:
+        path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
+        state = self.learner_group.get_state(components=path)[COMPONENT_LEARNER]
+        weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
+        return weights
+
+    def _log(self, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self.metrics.log_value((METRICS, name), float(value), window=1)
+
+    def _count(self, values: dict[str, int]) -> None:
+        for name, value in values.items():
+            self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
+
+
+def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:
+    """Cuts the jobsets of an iteration into units, whatever the number of runners."""
+    training = experiment.training
+    first = iteration * training.jobsets if training.fresh_jobsets else 0
+    size = training.jobsets_per_unit
+    return [
+        SampleUnit(
+            index=unit,
+            iteration=iteration,
+            jobsets=tuple(range(first + unit * size, first + (unit + 1) * size)),
+        )
+        for unit in range(training.jobsets // size)
+    ]
+
+
+def _episode_metrics(rollouts: Rollouts) -> dict[str, float]:
+    returns = np.bincount(rollouts.episode, rollouts.rewards, rollouts.num_episodes)
+    return {
+        "train/return_mean": returns.mean(),
+        "train/return_max": _best_of_each(returns, rollouts.jobset).mean(),
+        "train/slowdown": rollouts.slowdown_sum.sum() / max(1, rollouts.num_jobs.sum()),
+        "train/unfinished_jobs": rollouts.num_unfinished.sum(),
+        "train/decisions_per_episode": rollouts.num_rows / rollouts.num_episodes,
+    }
+
+
+def _best_of_each(
+    values: NDArray[Any], group: Sequence[int] | NDArray[np.int32]
+) -> NDArray[np.float64]:
+    best = np.full(int(np.max(group)) + 1, -np.inf)
+    np.maximum.at(best, np.asarray(group), values)
+    return best
