@@ -33,7 +33,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo "Installing metasched into $(VENV); this takes about 3 minutes the first time."
 	@$(BIN)/$(PIP) install -c constraints.txt -e '.[dev]'
 	@echo "Compiling the simulators once, so that no command and no worker has to wait for it."
-	@$(BIN)/python -m cluster_env.warm
+	@$(BIN)/python -m tune_jobs.warm
 	@touch $@
 	@echo "Installed. Next: make demo, or $(BIN)/metasched --help."
 

@@ -9,10 +9,14 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
 from rllib_configs.algorithms.batched import METRICS, BatchedConfig
+from rllib_configs.algorithms.ppo import BatchedPPOConfig
 from rllib_configs.algorithms.reinforce import ReinforceConfig
 from rllib_configs.schema import ExperimentConfig
 
-ALGORITHMS = {"reinforce": ReinforceConfig}
+ALGORITHMS: dict[str, type[BatchedConfig]] = {
+    "ppo": BatchedPPOConfig,
+    "reinforce": ReinforceConfig,
+}
 LEARNER_METRICS = ("entropy", "gradient_norm")
 
 # Loggers whose warnings say nothing that a user could act on: the new API stack is chosen on
@@ -26,7 +30,7 @@ _CHATTY = (
 
 def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
     """RLlib's config of an experiment."""
-    made = ALGORITHMS[config.training.algorithm]()
+    made = ALGORITHMS[config.training.algorithm]()  # type: ignore[call-arg]
     made.experiment = config
     made.debugging(seed=config.seed, log_level="ERROR")
     made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)

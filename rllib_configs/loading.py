@@ -11,9 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import MADE_UP, ExperimentConfig
 
 PRESETS = Path(__file__).parent / "presets"
+TRACE = "task.workload.trace"
 
 
 def preset_names() -> list[str]:
@@ -26,14 +27,18 @@ def load_config(source: str | Path, overrides: Iterable[str] = ()) -> Experiment
 
     Args:
         source: name of a preset, or path of a YAML file.
-        overrides: texts of the form ``training.lr=3e-4``; values are read as YAML.
+        overrides: texts of the form ``training.lr=3e-4``; values are read as YAML. A trace
+            (``task.workload.trace=jobs.csv``) replaces the made-up jobs that the source describes.
 
     Raises:
         InputError: if there is no such preset or file, a key is unknown, or a value impossible.
     """
     data = read_yaml(_find(source))
-    for override in overrides:
-        _apply(data, override)
+    changes = [_parse(override) for override in overrides]
+    if any(key == TRACE and value is not None for key, value in changes):
+        _forget_made_up_jobs(data)
+    for key, value in changes:
+        _apply(data, key, value)
     return make_config(data)
 
 
@@ -41,7 +46,7 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
     """Checks plain data, including what only shows when the task is built.
 
     Raises:
-        InputError: if a key is unknown or a value impossible.
+        InputError: if a key is unknown, a value impossible, or a trace missing or broken.
     """
     try:
         config = ExperimentConfig.model_validate(data)
@@ -92,7 +97,8 @@ def _find(source: str | Path) -> Path:
     return PRESETS / f"{source}.yaml"
 
 
-def _apply(data: dict[str, Any], override: str) -> None:
+def _parse(override: str) -> tuple[str, Any]:
+    """Key and value of ``key=value``."""
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise InputError(f"--set takes key=value, for instance training.lr=3e-4, not '{override}'")
@@ -103,6 +109,20 @@ def _apply(data: dict[str, Any], override: str) -> None:
     if isinstance(value, str):  # YAML 1.1 reads 3e-4 as text
         with contextlib.suppress(ValueError):
             value = float(value)
+    return key, value
+
+
+def _forget_made_up_jobs(data: dict[str, Any]) -> None:
+    """Takes out what a trace given with ``--set`` makes meaningless."""
+    place: Any = data
+    for section in TRACE.split(".")[:-1]:
+        place = place.get(section) if isinstance(place, dict) else None
+    if isinstance(place, dict):
+        for name in MADE_UP:
+            place.pop(name, None)
+
+
+def _apply(data: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
     place = data
     for section in sections:

@@ -1,9 +1,8 @@
 """From trained weights to a `Policy` that needs neither Ray nor RLlib's checkpoints."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -12,14 +11,12 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
-from cluster_env.observations.lookups import LookupLayout
-from cluster_env.simulators.code import CodeLayout
 from rllib_configs.loading import load_config, write_config
-from rllib_configs.modules.deeprm_mlp import DeepRMSampler
+from rllib_configs.modules import Weights, make_sampler
+from rllib_configs.modules.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
 Decode = Literal["sample", "argmax"]
-Weights = Mapping[str, NDArray[np.float32]]
 
 CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "weights.pt"
@@ -38,7 +35,7 @@ class LearnedPolicy:
     """
 
     name: str
-    network: DeepRMSampler
+    network: Sampler
     decode: Decode = "sample"
 
     def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
@@ -111,20 +108,4 @@ def load_policy(
 
 
 def _policy(config: ExperimentConfig, weights: Weights, name: str, decode: Decode) -> LearnedPolicy:
-    code_layout = CodeLayout(config.task.cluster.build())
-    layout = LookupLayout(code_layout, config.training.since_column)
-    expected = _shapes(config, layout)
-    found: dict[str, Any] = {key: value.shape for key, value in weights.items()}
-    if found != expected:
-        raise InputError(f"the weights have shapes {found}, but the config asks for {expected}")
-    return LearnedPolicy(name, DeepRMSampler(layout, dict(weights)), decode)
-
-
-def _shapes(config: ExperimentConfig, layout: LookupLayout) -> dict[str, tuple[int, ...]]:
-    hidden, actions = config.training.hidden, config.task.cluster.build().num_actions
-    return {
-        "hidden_weight": (layout.num_inputs, hidden),
-        "hidden_bias": (hidden,),
-        "head_weight": (hidden, actions),
-        "head_bias": (actions,),
-    }
+    return LearnedPolicy(name, make_sampler(config, weights), decode)

@@ -1,14 +1,24 @@
 """The typed experiment config: what a preset, a YAML file and ``--set`` may say."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.seeding import Split
 from cluster_env.objectives import Objective, get_objective, mixture
 from cluster_env.simulators.rules import RULES, TimelineRules
-from cluster_env.workloads import BimodalWorkload
+from cluster_env.workloads import BimodalWorkload, MeasuredWorkload, TraceWorkload
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -41,9 +51,16 @@ class ClusterSection(Section):
         return Cluster(self.capacity, self.horizon, self.num_slots, self.backlog_view)
 
 
-class WorkloadSection(Section):
-    """The jobs; see `cluster_env.workloads.bimodal.BimodalWorkload`."""
+MADE_UP = ("load", "small_share", "small_duration", "large_duration", "demands")
+"""Settings of the workload that mean nothing beside a trace."""
 
+
+class WorkloadSection(Section):
+    """The jobs; see `cluster_env.workloads`, `BimodalWorkload` and `TraceWorkload`."""
+
+    trace: Path | None = None
+    """CSV file of your own jobs instead of made-up ones; load, shares, durations and demands are
+    then not used. A relative path counts from where the config is made."""
     load: Positive = 0.7
     """Mean demand over capacity; 0.7 is 70 %."""
     window: Count = 50
@@ -57,9 +74,39 @@ class WorkloadSection(Section):
     demands: Literal["released", "paper"] = "released"
     """Demands of the released code (loads up to 184 %) or of the paper's text (up to 92 %)."""
 
-    def build(self, cluster: Cluster, first_step: int) -> BimodalWorkload:
+    @field_validator("trace")
+    @classmethod
+    def _make_absolute(cls, path: Path | None) -> Path | None:
+        """Lets a run be resumed from elsewhere."""
+        return None if path is None else path.expanduser().absolute()
+
+    @model_validator(mode="after")
+    def _refuse_what_is_not_used(self) -> Self:
+        given = [name for name in MADE_UP if name in self.model_fields_set]
+        if self.trace is not None and given:
+            raise PydanticCustomError(
+                "trace_and_made_up_jobs",
+                "a trace brings jobs of its own, so leave out {names}, or set trace to null",
+                {"names": ", ".join(given)},
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not_used(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        unused = () if self.trace is None else MADE_UP
+        return {name: value for name, value in write(self).items() if name not in unused}
+
+    @property
+    def trace_name(self) -> str:
+        """Name of the trace's file; empty without one."""
+        return "" if self.trace is None else self.trace.name
+
+    def build(self, cluster: Cluster, first_step: int) -> MeasuredWorkload:
         """Builds what the section describes, on a cluster."""
-        return BimodalWorkload(cluster=cluster, first_step=first_step, **self.model_dump())
+        if self.trace is not None:
+            return TraceWorkload(self.trace, cluster, self.window, first_step)
+        options = self.model_dump(exclude={"trace"})
+        return BimodalWorkload(cluster=cluster, first_step=first_step, **options)
 
 
 class TaskSection(Section):
@@ -84,17 +131,28 @@ class TaskSection(Section):
             return get_objective(self.objective)
         return mixture(self.objective)
 
-    def build_workload(self) -> BimodalWorkload:
-        """The workload; under the released code's rules nothing arrives at step 0."""
+    def build_workload(self) -> MeasuredWorkload:
+        """The workload; under the released code's rules nothing arrives at step 0.
+
+        Raises:
+            InputError: if it is impossible, or its trace is missing or broken.
+        """
         first_step = 1 if self.rules == "released" else 0
         return self.workload.build(self.cluster.build(), first_step)
+
+    def build_part(self, split: Split) -> MeasuredWorkload:
+        """The workload that the jobsets of a split come from, which knows its load."""
+        workload = self.build_workload()
+        return workload.part(split) if isinstance(workload, TraceWorkload) else workload
 
 
 class TrainingSection(Section):
     """How it is learned; the defaults are DeepRM's (section 4.1)."""
 
-    algorithm: Literal["reinforce"] = "reinforce"
+    algorithm: Literal["reinforce", "ppo"] = "reinforce"
     """The learning algorithm."""
+    network: Literal["deeprm_mlp", "slot_scorer"] = "deeprm_mlp"
+    """DeepRM's network on the image, or a scorer of slots of any number, under a mask."""
     iterations: Count = 1000
     """Parameter updates of a whole run."""
     jobsets: Count = 100
@@ -114,9 +172,20 @@ class TrainingSection(Section):
     rmsprop_eps: Positive = 1e-9
     """Added to the mean square under RMSProp's root."""
     hidden: Count = 20
-    """Units of the hidden layer."""
+    """Units of each hidden layer."""
     since_column: bool = False
     """Whether the image shows the time since the last arrival, as in the released code."""
+
+    epochs: Count = 3
+    """PPO: passes over the decisions of an iteration."""
+    minibatches: Count = 4
+    """PPO: updates of a pass."""
+    clip: Positive = 0.2
+    """PPO: how far the ratio of new to old probability counts."""
+    entropy: Annotated[float, Field(ge=0)] = 0.02
+    """PPO: bonus for entropy at the start; it falls to 0 in the course of the run."""
+    lr_end_share: Share = 0.05
+    """PPO: share of the learning rate that is left at the end of the run."""
 
 
 class ResourcesSection(Section):

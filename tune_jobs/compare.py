@@ -79,7 +79,9 @@ def task_options(command: Any) -> Any:
     help="Heuristics, run directories and globs of them; can be repeated.",
 )
 @click.option(
-    "--loads", metavar="LOAD,...", help="Loads, 0.7 for 70 %; by default that of the config."
+    "--loads",
+    metavar="LOAD,...",
+    help="Loads, 0.7 for 70 %; by default that of the config. A trace has its own.",
 )
 @click.option("--objective", help="What decides who is best; by default the config's objective.")
 @task_options
@@ -137,7 +139,7 @@ def command(
     rows = compare(
         setting,
         order_entrants(policies, runs, decode),
-        load_list or [config.task.workload.load],
+        setting.loads(load_list),
         NoProgress() if as_json else Progress(),
     )
     click.echo(json.dumps(_plain(rows), indent=1) if as_json else format_rows(rows))

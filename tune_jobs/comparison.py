@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, Result, attainment, best, run_contest
-from cluster_env.workloads import sample_jobsets
+from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.schema import TaskSection
 from tune_jobs.entrants import Entrant, Scene
 from tune_jobs.progress import NoProgress, Progress
 from tune_jobs.tables import Row, Value
+from tune_jobs.wording import on_jobs
 
 DEFAULT_JOBSETS = 1000
 TUNING_JOBSETS = 200
@@ -28,7 +29,7 @@ class Setting:
     """What policies are compared on.
 
     Attributes:
-        task: cluster, rules and jobs; its load is replaced.
+        task: cluster, rules and jobs; the load of made-up jobs is replaced.
         metric: name of the metric that decides who is best.
         jobsets: unseen jobsets of each load.
         episodes: episodes of each jobset.
@@ -44,12 +45,31 @@ class Setting:
     seed: int = 0
     cap_loads: bool = False
 
+    def loads(self, asked: Sequence[float] | None = None) -> list[float]:
+        """The loads to compare at: those asked for, else the task's, measured for a trace.
+
+        Raises:
+            InputError: if loads are asked for, but the jobs are a trace's.
+        """
+        trace = self.task.workload.trace
+        if trace is None:
+            return list(asked) if asked else [self.task.workload.load]
+        if asked:
+            raise InputError(
+                f"loads can be asked of made-up jobs only, but the jobs are those of the trace "
+                f"{trace}, which has the load that it has; give no loads, or set "
+                f"task.workload.trace=null"
+            )
+        return [self.task.build_part(Split.HELD_OUT).load]
+
     def at(self, load: float) -> TaskSection:
-        """The task at a load.
+        """The task at a load; that of a trace is as it is.
 
         Raises:
             InputError: if the workload cannot reach it.
         """
+        if self.task.workload.trace is not None:
+            return self.task
         if load <= 0:
             raise InputError(f"a load must be above 0, for instance 0.7 for 70 %, not {load:g}")
         used = min(load, _highest_load(self.task)) if self.cap_loads else load
@@ -70,7 +90,7 @@ def compare(
     Args:
         setting: what to compare on.
         entrants: what to compare.
-        loads: loads, 0.7 for 70 %.
+        loads: loads, 0.7 for 70 %; see `Setting.loads`.
         progress: shows where it is; by default nothing is shown.
 
     Returns:
@@ -121,7 +141,7 @@ def _compare_at(
             episodes_per_jobset=setting.episodes,
             max_time=task.max_time,
         )
-        progress.step(count, f"load {load:.0%}: {results[-1].name}")
+        progress.step(count, f"{on_jobs(load, task.workload.trace_name)}: {results[-1].name}")
     winner = best(results, setting.metric)
     rivals = [
         result
@@ -147,11 +167,12 @@ def _scene(setting: Setting, task: TaskSection) -> Scene:
 
 def _head(setting: Setting, task: TaskSection, load: float) -> dict[str, Value]:
     """What all rows of one load share."""
-    workload = task.build_workload()
+    part = task.build_part(Split.HELD_OUT)
     return {
         "load": load,
-        "load_used": task.workload.load,
-        "arrival_rate": workload.arrival_rate,
+        "load_used": part.load,
+        "trace": task.workload.trace_name,
+        "arrival_rate": part.arrival_rate,
         "rules": task.rules,
         "window": task.workload.window,
         "metric": setting.metric,
@@ -177,6 +198,7 @@ def _row(
         "key": entrant.key,
         "learned": entrant.learned,
         "trained_load": entrant.trained_load,
+        "trained_trace": entrant.trained_trace,
         "seeds": entrant.num_seeds,
         "best": result is winner,
         **result.means,
@@ -200,6 +222,8 @@ def _attainment(result: Result, rivals: Sequence[Result], metric: str) -> float:
 
 
 def _highest_load(task: TaskSection) -> float:
-    """Load of this workload when a job arrives in every step."""
-    workload = task.workload.model_copy(update={"load": 1e-6})
-    return task.model_copy(update={"workload": workload}).build_workload().max_load
+    """Load of these made-up jobs when one arrives in every step."""
+    section = task.workload.model_copy(update={"load": 1e-6})
+    workload = task.model_copy(update={"workload": section}).build_workload()
+    assert isinstance(workload, BimodalWorkload)
+    return workload.max_load

@@ -74,7 +74,7 @@ def compare_and_draw(
     config: "ExperimentConfig", run: "RunDirectory", progress: "Progress", quick: bool
 ) -> "list[Row]":
     """Compares the trained policy on unseen jobsets, draws figures into the run, records all."""
-    from tune_jobs.training import draw_figure, tracked
+    from tune_jobs.recording import draw_figure, tracked
 
     with tracked(config, run) as tracker:
         progress.say("[2/3] Comparing it with the heuristics on unseen jobsets")

@@ -50,7 +50,8 @@ class Entrant:
             ``tetris*(0.002)``.
         learned: whether it was trained.
         num_seeds: training runs behind it; 1 for a heuristic.
-        trained_load: load that it was trained at; NaN for a heuristic.
+        trained_load: load that it was trained at; NaN for a heuristic, or with a trace.
+        trained_trace: name of the trace that it was trained on; empty if it was none.
     """
 
     key: str
@@ -58,6 +59,7 @@ class Entrant:
     learned: bool = False
     num_seeds: int = 1
     trained_load: float = float("nan")
+    trained_trace: str = ""
 
 
 @dataclass(frozen=True)
@@ -202,8 +204,15 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Entrant:
             _check_cluster(run, scene.task)
         return Contestant(name, tuple(run.policy for run in runs))
 
-    load = runs[0].config.task.workload.load
-    return Entrant(name, make, learned=True, num_seeds=len(runs), trained_load=load)
+    workload = runs[0].config.task.workload
+    return Entrant(
+        name,
+        make,
+        learned=True,
+        num_seeds=len(runs),
+        trained_load=float("nan") if workload.trace else workload.load,
+        trained_trace=workload.trace_name,
+    )
 
 
 def _check_cluster(run: TrainedRun, task: TaskSection) -> None:
@@ -223,15 +232,20 @@ def _experiment(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:
-    """Short names that differ: the config's, with the load, or that of the folder."""
+    """Short names that differ: the config's, with the load or trace, or that of the folder."""
     names = [run.config.name for run in runs]
-    with_load = [f"{run.config.name}{_AT}{run.config.task.workload.load:.0%}" for run in runs]
+    with_jobs = [f"{run.config.name}{_AT}{_jobs(run.config.task)}" for run in runs]
     return [
         name
         if names.count(name) == 1
-        else (longer if with_load.count(longer) == 1 else run.path.resolve().name)
-        for name, longer, run in zip(names, with_load, runs, strict=True)
+        else (longer if with_jobs.count(longer) == 1 else run.path.resolve().name)
+        for name, longer, run in zip(names, with_jobs, runs, strict=True)
     ]
+
+
+def _jobs(task: TaskSection) -> str:
+    """A word for the jobs of a task: their load, or the name of the trace."""
+    return task.workload.trace_name.replace(" ", "_") or f"{task.workload.load:.0%}"
 
 
 def _no_such(name: str) -> InputError:

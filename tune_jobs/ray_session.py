@@ -174,6 +174,8 @@ def _join(address: str, log: dict[str, Any]) -> None:
 
 
 def _restore_sigterm(handler: Any) -> None:
+    if handler is None:  # it was not set from Python
+        return
     try:
         signal.signal(signal.SIGTERM, handler)
     except ValueError:  # not the main thread

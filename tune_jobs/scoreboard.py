@@ -8,6 +8,7 @@ import click
 
 from tune_jobs.entrants import learned_name
 from tune_jobs.tables import Row
+from tune_jobs.wording import trained_on
 
 
 def _number(value: object, digits: int) -> str:
@@ -60,8 +61,9 @@ def _block(rows: Sequence[Row]) -> str:
         for line in table
     ]
     episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
+    jobs = f"Trace {first['trace']}, load" if first["trace"] else "Load"
     title = (
-        f"Load {float(first['load']):.0%}: {first['jobsets']:,} unseen jobsets{episodes}, "
+        f"{jobs} {float(first['load']):.0%}: {first['jobsets']:,} unseen jobsets{episodes}, "
         f"{float(first['num_jobs']):,.0f} jobs; arrival window {first['window']} steps, rules of "
         f"the {first['rules']}{' code' if first['rules'] == 'released' else ''}"
     )
@@ -80,7 +82,8 @@ def _name(row: Row) -> str:
     if not row["learned"]:
         return str(row["policy"])
     seeds = f", {row['seeds']} seeds" if int(row["seeds"]) > 1 else ""
-    return f"{learned_name(str(row['key']))} (trained at {float(row['trained_load']):.0%}{seeds})"
+    jobs = trained_on(float(row["trained_load"]), str(row["trained_trace"]))
+    return f"{learned_name(str(row['key']))} ({jobs}{seeds})"
 
 
 def _legend(rows: Sequence[Row]) -> str:
@@ -88,6 +91,11 @@ def _legend(rows: Sequence[Row]) -> str:
     over = {row["interval_over"] for row in rows}
     if over - {"nothing"}:
         lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
+    if any(row["trace"] for row in rows):
+        lines.append(
+            "Jobsets are windows of the last 20 % of the trace: intervals speak of these jobs, not "
+            "of other traces."
+        )
     if "seeds and jobsets" in over:
         lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
     if any(str(row["policy"]).partition("*")[1] for row in rows):

@@ -1,24 +1,20 @@
 """The training loop: iterations, evaluations, checkpoints, records."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoint
 from tune_jobs.cli import program
 from tune_jobs.progress import NoProgress, Progress
 from tune_jobs.ray_session import check_placement, ray_session, without_ray_chatter
+from tune_jobs.recording import draw_figure, tracked
 from tune_jobs.resuming import Resumption
 from tune_jobs.runs import RunDirectory, create_run, discard_run
 from tune_jobs.stopping import StopRequest
-from tune_jobs.tracking import AnyTracker, NullTracker, Tracker
+from tune_jobs.tracking import AnyTracker, NullTracker
 from tune_jobs.validation import Validation
-
-logger = logging.getLogger(__name__)
 
 ALGORITHM = "algorithm"
 POLICY = "policy"
@@ -77,7 +73,7 @@ def run_training(
         stack.callback(discard_run, run)
         stack.callback(progress.close)
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
-        progress.say(f"Waiting for Ray and {config.resources.num_runners} runners")
+        progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
         loop = _Loop(config, run, progress)
         stack.callback(loop.close)
@@ -90,57 +86,6 @@ def run_training(
             result = loop.run(opened)
             opened.finish("killed" if result.exit_status else "finished")
         return result
-
-
-@contextmanager
-def tracked(config: ExperimentConfig, run: RunDirectory) -> Iterator[AnyTracker]:
-    """A tracker as the config says, closed at the end, and finished too if there is an exception.
-
-    A run that is in MLflow already is gone on with there.
-    """
-    if not config.tracking.enabled:
-        yield NullTracker()
-        return
-    tracker = Tracker.open(
-        run.path,
-        uri=config.tracking.uri,
-        experiment=config.tracking.experiment,
-        tags={"seed": config.seed, "preset": config.name},
-    )
-    try:
-        yield tracker
-    except BaseException as error:
-        tracker.finish("failed" if isinstance(error, Exception) else "killed")
-        raise
-    finally:
-        tracker.close()
-
-
-def draw_figure(name: str, run: RunDirectory, tracker: AnyTracker, **request: Any) -> Path | None:
-    """Draws a figure of a run into its folder, and records it.
-
-    A figure that cannot be drawn is not worth losing a run for: there is a warning instead.
-
-    Args:
-        name: see `tune_jobs.figures.FIGURES`.
-        run: what to draw.
-        tracker: records the image and its table.
-        request: other fields of `tune_jobs.figures.FigureRequest`.
-
-    Returns:
-        The image, None if it could not be drawn.
-    """
-    from tune_jobs.figures import FigureRequest, make_figure
-
-    try:
-        wanted = FigureRequest(runs=[str(run.path)], **request)
-        image, table = make_figure(name, wanted, run.figures)
-    except Exception as error:
-        logger.warning("the figure %s could not be drawn: %s", name, error)
-        return None
-    for path in (image, table):
-        tracker.artifact(path, "figures")
-    return image
 
 
 class _Loop:

@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     ESTIMATES = 3
     POLICY = 4
     INIT = 5
+    SHUFFLE = 6
 
 
 class Split(IntEnum):

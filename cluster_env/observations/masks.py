@@ -10,6 +10,9 @@ from cluster_env.simulators.code import CodeLayout
 
 Mask = NDArray[np.bool_]
 
+IDLE_PATIENCE = 10
+"""Time steps that an idle cluster may wait after an arrival; see `live_mask`."""
+
 
 def placeable_mask(
     codes: NDArray[np.uint8],
@@ -61,6 +64,36 @@ def start_now_mask(
         InputError: if an array has the wrong shape or type.
     """
     return _marked(codes, layout, try_last_start, 0, out)
+
+
+def live_mask(
+    codes: NDArray[np.uint8],
+    layout: CodeLayout,
+    try_last_start: bool = True,
+    patience: int = IDLE_PATIENCE,
+) -> Mask:
+    """As `start_now_mask`, but an idle cluster may not wait for ever.
+
+    Void is forbidden where nothing runs, a job could start, and nothing has arrived for `patience`
+    time steps. So every policy under this mask finishes all jobs, one that always takes its
+    favorite action included.
+
+    Args:
+        codes: uint8 ``(n, code_size)``.
+        layout: of the codes.
+        try_last_start: the rule of that name (`cluster_env.simulators.rules.TimelineRules`).
+        patience: time steps that an idle cluster may wait after an arrival.
+
+    Returns:
+        bool ``(n, num_actions)``; at least one action of each row is allowed.
+
+    Raises:
+        InputError: if an array has the wrong shape or type.
+    """
+    allowed = start_now_mask(codes, layout, try_last_start)
+    idle = ~codes[:, layout.occupied].any(axis=1) & (codes[:, layout.since] >= patience)
+    allowed[:, -1] = ~(idle & allowed[:, :-1].any(axis=1))
+    return allowed
 
 
 def _marked(

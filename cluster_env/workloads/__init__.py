@@ -1,6 +1,21 @@
 """Where jobsets come from: a workload is a distribution over jobsets."""
 
 from cluster_env.workloads.bimodal import BimodalWorkload
-from cluster_env.workloads.workload import Workload, sample_jobsets
+from cluster_env.workloads.trace import TraceWorkload
+from cluster_env.workloads.trace_file import read_jobs
+from cluster_env.workloads.workload import (
+    DividedWorkload,
+    MeasuredWorkload,
+    Workload,
+    sample_jobsets,
+)
 
-__all__ = ["BimodalWorkload", "Workload", "sample_jobsets"]
+__all__ = [
+    "BimodalWorkload",
+    "DividedWorkload",
+    "MeasuredWorkload",
+    "TraceWorkload",
+    "Workload",
+    "read_jobs",
+    "sample_jobsets",
+]

@@ -1,7 +1,7 @@
 """What every workload offers, and the one way to draw jobsets from it."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -10,10 +10,37 @@ from cluster_env.core.seeding import Purpose, Split, generator
 
 
 class Workload(Protocol):
-    """A distribution over jobsets."""
+    """A distribution over jobsets.
+
+    That is all that is asked for. A workload whose jobs run out, so that splits could share some,
+    is a `DividedWorkload` too.
+    """
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset."""
+
+
+@runtime_checkable
+class DividedWorkload(Workload, Protocol):
+    """A workload that keeps the jobs of the splits apart, such as a recorded trace.
+
+    `sample_jobsets` draws the jobsets of a split from ``part(split)``.
+    """
+
+    def part(self, split: Split) -> Workload:
+        """The workload of a split; no two splits share a job."""
+
+
+class MeasuredWorkload(Workload, Protocol):
+    """A workload that knows how busy it keeps its cluster."""
+
+    @property
+    def load(self) -> float:
+        """Mean demand over capacity; 0.7 is 70 %."""
+
+    @property
+    def arrival_rate(self) -> float:
+        """Mean number of arrivals in a time step."""
 
 
 def sample_jobsets(
@@ -24,9 +51,10 @@ def sample_jobsets(
     The jobset of an index is the same whoever draws it, and no two splits share one.
 
     Args:
-        workload: the distribution.
+        workload: the distribution; of a `DividedWorkload`, the part of the split.
         run_seed: seed of the run, at least 0.
         split: training, validation or held-out.
         indices: which jobsets, each at least 0.
     """
-    return [workload.sample(generator(run_seed, Purpose.JOBSET, split, i)) for i in indices]
+    source = workload.part(split) if isinstance(workload, DividedWorkload) else workload
+    return [source.sample(generator(run_seed, Purpose.JOBSET, split, i)) for i in indices]

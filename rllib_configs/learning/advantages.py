@@ -60,3 +60,45 @@ def subtract_decision_baseline(
         k = jobset[episode[row]]
         advantages[row] = returns[row] - baseline[k, decision[row]] / episodes_of[k]
     return advantages
+
+
+@njit(cache=True)
+def subtract_time_baseline(
+    returns: NDArray[np.float64],
+    episode: NDArray[np.int32],
+    time: NDArray[np.int32],
+    jobset: NDArray[np.int32],
+) -> NDArray[np.float64]:
+    """Advantage over the mean return of the jobset's other episodes at the same clock.
+
+    The state of the queue depends on the clock, not on how many decisions have been taken, and an
+    episode left out of its own baseline does not bias the gradient. Decisions of one time step
+    have the same return, as only the passing of time is rewarded. Episodes that have ended count
+    as 0.
+
+    Args:
+        returns: float64 ``(rows,)``, undiscounted.
+        episode: int32 ``(rows,)``.
+        time: int32 ``(rows,)``, clock at the decision.
+        jobset: int32 ``(episodes,)``, jobset of each episode; at least two episodes of each.
+
+    Returns:
+        float64 ``(rows,)``.
+    """
+    num_jobsets = jobset.max() + 1
+    others = np.full(num_jobsets, -1.0)
+    for e in range(jobset.size):
+        others[jobset[e]] += 1.0
+    steps = time.max() + 1
+    by_clock = np.zeros((jobset.size, steps))
+    for row in range(returns.size):
+        by_clock[episode[row], time[row]] = returns[row]
+    total = np.zeros((num_jobsets, steps))
+    for e in range(jobset.size):
+        for t in range(steps):
+            total[jobset[e], t] += by_clock[e, t]
+    advantages = np.empty(returns.size)
+    for row in range(returns.size):
+        k, t = jobset[episode[row]], time[row]
+        advantages[row] = returns[row] - (total[k, t] - returns[row]) / others[k]
+    return advantages

@@ -1,19 +1,87 @@
-"""Policies as RLModules."""
+"""Policies as RLModules, chosen by name."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.core.rl_module.torch import TorchRLModule
 
-from rllib_configs.modules.deeprm_mlp import DeepRMModule
+from cluster_env.core.registry import Registry
+from cluster_env.observations.lookups import LookupLayout
+from cluster_env.simulators.code import CodeLayout
+from rllib_configs.modules.deeprm_mlp import DeepRMModule, DeepRMSampler
+from rllib_configs.modules.sampling import Sampler
+from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerModule, SlotScorerSampler
 from rllib_configs.schema import ExperimentConfig
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network by name.
+
+    Attributes:
+        module: what RLlib trains.
+        model_config: what the module is built from.
+        sampler: what samples with given weights, outside of RLlib; it fails if the weights are
+            not those of this network.
+    """
+
+    module: type[TorchRLModule]
+    model_config: Callable[[ExperimentConfig], dict[str, Any]]
+    sampler: Callable[[ExperimentConfig, Weights], Sampler]
+
+
+NETWORKS: Registry[Network] = Registry("network")
 
 
 def network_spec(experiment: ExperimentConfig) -> RLModuleSpec:
     """What RLlib builds an experiment's network from."""
-    return RLModuleSpec(
-        module_class=DeepRMModule,
-        model_config={
-            "cluster": experiment.task.cluster.model_dump(),
-            "hidden": experiment.training.hidden,
-            "since_column": experiment.training.since_column,
-            "seed": experiment.seed,
-        },
-    )
+    network = NETWORKS.get(experiment.training.network)
+    return RLModuleSpec(module_class=network.module, model_config=network.model_config(experiment))
+
+
+def make_sampler(experiment: ExperimentConfig, weights: Weights) -> Sampler:
+    """A sampler of an experiment's network.
+
+    Raises:
+        RuntimeError: if the weights are those of another network.
+    """
+    return NETWORKS.get(experiment.training.network).sampler(experiment, weights)
+
+
+def _model_config(experiment: ExperimentConfig) -> dict[str, Any]:
+    return {
+        "cluster": experiment.task.cluster.model_dump(),
+        "hidden": experiment.training.hidden,
+        "since_column": experiment.training.since_column,
+        "seed": experiment.seed,
+    }
+
+
+def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSampler:
+    cluster, training = experiment.task.cluster.build(), experiment.training
+    layout = LookupLayout(CodeLayout(cluster), training.since_column)
+    expected = {
+        "hidden_weight": (layout.num_inputs, training.hidden),
+        "hidden_bias": (training.hidden,),
+        "head_weight": (training.hidden, cluster.num_actions),
+        "head_bias": (cluster.num_actions,),
+    }
+    found = {name: value.shape for name, value in weights.items()}
+    if found != expected:
+        raise RuntimeError(f"the weights have shapes {found}, but the config asks for {expected}")
+    return DeepRMSampler(layout, dict(weights))
+
+
+def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> SlotScorerSampler:
+    network = SlotScorer(experiment.task.cluster.build(), experiment.training.hidden, seed=0)
+    return SlotScorerSampler(network, dict(weights))
+
+
+NETWORKS.register("deeprm_mlp")(Network(DeepRMModule, _model_config, _deeprm_sampler))
+NETWORKS.register("slot_scorer")(Network(SlotScorerModule, _model_config, _slot_scorer_sampler))

@@ -14,6 +14,7 @@ from cluster_env.core.seeding import Purpose, generator
 from cluster_env.observations.lookups import LookupLayout
 from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.lookup_sum import LookupLinear, lookup_sum
+from rllib_configs.modules.sampling import sample_actions
 
 
 class DeepRMModule(TorchRLModule):
@@ -53,11 +54,6 @@ class DeepRMModule(TorchRLModule):
         )
         logits = torch.relu(first) @ self.head_weight + self.head_bias
         return {Columns.ACTION_DIST_INPUTS: logits}
-
-    def sampler(self) -> "DeepRMSampler":
-        """The policy as of now, compiled, without torch."""
-        weights = {name: value.detach().numpy() for name, value in self.named_parameters()}
-        return DeepRMSampler(self.lookup_layout, weights)
 
 
 class DeepRMSampler:
@@ -102,37 +98,3 @@ def _head(
                 for action in range(actions):
                     out[row, action] += hidden[row, unit] * weight[unit, action]
     return out
-
-
-@njit(cache=True, nogil=True)
-def sample_actions(
-    logits: NDArray[np.float32], uniforms: NDArray[np.float64]
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Draws from the softmax of each row by its inverse distribution function.
-
-    Args:
-        logits: float32 ``(n, actions)``.
-        uniforms: float64 ``(n,)`` in [0, 1).
-
-    Returns:
-        Actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``.
-    """
-    rows, actions = logits.shape
-    chosen = np.empty(rows, np.int32)
-    log_probabilities = np.empty(rows, np.float32)
-    weights = np.empty(actions)
-    for row in range(rows):
-        largest = logits[row].max()
-        total = 0.0
-        for action in range(actions):
-            weights[action] = np.exp(np.float64(logits[row, action] - largest))
-            total += weights[action]
-        target = uniforms[row] * total
-        action = 0
-        below = weights[0]
-        while below <= target and action < actions - 1:
-            action += 1
-            below += weights[action]
-        chosen[row] = action
-        log_probabilities[row] = np.log(weights[action] / total)
-    return chosen, log_probabilities

@@ -23,6 +23,7 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import sample_jobsets
+from rllib_configs.modules import make_sampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 
@@ -110,7 +111,7 @@ class BatchedEnvRunner(EnvRunner, Checkpointable):
                 ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
             )
             self._weights_seq_no = request.version
-            sampler = self.module.sampler()
+            sampler = make_sampler(self._experiment, self.module.get_state())
             rollouts = {unit.index: self._rollout(unit, sampler) for unit in request.units}
         except Exception:
             return SampleResult({}, request.version, 0.0, traceback.format_exc())

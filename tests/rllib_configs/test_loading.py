@@ -7,9 +7,12 @@ import pytest
 from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
 from cluster_env.simulators.rules import RELEASED_RULES
+from cluster_env.workloads import TraceWorkload
 from rllib_configs.loading import load_config, make_config, preset_names, write_config
 from rllib_configs.schema import ExperimentConfig
+from tests.cluster_env.made_up_trace import make_trace
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -147,3 +150,60 @@ def test_a_config_cannot_be_changed():
 def test_plain_data_makes_the_same_config():
     assert make_config({}) == ExperimentConfig()
     assert make_config(ExperimentConfig().to_dict()) == ExperimentConfig()
+
+
+def test_a_trace_replaces_the_made_up_jobs(tmp_path, monkeypatch):
+    make_trace(tmp_path / "jobs.csv")
+    monkeypatch.chdir(tmp_path)
+    busy = written(tmp_path, "task: {workload: {load: 1.1, window: 40}, rules: released}\n")
+    config = load_config(busy, ["task.workload.trace=jobs.csv"])
+    workload = config.task.build_workload()
+    assert isinstance(workload, TraceWorkload)
+    assert (workload.path, workload.window) == (tmp_path / "jobs.csv", 40)
+    assert workload.first_step == 1
+    assert config.to_dict()["task"]["workload"] == {
+        "trace": str(tmp_path / "jobs.csv"),
+        "window": 40,
+    }
+    assert config.task.build_part(Split.HELD_OUT).load == workload.part(Split.HELD_OUT).load
+
+
+def test_a_trace_is_found_again_from_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    make_trace(tmp_path / "here" / "jobs.csv")
+    monkeypatch.chdir(tmp_path / "here")
+    config = load_config("deeprm", ["task.workload.trace=jobs.csv"])
+    write_config(config, tmp_path / "config.yaml")
+    monkeypatch.chdir(tmp_path)
+    assert load_config(tmp_path / "config.yaml") == config
+    made_up = load_config(tmp_path / "config.yaml", ["task.workload.trace=null"])
+    assert made_up.task == load_config("deeprm").task
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sentence"),
+    [
+        (["task.workload.trace=missing.csv"], r"cannot read the trace .*missing\.csv: No such"),
+        (["task.workload.trace=broken.csv"], r"broken\.csv, line 2: cpu must be a whole number"),
+        (["task.workload.trace=jobs.csv", "task.workload.load=0.9"], "so leave out load, or set"),
+        (["task.workload.demands=paper", "task.workload.trace=jobs.csv"], "leave out demands"),
+        (["task.workload.trace=jobs.csv", "task.workload.window=101"], "is too short"),
+        (["task.workload.trace=jobs.csv", "task.cluster.horizon=11"], "the job lasts 12 steps"),
+        (["task.workload.trace=jobs.csv", "task.cluster.capacity=[10]"], "1 resources, but"),
+        (["task.workload.trace=3"], r"task\.workload\.trace: .*path"),
+    ],
+)
+def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, overrides, sentence):
+    monkeypatch.chdir(tmp_path)
+    make_trace(tmp_path / "jobs.csv")
+    (tmp_path / "broken.csv").write_text("arrival,duration,cpu,memory\n0,1,x,2\n")
+    with pytest.raises(InputError, match=sentence) as caught:
+        load_config("deeprm", overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_trace_of_a_config_takes_no_load(tmp_path):
+    trace = make_trace(tmp_path / "jobs.csv")
+    path = written(tmp_path, f"task: {{workload: {{trace: {trace}}}}}\n")
+    with pytest.raises(InputError, match=r"task\.workload: a trace brings jobs of its own"):
+        load_config(path, ["task.workload.load=0.9"])

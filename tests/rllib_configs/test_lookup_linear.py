@@ -13,8 +13,9 @@ from cluster_env.observations.lookups import LookupLayout
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
-from rllib_configs.modules.deeprm_mlp import DeepRMModule, sample_actions
+from rllib_configs.modules.deeprm_mlp import DeepRMModule, DeepRMSampler
 from rllib_configs.modules.lookup_sum import LookupLinear
+from rllib_configs.modules.sampling import sample_actions
 from rllib_configs.runners.rollout import rollout
 
 CLUSTERS = [
@@ -94,10 +95,16 @@ def test_sampler_is_the_module() -> None:
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape))
+    weights = {name: value.detach().numpy() for name, value in module.named_parameters()}
     codes = codes_of(Cluster(), 500)
     with torch.no_grad():
         expected = module._forward({"obs": torch.from_numpy(codes)})["action_dist_inputs"]
-    assert np.allclose(module.sampler().logits(codes), expected.numpy(), rtol=0, atol=1e-4)
+    assert np.allclose(
+        DeepRMSampler(module.lookup_layout, weights).logits(codes),
+        expected.numpy(),
+        rtol=0,
+        atol=1e-4,
+    )
 
 
 def test_same_seed_same_weights_and_other_seed_other_weights() -> None:

@@ -17,6 +17,7 @@ from tune_jobs.figures.style import (
     styled,
 )
 from tune_jobs.tables import number, read_table
+from tune_jobs.wording import on_jobs, trained_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,8 @@ def draw(table: Path) -> "Figure":
     metric = rows[0]["metric"]
     label = METRICS.get(metric).label
     single = _num_loads(rows) == 1
-    where = f"at load {number(rows[0], 'load'):.0%}" if single else "against cluster load"
+    jobs = on_jobs(number(rows[0], "load"), rows[0].get("trace", ""))
+    where = jobs if single else "against cluster load"
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
@@ -178,9 +180,8 @@ def name_of(row: Cells, several: bool = False) -> str:
     if is_learned(row):
         seeds = int(number(row, "seeds"))
         plural = f"{seeds} seeds" if seeds > 1 else "1 seed"
-        return (
-            f"{learned_name(row['key'])}\n(trained at {number(row, 'trained_load'):.0%}, {plural})"
-        )
+        jobs = trained_on(number(row, "trained_load"), row.get("trained_trace", ""))
+        return f"{learned_name(row['key'])}\n({jobs}, {plural})"
     if several and "*" in row["policy"]:
         return f"{row['key']}* (best knob)" if row["key"] == "tetris" else f"{row['key']}* (tuned)"
     return row["policy"]

@@ -29,6 +29,7 @@ from tune_jobs.history import KEY
 from tune_jobs.history import Row as Iteration
 from tune_jobs.runs import open_run
 from tune_jobs.tables import Row, number, read_table
+from tune_jobs.wording import on_jobs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +109,7 @@ def draw(table: Path) -> "Figure":
         first = rows[0]
         headline(
             figure,
-            f"Learning curves at load {number(first, 'load'):.0%}",
+            f"Learning curves {on_jobs(number(first, 'load'), first.get('trace', ''))}",
             f"{first['jobsets']} validation jobsets, {rules_of(first)}; {_seeds_note(runs)}",
         )
         left.set_title(f"(a) {metric.label}")
@@ -150,7 +151,8 @@ def _head(series: str, key: str, config: ExperimentConfig, metric: str) -> dict[
         "key": key,
         "seed": config.seed,
         "metric": metric,
-        "load": config.task.workload.load,
+        "load": config.task.build_part(Split.VALIDATION).load,
+        "trace": config.task.workload.trace_name,
         "rules": config.task.rules,
         "jobsets": config.evaluation.jobsets,
     }

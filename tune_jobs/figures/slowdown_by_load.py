@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_env.core.errors import InputError
 from tune_jobs.comparison import Setting, compare
 from tune_jobs.entrants import find_runs, heuristic_entrant, learned_entrants, load_runs
 from tune_jobs.figures import comparison
@@ -22,12 +23,18 @@ def collect(request: FigureRequest) -> list[Row]:
     """Evaluates all heuristics and the runs' policies at every load.
 
     Raises:
-        InputError: if a run cannot be used.
+        InputError: if a run cannot be used, or the jobs are those of a trace.
     """
     from tune_jobs.compare import choose_config
 
     runs = load_runs(find_runs(request.runs), request.decode)
     config = choose_config(request.source, request.overrides, request.rules, runs)
+    trace = config.task.workload.trace
+    if trace is not None:
+        raise InputError(
+            f"deeprm-fig4 draws slowdown against load, but the trace {trace} has only one; use "
+            f"metasched compare --out FOLDER, or made-up jobs with --set task.workload.trace=null"
+        )
     setting = Setting(
         config.task,
         jobsets=request.jobsets,

@@ -1,0 +1,110 @@
+"""PPO on batched rollouts, with the other episodes of a jobset as the baseline."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from ray.rllib.core.columns import Columns as Names
+
+from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.algorithms.batched import (
+    WEIGHTS,
+    BatchedAlgorithm,
+    BatchedConfig,
+    Columns,
+    GradientLearner,
+)
+from rllib_configs.learning.advantages import returns_to_go, subtract_time_baseline
+from rllib_configs.learning.losses import clipped_loss
+from rllib_configs.runners.rollout import Rollouts
+
+
+class BatchedPPOConfig(BatchedConfig):
+    """Config of `BatchedPPO`."""
+
+    def __init__(self, algo_class: type["BatchedPPO"] | None = None) -> None:
+        super().__init__(algo_class=algo_class or BatchedPPO)
+
+    def get_default_learner_class(self) -> type["BatchedPPOLearner"]:
+        """See `BatchedPPOLearner`."""
+        return BatchedPPOLearner
+
+
+class BatchedPPOLearner(GradientLearner):
+    """Adam on the clipped surrogate; learning rate and entropy bonus fall with the run."""
+
+    def build(self) -> None:
+        """Starts at the beginning of the schedules."""
+        super().build()
+        self._left = 1.0
+
+    def set_left(self, left: float) -> None:
+        """Says which share of the run is left, from 1 to 0."""
+        self._left = left
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Adam with the experiment's learning rate."""
+        parameters = self.get_parameters(self._module[module_id])
+        lr = self.config.experiment.training.lr
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=torch.optim.Adam(parameters, lr, betas=(0.9, 0.99)),
+            params=parameters,
+            lr_or_lr_schedule=lr,
+        )
+
+    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """Sets the learning rate, also after a checkpoint has brought back another one."""
+        training = self.config.experiment.training
+        lr = training.lr * (training.lr_end_share + (1 - training.lr_end_share) * self._left)
+        for optimizer in self._optimizer_parameters:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+
+    def compute_loss_for_module(
+        self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]
+    ) -> torch.Tensor:
+        """Mean over the rows of this learner's share."""
+        training = self.config.experiment.training
+        loss, entropy = clipped_loss(
+            fwd_out[Names.ACTION_DIST_INPUTS],
+            batch[Names.ACTIONS],
+            batch[Names.ACTION_LOGP],
+            batch[WEIGHTS],
+            training.clip,
+        )
+        self.metrics.log_value((module_id, "entropy"), entropy.mean().item(), window=1)
+        return loss - training.entropy * self._left * entropy.mean()
+
+
+class BatchedPPO(BatchedAlgorithm):
+    """Several passes over the decisions of an iteration, in minibatches."""
+
+    @classmethod
+    def get_default_config(cls) -> BatchedPPOConfig:
+        """See `rllib_configs.schema.TrainingSection`."""
+        return BatchedPPOConfig()
+
+    def batches(self, rollouts: Rollouts) -> Iterator[tuple[Columns, int]]:
+        """Each pass in an order of its own, which depends on seed, iteration and pass alone."""
+        experiment = self.config.experiment
+        training = experiment.training
+        left = max(0.0, 1.0 - self.iteration / training.iterations)
+        self.learner_group.foreach_learner(partial(BatchedPPOLearner.set_left, left=left))
+        returns = returns_to_go(rollouts.rewards, rollouts.episode, rollouts.num_episodes, 1.0)
+        advantages = subtract_time_baseline(
+            returns, rollouts.episode, rollouts.time, rollouts.jobset
+        )
+        columns = {
+            Names.OBS: rollouts.codes,
+            Names.ACTIONS: rollouts.actions,
+            Names.ACTION_LOGP: rollouts.log_probabilities,
+            WEIGHTS: (advantages / (advantages.std() + 1e-8)).astype(np.float32),
+        }
+        size = -(-rollouts.num_rows // (training.minibatches * max(1, self.config.num_learners)))
+        for epoch in range(training.epochs):
+            rng = generator(experiment.seed, Purpose.SHUFFLE, self.iteration, epoch)
+            order = rng.permutation(rollouts.num_rows)
+            yield {name: column[order] for name, column in columns.items()}, size

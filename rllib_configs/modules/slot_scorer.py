@@ -1,0 +1,114 @@
+"""A policy whose size does not depend on the number of slots."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from torch import nn
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.seeding import Purpose, generator
+from cluster_env.observations import slot_features
+from cluster_env.observations.masks import live_mask
+from cluster_env.observations.slots import context_feature_names, slot_feature_names
+from cluster_env.simulators.code import CodeLayout
+from rllib_configs.modules.sampling import sample_actions
+
+_FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
+
+
+class SlotScorer(nn.Module):
+    """Scores each waiting job by itself, in the context of the cluster and of all others.
+
+    Slots are treated alike and pooled by a sum, so the score of a job does not depend on which
+    slot it lies in, and the same weights serve any number of slots (a set function in the sense of
+    Zaheer et al., *Deep Sets*, 2017).
+
+    Args:
+        cluster: resources, horizon and slots.
+        width: units of each hidden layer.
+        seed: of the initial weights, which are normal with variance 2 / fan-in.
+    """
+
+    def __init__(self, cluster: Cluster, width: int, seed: int) -> None:
+        super().__init__()
+        self.layout = CodeLayout(cluster)
+        slot, context = len(slot_feature_names(cluster)), len(context_feature_names(cluster))
+        self.context = nn.Linear(context, width)
+        self.job = nn.Linear(slot, width)
+        self.job_context = nn.Linear(width, width, bias=False)
+        self.pooled = nn.Linear(2 * width, width)
+        self.again = nn.Linear(width, width)
+        self.again_pooled = nn.Linear(width, width, bias=False)
+        self.score = nn.Linear(width, 1)
+        self.void = nn.Linear(width, 1)
+        self._draw(generator(seed, Purpose.INIT))
+
+    @torch.no_grad()
+    def _draw(self, rng: np.random.Generator) -> None:
+        for name, parameter in self.named_parameters():
+            if parameter.ndim == 1:
+                parameter.zero_()
+                continue
+            head = name.startswith(("score", "void"))
+            scale = 0.01 if head else (2.0 / parameter.shape[1]) ** 0.5
+            drawn = rng.normal(0.0, scale, tuple(parameter.shape)).astype(np.float32)
+            parameter.copy_(torch.from_numpy(drawn))
+
+    def forward(self, codes: NDArray[np.uint8]) -> torch.Tensor:
+        """Logits, float32 ``(rows, num_actions)``; those of forbidden actions are -1e9."""
+        slots, shared = (torch.from_numpy(array) for array in slot_features(codes, self.layout))
+        present = slots[:, :, :1]
+        context = torch.relu(self.context(shared))
+        jobs = torch.relu(self.job(slots) + self.job_context(context).unsqueeze(1)) * present
+        pooled = torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
+        jobs = torch.relu(self.again(jobs) + self.again_pooled(pooled).unsqueeze(1))
+        logits = torch.cat([self.score(jobs).squeeze(2), self.void(pooled)], dim=1)
+        allowed = torch.from_numpy(live_mask(codes, self.layout))
+        return logits.masked_fill(~allowed, _FORBIDDEN)
+
+
+class SlotScorerModule(TorchRLModule):
+    """`SlotScorer` as an RLModule; ``model_config`` holds ``cluster``, ``hidden`` and ``seed``."""
+
+    def setup(self) -> None:
+        """Builds the network."""
+        cluster = Cluster(**self.model_config["cluster"])
+        width, seed = int(self.model_config["hidden"]), int(self.model_config["seed"])
+        self.network = SlotScorer(cluster, width, seed)
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Logits of the codes under ``Columns.OBS``."""
+        return {Columns.ACTION_DIST_INPUTS: self.network(batch[Columns.OBS].numpy())}
+
+
+class SlotScorerSampler:
+    """Samples actions from a `SlotScorer`; a snapshot of the weights.
+
+    Args:
+        network: takes the weights.
+        weights: by name, as the RLModule has them.
+    """
+
+    def __init__(self, network: SlotScorer, weights: dict[str, NDArray[np.float32]]) -> None:
+        self._network = network.eval()
+        state = {
+            name.removeprefix("network."): torch.from_numpy(np.array(value))
+            for name, value in weights.items()
+        }
+        self._network.load_state_dict(state)
+
+    def logits(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """See `Sampler`."""
+        with torch.inference_mode():
+            logits: NDArray[np.float32] = self._network(codes).numpy()
+        return logits
+
+    def sample(
+        self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Sampler`."""
+        return sample_actions(self.logits(codes), uniforms)

@@ -1,0 +1,64 @@
+"""What a run records beside its own folder: its line in MLflow, and its figures."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.runs import RunDirectory
+from tune_jobs.tracking import AnyTracker, NullTracker, Tracker
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def tracked(config: ExperimentConfig, run: RunDirectory) -> Iterator[AnyTracker]:
+    """A tracker as the config says, closed at the end, and finished too if there is an exception.
+
+    A run that is in MLflow already is gone on with there.
+    """
+    if not config.tracking.enabled:
+        yield NullTracker()
+        return
+    tracker = Tracker.open(
+        run.path,
+        uri=config.tracking.uri,
+        experiment=config.tracking.experiment,
+        tags={"seed": config.seed, "preset": config.name},
+    )
+    try:
+        yield tracker
+    except BaseException as error:
+        tracker.finish("failed" if isinstance(error, Exception) else "killed")
+        raise
+    finally:
+        tracker.close()
+
+
+def draw_figure(name: str, run: RunDirectory, tracker: AnyTracker, **request: Any) -> Path | None:
+    """Draws a figure of a run into its folder, and records it.
+
+    A figure that cannot be drawn is not worth losing a run for: there is a warning instead.
+
+    Args:
+        name: see `tune_jobs.figures.FIGURES`.
+        run: what to draw.
+        tracker: records the image and its table.
+        request: other fields of `tune_jobs.figures.FigureRequest`.
+
+    Returns:
+        The image, None if it could not be drawn.
+    """
+    from tune_jobs.figures import FigureRequest, make_figure
+
+    try:
+        wanted = FigureRequest(runs=[str(run.path)], **request)
+        image, table = make_figure(name, wanted, run.figures)
+    except Exception as error:
+        logger.warning("the figure %s could not be drawn: %s", name, error)
+        return None
+    for path in (image, table):
+        tracker.artifact(path, "figures")
+    return image
