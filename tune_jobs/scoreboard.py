@@ -93,8 +93,8 @@ def _legend(rows: Sequence[Row]) -> str:
         lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
     if any(row["trace"] for row in rows):
         lines.append(
-            "Jobsets are windows of the last 20 % of the trace: intervals speak of these jobs, not "
-            "of other traces."
+            "Jobsets are windows of the last 20 % of the trace and may overlap: intervals say "
+            "nothing of other jobs than these."
         )
     if "seeds and jobsets" in over:
         lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
