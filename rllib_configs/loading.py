@@ -48,10 +48,7 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
     Raises:
         InputError: if a key is unknown, a value impossible, or a trace missing or broken.
     """
-    try:
-        config = ExperimentConfig.model_validate(data)
-    except ValidationError as error:
-        raise InputError(_explain(error)) from None
+    config = parse_config(data)
     config.task.build_workload()
     config.task.build_objective()
     if config.training.jobsets % config.training.jobsets_per_unit:
@@ -60,6 +57,18 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
             f"training.jobsets_per_unit ({config.training.jobsets_per_unit})"
         )
     return config
+
+
+def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
+    """Checks keys and types alone; a trace that the data name need not be there any more.
+
+    Raises:
+        InputError: if a key is unknown, or a value of the wrong type or out of its range.
+    """
+    try:
+        return ExperimentConfig.model_validate(data)
+    except ValidationError as error:
+        raise InputError(_explain(error)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.modules import Weights, make_sampler
 from rllib_configs.modules.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
@@ -53,15 +53,6 @@ def learned_policy(
     return _policy(config, module_weights(algorithm), name, decode)
 
 
-def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
-    """Weights of the learner's module by name."""
-    assert algorithm.learner_group is not None
-    path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
-    state = algorithm.learner_group.get_state(components=path)[COMPONENT_LEARNER]
-    weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
-    return weights
-
-
 def save_policy(algorithm: Algorithm, config: ExperimentConfig, folder: Path) -> None:
     """Writes what `load_policy` needs: the weights as plain tensors, and the config."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +86,7 @@ def load_policy(
         folder = folder / POLICY_FOLDER
     if not (folder / WEIGHTS_FILE).is_file():
         raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
-    config = load_config(folder / CONFIG_FILE)
+    config = parse_config(read_yaml(folder / CONFIG_FILE))
     try:
         tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
         weights = {name: tensor.numpy() for name, tensor in tensors.items()}

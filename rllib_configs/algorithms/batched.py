@@ -77,7 +77,7 @@ class BatchedAlgorithm(Algorithm):
         parts, runner_s = gather(
             self.env_runner_group,
             iteration_units(self.config.experiment, self.iteration),
-            self._module_state(),
+            module_weights(self),
             self.iteration,
         )
         gathered = perf_counter()
@@ -111,12 +111,6 @@ class BatchedAlgorithm(Algorithm):
             )
         self.metrics.aggregate(results, key="learners")
 
-    def _module_state(self) -> dict[str, NDArray[np.float32]]:
-        path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
-        state = self.learner_group.get_state(components=path)[COMPONENT_LEARNER]
-        weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
-        return weights
-
     def _log(self, values: dict[str, float]) -> None:
         for name, value in values.items():
             self.metrics.log_value((METRICS, name), float(value), window=1)
@@ -124,6 +118,14 @@ class BatchedAlgorithm(Algorithm):
     def _count(self, values: dict[str, int]) -> None:
         for name, value in values.items():
             self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
+
+
+def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
+    """Weights of the learner's module by name."""
+    path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
+    state = algorithm.learner_group.get_state(components=path)[COMPONENT_LEARNER]
+    weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
+    return weights
 
 
 def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:

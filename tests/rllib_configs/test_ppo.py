@@ -12,12 +12,13 @@ from cluster_env.evaluation import evaluate
 from cluster_env.observations.masks import live_mask, start_now_mask
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.learning.advantages import subtract_time_baseline
 from rllib_configs.learning.losses import clipped_loss
 from rllib_configs.loading import load_config
 from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
-from rllib_configs.policies import LearnedPolicy, load_policy, module_weights, save_policy
+from rllib_configs.policies import LearnedPolicy, load_policy, save_policy
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.test_lookup_linear import codes_of
 
