@@ -72,6 +72,6 @@ def build_algorithm(config: ExperimentConfig) -> Algorithm:
 def iteration_metrics(result: dict[str, Any]) -> dict[str, float]:
     """Picks the metrics of an iteration from RLlib's result, under flat and stable names."""
     ours = {name: float(value) for name, value in result[METRICS].items()}
-    learner = result["learners"][DEFAULT_MODULE_ID]
-    ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS}
+    learner = result.get("learners", {}).get(DEFAULT_MODULE_ID, {})
+    ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS if name in learner}
     return dict(sorted(ours.items()))

@@ -88,7 +88,11 @@ class BatchedPPO(BatchedAlgorithm):
         return BatchedPPOConfig()
 
     def batches(self, rollouts: Rollouts) -> Iterator[tuple[Columns, int]]:
-        """Each pass in an order of its own, which depends on seed, iteration and pass alone."""
+        """Each pass in an order of its own, which depends on seed, iteration and pass alone.
+
+        Decisions with only one allowed action, two thirds of them, have no gradient and are left
+        out: their log-probability is exactly 0.
+        """
         experiment = self.config.experiment
         training = experiment.training
         left = max(0.0, 1.0 - self.iteration / training.iterations)
@@ -97,14 +101,18 @@ class BatchedPPO(BatchedAlgorithm):
         advantages = subtract_time_baseline(
             returns, rollouts.episode, rollouts.time, rollouts.jobset
         )
+        open_rows = np.flatnonzero(rollouts.log_probabilities < 0)
+        if open_rows.size < training.minibatches * max(1, self.config.num_learners):
+            return  # nothing was left to chance
+        advantages = advantages[open_rows]
         columns = {
-            Names.OBS: rollouts.codes,
-            Names.ACTIONS: rollouts.actions,
-            Names.ACTION_LOGP: rollouts.log_probabilities,
+            Names.OBS: rollouts.codes[open_rows],
+            Names.ACTIONS: rollouts.actions[open_rows],
+            Names.ACTION_LOGP: rollouts.log_probabilities[open_rows],
             WEIGHTS: (advantages / (advantages.std() + 1e-8)).astype(np.float32),
         }
-        size = -(-rollouts.num_rows // (training.minibatches * max(1, self.config.num_learners)))
+        size = -(-open_rows.size // (training.minibatches * max(1, self.config.num_learners)))
         for epoch in range(training.epochs):
             rng = generator(experiment.seed, Purpose.SHUFFLE, self.iteration, epoch)
-            order = rng.permutation(rollouts.num_rows)
+            order = rng.permutation(open_rows.size)
             yield {name: column[order] for name, column in columns.items()}, size

@@ -58,8 +58,20 @@ class SlotScorer(nn.Module):
             drawn = rng.normal(0.0, scale, tuple(parameter.shape)).astype(np.float32)
             parameter.copy_(torch.from_numpy(drawn))
 
-    def forward(self, codes: NDArray[np.uint8]) -> torch.Tensor:
-        """Logits, float32 ``(rows, num_actions)``; those of forbidden actions are -1e9."""
+    def forward(
+        self, codes: NDArray[np.uint8], allowed: NDArray[np.bool_] | None = None
+    ) -> torch.Tensor:
+        """Computes logits.
+
+        Args:
+            codes: uint8 ``(rows, code_size)``.
+            allowed: bool ``(rows, num_actions)``, by default `live_mask` of the codes.
+
+        Returns:
+            Logits, float32 ``(rows, num_actions)``; those of forbidden actions are -1e9.
+        """
+        if allowed is None:
+            allowed = live_mask(codes, self.layout)
         slots, shared = (torch.from_numpy(array) for array in slot_features(codes, self.layout))
         present = slots[:, :, :1]
         context = torch.relu(self.context(shared))
@@ -67,8 +79,7 @@ class SlotScorer(nn.Module):
         pooled = torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
         jobs = torch.relu(self.again(jobs) + self.again_pooled(pooled).unsqueeze(1))
         logits = torch.cat([self.score(jobs).squeeze(2), self.void(pooled)], dim=1)
-        allowed = torch.from_numpy(live_mask(codes, self.layout))
-        return logits.masked_fill(~allowed, _FORBIDDEN)
+        return logits.masked_fill(torch.from_numpy(~allowed), _FORBIDDEN)
 
 
 class SlotScorerModule(TorchRLModule):
@@ -102,9 +113,13 @@ class SlotScorerSampler:
         self._network.load_state_dict(state)
 
     def logits(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """See `Sampler`."""
-        with torch.inference_mode():
-            logits: NDArray[np.float32] = self._network(codes).numpy()
+        """See `Sampler`; the network is asked only where there is more than one thing to do."""
+        allowed = live_mask(codes, self._network.layout)
+        logits = np.where(allowed, np.float32(0), np.float32(_FORBIDDEN))
+        open_rows = np.flatnonzero(allowed.sum(axis=1) > 1)
+        if open_rows.size:
+            with torch.inference_mode():
+                logits[open_rows] = self._network(codes[open_rows], allowed[open_rows]).numpy()
         return logits
 
     def sample(
