@@ -34,6 +34,14 @@ def _list_figures(context: click.Context, parameter: click.Parameter, value: boo
 )
 @task_options
 @click.option(
+    "--time-limit",
+    "time_limit_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=12.0,
+    help="Time to search for the best schedule of each jobset; optimality-gap alone needs it.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("figures"),
@@ -62,6 +70,7 @@ def command(
     episodes: int,
     seed: int,
     decode: "Decode",
+    time_limit_s: float,
     out: Path,
     table: Path | None,
 ) -> None:
@@ -75,6 +84,7 @@ def command(
       metasched figure deeprm-fig4 --jobsets 100
       metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
       metasched figure deeprm-fig6 --runs runs/MY_RUN
+      metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
     """
     from tune_jobs.entrants import split_names
     from tune_jobs.figures import FIGURES, FigureRequest, make_figure
@@ -91,6 +101,7 @@ def command(
         episodes=episodes,
         seed=seed,
         decode=decode,
+        time_limit_s=time_limit_s,
         progress=Progress(),
     )
     image, csv = make_figure(name, request, out, table)

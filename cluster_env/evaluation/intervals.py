@@ -83,6 +83,31 @@ def difference_interval(
     return Estimate(value, low, high, "jobsets")
 
 
+def ratio_interval(
+    totals: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    other_totals: NDArray[np.float64],
+    other_counts: NDArray[np.float64],
+) -> Estimate:
+    """Quotient of two pooled means over the same jobsets, bootstrapped in pairs.
+
+    Args:
+        totals: as in `jobset_interval`.
+        counts: likewise.
+        other_totals: those of what the mean is divided by, for the same jobsets, all above 0.
+        other_counts: likewise.
+    """
+    filled = (counts > 0) & (other_counts > 0)
+    if not filled.any():
+        return Estimate(np.nan, np.nan, np.nan, "nothing")
+    data = (totals[filled], counts[filled], other_totals[filled], other_counts[filled])
+    value = float(_ratio_quotient(*data))
+    if data[0].size == 1:
+        return Estimate(value, np.nan, np.nan, "nothing")
+    low, high = _bootstrap(data, _ratio_quotient)
+    return Estimate(value, low, high, "jobsets")
+
+
 def two_level_interval(
     seed_means: Sequence[Sequence[float]], within: Estimate, num_jobsets: int
 ) -> Estimate:
@@ -134,6 +159,19 @@ def _ratio_difference(
     axis: int = -1,
 ) -> NDArray[np.float64]:
     return _ratio(totals, counts, axis) - _ratio(other_totals, other_counts, axis)
+
+
+def _ratio_quotient(
+    totals: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    other_totals: NDArray[np.float64],
+    other_counts: NDArray[np.float64],
+    axis: int = -1,
+) -> NDArray[np.float64]:
+    quotient: NDArray[np.float64] = _ratio(totals, counts, axis) / _ratio(
+        other_totals, other_counts, axis
+    )
+    return quotient
 
 
 def _bootstrap(data: tuple[NDArray[np.float64], ...], statistic: object) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster_env.core.registry import Registry
+from cluster_env.evaluation.clairvoyant import DEFAULT_TIME_LIMIT_S
 from tune_jobs.entrants import Decode
 from tune_jobs.progress import NoProgress, Progress
 from tune_jobs.tables import Row, write_table
@@ -28,6 +29,8 @@ class FigureRequest:
         episodes: episodes of each.
         seed: seed of the jobsets and of the policies' random numbers.
         decode: how learned policies choose.
+        time_limit_s: seconds that the search for the best schedule of a jobset may take, for a
+            figure that needs one.
         progress: shows where it is.
     """
 
@@ -39,6 +42,7 @@ class FigureRequest:
     episodes: int = 1
     seed: int = 0
     decode: Decode = "sample"
+    time_limit_s: float = DEFAULT_TIME_LIMIT_S
     progress: Progress = field(default_factory=NoProgress)
 
 
@@ -80,6 +84,12 @@ for _kind in (
         "deeprm-fig6",
         "Learning curves (--runs): slowdown on validation jobsets, mean and maximum reward.",
         "tune_jobs.figures.learning_curves",
+    ),
+    FigureKind(
+        "optimality-gap",
+        "Slowdown over the best in hindsight (CP-SAT): heuristics, and learned policies (--runs). "
+        "Takes up to --time-limit for each jobset; --jobsets 40 will do.",
+        "tune_jobs.figures.optimality_gap",
     ),
 ):
     FIGURES.register(_kind.name)(_kind)

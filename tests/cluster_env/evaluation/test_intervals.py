@@ -9,6 +9,7 @@ from cluster_env.evaluation.intervals import (
     Estimate,
     difference_interval,
     jobset_interval,
+    ratio_interval,
     two_level_interval,
 )
 
@@ -116,3 +117,26 @@ def test_two_levels_cover_the_true_mean_about_19_times_in_20() -> None:
 def test_no_interval_over_jobsets_is_no_interval_over_both() -> None:
     lone = Estimate(2.0, math.nan, math.nan, "nothing")
     assert two_level_interval([[1.9, 2.1]], lone, num_jobsets=1).over == "nothing"
+
+
+def test_the_ratio_of_pooled_means_pairs_the_jobsets() -> None:
+    rng = np.random.default_rng(2)
+    counts = rng.integers(5, 40, size=100).astype(np.float64)
+    others = counts * rng.gamma(2, 1, size=100)
+    estimate = ratio_interval(1.5 * others, counts, others, counts)
+    # The two means vary a lot from jobset to jobset, their quotient not at all.
+    assert estimate == Estimate(*[pytest.approx(1.5)] * 3, "jobsets")  # type: ignore[arg-type]
+    # Several episodes of each jobset change nothing.
+    again = ratio_interval(4.5 * others, 3 * counts, others, counts)
+    assert again.value == pytest.approx(1.5)
+    totals = others * rng.uniform(1, 2, size=100)
+    varied = ratio_interval(totals, counts, others, counts)
+    assert varied.value == pytest.approx(totals.sum() / others.sum())
+    assert varied.low < varied.value < varied.high
+
+
+def test_a_ratio_leaves_jobsets_without_jobs_out_and_needs_two_for_an_interval() -> None:
+    none, one = np.array([0.0]), np.array([2.0, 0.0])
+    assert math.isnan(ratio_interval(none, none, none, none).value)
+    alone = ratio_interval(2 * one, one, one, one)
+    assert (alone.value, alone.over) == (2.0, "nothing")

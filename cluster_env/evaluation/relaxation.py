@@ -1,0 +1,116 @@
+r"""A proven lower bound of the weighted completion time, without a solver.
+
+Jobs start at whole time steps and the capacity of every step has a price. Without capacities, each
+job takes the start that is cheapest for it at these prices, and what that costs all jobs, less
+the price of the whole capacity, is at most the cost of any schedule, whatever the prices
+(Lagrangian relaxation of the time-indexed model). The prices are improved by a deflected
+subgradient method with Polyak's steps for a fixed number of iterations, so that the bound is the
+same on every machine. The best prices give the bound of the linear program of that model (Sousa
+and Wolsey, "A time indexed formulation of non-preemptive single machine scheduling problems",
+Mathematical Programming 54, 1992); what is found stays somewhat below.
+
+Two jobs that each ask for more than half of a resource can never run together, which fractions of
+jobs could. So each resource enters a second time with a capacity of two halves, of which such a
+job takes both, and one that asks for exactly a half takes one (a dual feasible function).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.jobs import JobSet
+
+ITERATIONS = 500
+
+_DEFLECTION = 0.7  # how much of the last direction is kept
+_PATIENCE = 20  # iterations without a better bound after which steps are halved
+_BETTER = 1e-6
+
+
+def relaxed_bound(
+    jobset: JobSet,
+    capacity: tuple[int, ...],
+    weights: NDArray[np.int64],
+    start: NDArray[np.int32],
+    iterations: int = ITERATIONS,
+) -> float:
+    """A number that the weighted sum of completion times is at least, in every schedule.
+
+    Args:
+        jobset: at least one job.
+        capacity: units of each resource.
+        weights: int64 ``(num_jobs,)``, what each time step from a job's arrival to its finish
+            costs.
+        start: int32 ``(num_jobs,)``, starts of a schedule that is possible. The better it is, the
+            better are the steps; the bound holds for any.
+        iterations: how often the prices are improved.
+    """
+    demand, units = _with_halves(jobset.demand, capacity)
+    duration = jobset.duration.astype(np.int64)
+    horizon = int((start + duration).max())
+    cost, stop = _choices(jobset, weights, horizon)
+    known = float(weights @ (start + duration - jobset.arrival))
+    jobs = np.arange(jobset.num_jobs)
+    price = np.zeros((units.size, horizon))  # (num_limits, horizon), of the whole capacity
+    direction = np.zeros_like(price)
+    share = demand / units
+    best, stride, waited = float(weights @ duration), 1.0, 0
+    for _ in range(iterations):
+        paid = np.zeros((units.size, horizon + 1))
+        np.cumsum(price, axis=1, out=paid[:, 1:])
+        rent = share @ paid
+        charged = cost + np.take_along_axis(rent, stop, axis=1) - rent
+        choice = charged.argmin(axis=1)
+        value = float(charged[jobs, choice].sum() - price.sum())
+        waited += 1
+        if value > best * (1 + _BETTER):
+            best, waited = value, 0
+        elif waited >= _PATIENCE:
+            stride, waited = stride / 2, 0
+        over = _use(share, choice, stop[jobs, choice], horizon) - 1.0
+        direction = over + _DEFLECTION * direction
+        direction[(price <= 0) & (direction < 0)] = 0.0
+        length = float(np.sum(direction**2))
+        if length == 0.0 or known - best < 1.0:
+            break
+        price = np.maximum(0.0, price + stride * max(known - value, 1.0) / length * direction)
+    return best
+
+
+def _with_halves(
+    demand: NDArray[np.int32], capacity: tuple[int, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Demands of the resources and of their halves, float64 ``(num_jobs, limits)``; capacities."""
+    units = np.asarray(capacity, np.float64)
+    halves = np.where(2 * demand > units, 2.0, np.where(2 * demand == units, 1.0, 0.0))
+    return np.hstack([demand.astype(np.float64), halves]), np.hstack(
+        [units, np.full_like(units, 2)]
+    )
+
+
+def _choices(
+    jobset: JobSet, weights: NDArray[np.int64], horizon: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What each start costs each job, and where the steps that it pays for stop.
+
+    Both are ``(num_jobs, horizon + 1)``. The last start stands for itself and all later ones: it
+    costs what it costs at the horizon, and what lies behind has no price. So the horizon makes the
+    bound no less true.
+    """
+    start = np.arange(horizon + 1)
+    duration = jobset.duration.astype(np.int64)[:, None]
+    arrival = jobset.arrival[:, None]
+    cost = np.where(
+        start >= arrival, weights[:, None] * (start + duration - arrival).astype(float), np.inf
+    )
+    return cost, np.minimum(start + duration, horizon)
+
+
+def _use(
+    share: NDArray[np.float64], start: NDArray[np.int64], stop: NDArray[np.int64], horizon: int
+) -> NDArray[np.float64]:
+    """Share of each capacity in use at each step, float64 ``(limits, horizon)``."""
+    change = np.zeros((horizon + 1, share.shape[1]))
+    np.add.at(change, start, share)
+    np.add.at(change, stop, -share)
+    use: NDArray[np.float64] = np.cumsum(change[:-1], axis=0).T
+    return use

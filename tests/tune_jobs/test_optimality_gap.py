@@ -1,0 +1,151 @@
+"""``optimality-gap``: policies against the best in hindsight, on the same jobsets."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.clairvoyant import ClairvoyantReference, clairvoyant_reference
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.loading import load_config
+from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
+from tune_jobs.figure import command
+from tune_jobs.figures import optimality_gap
+from tune_jobs.hindsight import Starts
+from tune_jobs.progress import Progress
+from tune_jobs.tables import number, read_table, write_table
+
+JOBSETS = 5
+Cells = dict[str, str]
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(command, ["optimality-gap", *args], catch_exceptions=False)
+
+
+def texts(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
+
+
+def search_here(
+    jobsets: list[JobSet],
+    known: list[list[Starts]],
+    cluster: Cluster,
+    metric: str,
+    time_limit_s: float,
+    progress: Progress,
+) -> list[ClairvoyantReference]:
+    """Without processes, which take seconds to start."""
+    return [clairvoyant_reference(j, cluster, metric, time_limit_s=time_limit_s) for j in jobsets]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The figure of two seeds of one experiment, on a small cluster."""
+    pytest.importorskip("ortools", reason="needs the extra clairvoyant")
+    folder = tmp_path_factory.mktemp("gap")
+    for seed in range(2):
+        make_run(folder / "runs" / f"small-s{seed}", "name=small", seed=seed)
+    sizes = ("--jobsets", str(JOBSETS), "--episodes", "2", "--time-limit", "1")
+    result = run("--runs", f"{folder}/runs/*", *sizes, "--out", str(folder))
+    assert "drawn from" in result.stdout
+    return folder / "optimality-gap.csv"
+
+
+def rows_of(table: Path, series: str) -> list[Cells]:
+    rows = read_table(table, optimality_gap.COLUMNS)
+    return [row for row in rows if row["series"] == series]
+
+
+def test_it_holds_every_policy_and_its_jobsets(table: Path) -> None:
+    keys = [*optimality_gap.HEURISTICS, "small"]
+    assert [row["key"] for row in rows_of(table, "policy")] == keys
+    assert [(row["key"], row["jobset"]) for row in rows_of(table, "jobset")] == [
+        (key, str(jobset)) for key in keys for jobset in range(JOBSETS)
+    ]
+    small = rows_of(table, "policy")[-1]
+    assert (small["seeds"], small["interval_over"]) == ("2", "seeds and jobsets")
+
+
+def test_means_are_pooled_over_the_jobs_of_held_out_jobsets(table: Path) -> None:
+    task = load_config("deeprm", SMALL_TASK).task
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
+    cluster = task.cluster.build()
+    mean = evaluate(get_heuristic("sjf", cluster), jobsets, cluster).slowdown.mean()
+    sjf = next(row for row in rows_of(table, "policy") if row["key"] == "sjf")
+    assert number(sjf, "value") == pytest.approx(mean)
+    each = [row for row in rows_of(table, "jobset") if row["key"] == "sjf"]
+    jobs = np.array([number(row, "num_jobs") for row in each])
+    for name in ("value", "best", "bound"):
+        pooled = np.array([number(row, name) for row in each]) @ jobs / jobs.sum()
+        assert number(sjf, name) == pytest.approx(pooled)
+
+
+def test_no_policy_is_better_than_the_best_in_hindsight(table: Path) -> None:
+    for row in rows_of(table, "jobset") + rows_of(table, "policy"):
+        assert number(row, "bound") <= number(row, "best") <= number(row, "value") + 1e-9
+        assert number(row, "ratio") == pytest.approx(number(row, "value") / number(row, "best"))
+    for row in rows_of(table, "policy"):
+        assert number(row, "ratio_low") <= number(row, "ratio") <= number(row, "ratio_high")
+
+
+def test_what_is_proven_is_counted_and_shown(table: Path) -> None:
+    sjf = [row for row in rows_of(table, "jobset") if row["key"] == "sjf"]
+    assert {row["status"] for row in sjf} == {"optimal"}
+    assert {row["proven"] for row in rows_of(table, "policy")} == {str(JOBSETS)}
+    shown = texts(optimality_gap.draw(table))
+    assert "Mean slowdown over the best in hindsight, at load 70%" in shown
+    flat = shown.replace("\n", " ")
+    assert "5 unseen jobsets, 5 of them proven optimal in 1 s each; arrival window 12" in flat
+    assert "small\n(trained at 70%, 2 seeds)" in shown
+
+
+def test_what_is_not_proven_shows_how_low_the_optimum_may_be(table: Path, tmp_path: Path) -> None:
+    rows = read_table(table, optimality_gap.COLUMNS)
+    changed = [{**row, "proven": "3", "best": "1.5", "bound": "1.2"} for row in rows]
+    write_table(tmp_path / "table.csv", changed)
+    figure = optimality_gap.draw(tmp_path / "table.csv")
+    flat = texts(figure).replace("\n", " ")
+    assert "3 of them proven optimal in 1 s each (band: down to the bound, 1.20)" in flat
+    band = figure.axes[0].patches[0].get_extents().transformed(
+        figure.axes[0].transData.inverted()
+    )  # fmt: skip
+    assert (band.x0, band.x1) == pytest.approx((0.8, 1.0))
+
+
+def test_under_the_objective_completion_time_that_is_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("ortools", reason="needs the extra clairvoyant")
+    monkeypatch.setattr("tune_jobs.hindsight._search_all", search_here)
+    settings = [arg for change in SMALL_TASK for arg in ("--set", change)]
+    settings += ["--set", "task.objective=completion_time"]
+    run(*settings, "--jobsets", "2", "--time-limit", "1", "--out", str(tmp_path))
+    assert rows_of(tmp_path / "optimality-gap.csv", "policy")[0]["metric"] == "completion_time"
+    shown = texts(optimality_gap.draw(tmp_path / "optimality-gap.csv"))
+    assert "Mean completion time (steps) over the best in hindsight" in shown
+
+
+def test_without_the_solver_nothing_is_evaluated(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    monkeypatch.setattr("tune_jobs.hindsight.evaluate", pytest.fail)
+    with pytest.raises(InputError, match="OR-tools, which is not installed"):
+        run("--out", str(tmp_path))
+
+
+def test_a_search_needs_time() -> None:
+    result = CliRunner().invoke(command, ["optimality-gap", "--time-limit", "0"])
+    assert result.exit_code == 2
+    assert "0.0 is not in the range x>0" in result.stderr

@@ -1,0 +1,267 @@
+"""How far policies are from the best that anybody could have done in hindsight."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import METRICS, Result
+from cluster_env.evaluation.clairvoyant import require_solver
+from rllib_configs.schema import TaskSection
+from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.figures.comparison import is_learned, name_of, rules_of
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.style import (
+    INK,
+    MUTED,
+    color_of,
+    headline,
+    marker_of,
+    new_figure,
+    styled,
+)
+from tune_jobs.hindsight import Hindsight, look_back
+from tune_jobs.tables import Row, Value, number, read_table
+from tune_jobs.wording import on_jobs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Cells = dict[str, str]
+
+HEURISTICS = ("packer", "sjf", "tetris", "hold")
+COLUMNS = (
+    "series",
+    "jobset",
+    "policy",
+    "key",
+    "learned",
+    "trained_load",
+    "seeds",
+    "unfinished",
+    "value",
+    "best",
+    "bound",
+    "status",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "interval_over",
+    "load",
+    "rules",
+    "window",
+    "metric",
+    "jobsets",
+    "proven",
+    "time_limit_s",
+)
+
+_ROW_HEIGHT = 0.62
+_START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Evaluates policies, and searches for the best schedule of each of the same unseen jobsets.
+
+    What is compared is the completion time if that is the config's objective, else the slowdown.
+
+    Returns:
+        One row for each policy (``series`` is ``policy``) with means over the jobs of all jobsets,
+        and ``ratio``, the mean over that of the best schedules, with its 95 % interval; then, one
+        for each jobset and policy (``jobset``), the same within the jobset. ``best`` and ``bound``
+        are the means of the best known schedules and of what no schedule can beat, ``status``
+        says whether the two are proven to be one, and ``proven`` of how many jobsets they are.
+
+    Raises:
+        InputError: if OR-tools is not installed, or a run cannot be used.
+    """
+    from tune_jobs.compare import choose_config
+
+    require_solver()
+    runs = load_runs(find_runs(request.runs), request.decode)
+    task = choose_config(request.source, request.overrides, request.rules, runs).task
+    entrants = [heuristic_entrant(name) for name in HEURISTICS]
+    entrants += learned_entrants(runs, request.decode)
+    hindsight = look_back(
+        entrants,
+        task,
+        jobsets=request.jobsets,
+        time_limit_s=request.time_limit_s,
+        episodes=request.episodes,
+        seed=request.seed,
+        progress=request.progress,
+    )
+    head = _head(request, task, hindsight)
+    pairs = list(zip(entrants, hindsight.results, strict=True))
+    rows = [_policy_row(entrant, result, hindsight) for entrant, result in pairs]
+    for entrant, result in pairs:
+        rows += _jobset_rows(entrant, result, hindsight)
+    return [{**head, **row} for row in rows]
+
+
+def draw(table: Path) -> "Figure":
+    """Draws the CSV file of `collect`.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_table(table, COLUMNS)
+    policies = [row for row in rows if row["series"] == "policy"]
+    first = policies[0]
+    label = METRICS.get(first["metric"]).label
+    jobs = on_jobs(number(first, "load"), first.get("trace", ""))
+    with styled():
+        figure = new_figure(1.9 + _ROW_HEIGHT * len(policies))
+        axes = figure.subplots()
+        headline(
+            figure,
+            f"{label[0].upper()}{label[1:]} over the best in hindsight, {jobs}",
+            _measured_on(first),
+        )
+        _draw_ranking(axes, rows, policies)
+        _draw_reference(axes, first)
+        axes.set_xlabel(
+            f"{label}, over that of the best known schedules ({_number(first, 'best')})"
+        )
+    return figure
+
+
+def _head(request: FigureRequest, task: TaskSection, hindsight: Hindsight) -> dict[str, Value]:
+    """What all rows share."""
+    return {
+        "load": task.build_part(Split.HELD_OUT).load,
+        "trace": task.workload.trace_name,
+        "rules": task.rules,
+        "window": task.workload.window,
+        "metric": hindsight.metric,
+        "jobsets": request.jobsets,
+        "episodes": request.episodes,
+        "seed": request.seed,
+        "proven": hindsight.proven,
+        "time_limit_s": request.time_limit_s,
+    }
+
+
+def _entrant_cells(entrant: Entrant, result: Result) -> dict[str, Value]:
+    return {
+        "policy": result.name,
+        "key": entrant.key,
+        "learned": entrant.learned,
+        "trained_load": entrant.trained_load,
+        "trained_trace": entrant.trained_trace,
+        "seeds": entrant.num_seeds,
+    }
+
+
+def _policy_row(entrant: Entrant, result: Result, hindsight: Hindsight) -> Row:
+    num_jobs = float(hindsight.counts.sum())
+    proven = hindsight.proven == len(hindsight.references)
+    ratio = hindsight.ratio(result)
+    return {
+        "series": "policy",
+        "jobset": "",
+        **_entrant_cells(entrant, result),
+        "num_jobs": num_jobs,
+        "unfinished": result.means["unfinished"],
+        "value": result.mean(hindsight.metric),
+        "best": float(hindsight.best.sum()) / num_jobs,
+        "bound": float(hindsight.bound.sum()) / num_jobs,
+        "status": "optimal" if proven else "feasible",
+        "ratio": ratio.value,
+        "ratio_low": ratio.low,
+        "ratio_high": ratio.high,
+        "interval_over": ratio.over,
+    }
+
+
+def _jobset_rows(entrant: Entrant, result: Result, hindsight: Hindsight) -> list[Row]:
+    """One row for each jobset that has jobs."""
+    means = np.mean([member.rows(hindsight.metric) for member in result.members], axis=0)
+    unfinished = np.mean([member.unfinished for member in result.members], axis=0)
+    return [
+        {
+            "series": "jobset",
+            "jobset": index,
+            **_entrant_cells(entrant, result),
+            "num_jobs": reference.num_jobs,
+            "unfinished": float(unfinished[index]),
+            "value": float(means[index]),
+            "best": reference.value / reference.num_jobs,
+            "bound": reference.bound / reference.num_jobs,
+            "status": reference.status,
+            "ratio": float(means[index]) * reference.num_jobs / reference.value,
+        }
+        for index, reference in enumerate(hindsight.references)
+        if reference.num_jobs
+    ]
+
+
+def _draw_ranking(axes: "Axes", rows: Sequence[Cells], policies: Sequence[Cells]) -> None:
+    """Policies from best to worst with their intervals, and a dot for each jobset."""
+    learned = [row["key"] for row in policies if is_learned(row)]
+    order = sorted(policies, key=lambda row: number(row, "ratio"))
+    for place, row in enumerate(order):
+        key = row["key"]
+        color = color_of(key, is_learned(row), learned.index(key) if key in learned else 0)
+        each = [
+            number(other, "ratio")
+            for other in rows
+            if other["series"] == "jobset" and other["key"] == key
+        ]
+        axes.plot(
+            each,
+            np.full(len(each), place + 0.22),
+            marker="|",
+            markersize=7,
+            color=color,
+            alpha=0.45,
+            linestyle="none",
+        )
+        axes.hlines(place, number(row, "ratio_low"), number(row, "ratio_high"), color, linewidth=3)
+        value = number(row, "ratio")
+        marker = marker_of(key, is_learned(row))
+        axes.plot(value, place, marker=marker, color=color, markersize=8, linestyle="none")
+        left = number(row, "unfinished")
+        cut = f", {left:,.4g} jobs unfinished: a lower bound" if left else ""
+        axes.annotate(
+            f"{value:.2f} times ({_number(row, 'value')}){cut}",
+            (value, place),
+            xytext=(-4, 8),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            fontsize=9.5,
+        )
+    axes.set_yticks(range(len(order)), [name_of(row) for row in order])
+    axes.set_ylim(len(order) - 0.45, -0.85)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.08)
+
+
+def _draw_reference(axes: "Axes", row: Cells) -> None:
+    """A line at the best schedules; where the optimum may lie below them, a band."""
+    axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
+    bound = number(row, "bound") / number(row, "best")
+    if bound < 1.0:
+        axes.axvspan(bound, 1.0, color=MUTED, alpha=0.18, linewidth=0, zorder=0)
+
+
+def _measured_on(row: Cells) -> str:
+    """On what the numbers rest, and what marks mean."""
+    jobsets, proven = int(number(row, "jobsets")), int(number(row, "proven"))
+    band = "" if proven == jobsets else f" (band: down to the bound, {_number(row, 'bound')})"
+    over = row["interval_over"]
+    bars = "no intervals" if over == "nothing" else f"95% intervals over {over}"
+    return (
+        f"{jobsets:,} unseen jobsets, {proven:,} of them proven optimal in "
+        f"{number(row, 'time_limit_s'):g} s each{band}; arrival window {row['window']} steps, "
+        f"{rules_of(row)}, {bars}; strokes: single jobsets"
+    )
+
+
+def _number(row: Cells, name: str) -> str:
+    return f"{number(row, name):.{2 if row['metric'] == 'slowdown' else 1}f}"
