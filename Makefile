@@ -19,9 +19,21 @@ echo "metasched needs Python 3.11 or 3.12 with its venv module, and found neithe
   "install python3.11 and python3.11-venv, or name one with PYTHON=/path/to/python3.11" >&2; exit 1
 endef
 
+# Trains the run $(1) of the preset $(2), with the setting $(3), for $(4) iterations, unless it is done.
+define train
+  run=$(RESULTS)/$(1); \
+  if [ "$$(sed -n '$$s/,.*//p' $$run/metrics.csv 2>/dev/null)" = $(4) ]; then echo "$$run is done"; \
+  elif [ -d $$run ]; then $(BIN)/metasched train --resume $$run || exit; \
+  else $(BIN)/metasched train $(2) --set $(3) --set training.iterations=$(4) \
+    --set evaluation.jobsets=1000 --seed $$seed --run $$run || exit; fi
+endef
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test lint format pins clean
+RESULTS := runs/results
+SEEDS ?= 0 1 2
+
+.PHONY: help install demo results test lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +51,20 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: install ## Train a scheduler, compare it with the heuristics, draw the figures
 	@$(BIN)/metasched demo
+
+results: install ## Train what the README shows (about 40 minutes on two cores; goes on where it was) and draw it
+	@for seed in $(SEEDS); do \
+	  for load in 0.7 1.1 1.3; do \
+	    $(call train,deeprm-$$load-$$seed,deeprm-released,task.workload.load=$$load,400); \
+	  done; \
+	  $(call train,fresh-0.7-$$seed,deeprm-fresh,task.rules=released --set training.since_column=true,800); \
+	done
+	$(BIN)/metasched figure deeprm-fig4 --runs "$(RESULTS)/*-*-*" --out $(RESULTS)/figures
+	$(BIN)/metasched figure deeprm-fig6 --runs '$(RESULTS)/deeprm-0.7-*' --out $(RESULTS)/figures
+	@for load in 0.7 1.1 1.3; do \
+	  $(BIN)/metasched compare --policies "sjf,tetris,hold,$(RESULTS)/*-$$load-*" --loads $$load \
+	    --out $(RESULTS)/figures/load-$$load; \
+	done
 
 test: install ## Run the tests; ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
