@@ -4,18 +4,22 @@ import logging
 from typing import Any
 
 import ray
+import torch
 from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
-from rllib_configs.algorithms.batched import METRICS, BatchedConfig
+from rllib_configs.algorithms.batched import METRICS
 from rllib_configs.algorithms.ppo import BatchedPPOConfig
 from rllib_configs.algorithms.reinforce import ReinforceConfig
+from rllib_configs.algorithms.rllib_ppo import RLlibPPOConfig, rllib_metrics
 from rllib_configs.schema import ExperimentConfig
 
-ALGORITHMS: dict[str, type[BatchedConfig]] = {
+ALGORITHMS: dict[str, type[AlgorithmConfig]] = {
     "ppo": BatchedPPOConfig,
     "reinforce": ReinforceConfig,
+    "rllib_ppo": RLlibPPOConfig,
 }
 LEARNER_METRICS = ("entropy", "gradient_norm")
 
@@ -28,9 +32,11 @@ _CHATTY = (
 )
 
 
-def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
+def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
     """RLlib's config of an experiment."""
-    made = ALGORITHMS[config.training.algorithm]()  # type: ignore[call-arg]
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.ERROR)
+    made = ALGORITHMS[config.training.algorithm]()
     made.experiment = config
     made.debugging(seed=config.seed, log_level="ERROR")
     made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)
@@ -40,6 +46,8 @@ def algorithm_config(config: ExperimentConfig) -> BatchedConfig:
         ignore_env_runner_failures=False,
         env_runner_health_probe_timeout_s=10.0,
     )
+    if isinstance(made, RLlibPPOConfig):
+        made.follow(config)
     return made
 
 
@@ -63,14 +71,15 @@ def build_algorithm(config: ExperimentConfig) -> Algorithm:
     Raises:
         InputError: if the cluster has too few CPUs.
     """
-    for name in _CHATTY:
-        logging.getLogger(name).setLevel(logging.ERROR)
+    torch.set_num_threads(1)  # batches are small; each process has one CPU
     check_resources(config, ray.cluster_resources().get("CPU", 0))
     return algorithm_config(config).build_algo()
 
 
 def iteration_metrics(result: dict[str, Any]) -> dict[str, float]:
     """Picks the metrics of an iteration from RLlib's result, under flat and stable names."""
+    if METRICS not in result:
+        return dict(sorted(rllib_metrics(result).items()))
     ours = {name: float(value) for name, value in result[METRICS].items()}
     learner = result.get("learners", {}).get(DEFAULT_MODULE_ID, {})
     ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS if name in learner}

@@ -149,10 +149,11 @@ class TaskSection(Section):
 class TrainingSection(Section):
     """How it is learned; the defaults are DeepRM's (section 4.1)."""
 
-    algorithm: Literal["reinforce", "ppo"] = "reinforce"
-    """The learning algorithm."""
-    network: Literal["deeprm_mlp", "slot_scorer"] = "deeprm_mlp"
-    """DeepRM's network on the image, or a scorer of slots of any number, under a mask."""
+    algorithm: Literal["reinforce", "ppo", "rllib_ppo"] = "reinforce"
+    """The learning algorithm; rllib_ppo is RLlib's own PPO with its own runners."""
+    network: Literal["deeprm_mlp", "slot_scorer", "rllib_mlp"] = "deeprm_mlp"
+    """DeepRM's network on the image, or a scorer of slots of any number, under a mask; rllib_ppo
+    takes rllib_mlp, and nothing else does."""
     iterations: Count = 1000
     """Parameter updates of a whole run."""
     jobsets: Count = 100
@@ -186,6 +187,23 @@ class TrainingSection(Section):
     """PPO: bonus for entropy at the start; it falls to 0 in the course of the run."""
     lr_end_share: Share = 0.05
     """PPO: share of the learning rate that is left at the end of the run."""
+
+    decisions: Count = 4000
+    """RLlib's PPO: decisions of an iteration, on new jobsets always; the settings of jobsets and
+    episodes are not used."""
+    gae_lambda: Share = 0.6
+    """RLlib's PPO: how far advantages trust rewards rather than the critic."""
+
+    @model_validator(mode="after")
+    def _refuse_a_network_of_another_algorithm(self) -> Self:
+        if (self.algorithm == "rllib_ppo") != (self.network == "rllib_mlp"):
+            raise PydanticCustomError(
+                "algorithm_and_network",
+                "the algorithm rllib_ppo and the network rllib_mlp go together, but {algorithm} "
+                "and {network} were given; set both, or take the preset rllib-ppo",
+                {"algorithm": self.algorithm, "network": self.network},
+            )
+        return self
 
 
 class ResourcesSection(Section):

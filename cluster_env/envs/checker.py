@@ -46,7 +46,8 @@ def check_cluster_env(env: gymnasium.Env[Any, Any], num_episodes: int = 4, seed:
     """Plays some episodes and checks what `ClusterEnv` promises.
 
     * The same seed gives the same episode, observation by observation.
-    * Every observation lies in the observation space, and a mask in it is that of the info.
+    * Every observation lies in the observation space, and a mask in it is that of the info, as is
+      that of `action_masks`.
     * An allowed slot books exactly one job, for now under the mask ``start_now``, and takes no
       time and no reward. Void, and under the mask ``placeable`` any action that is not allowed,
       books nothing and lets one time step pass.
@@ -125,6 +126,10 @@ def _moment(core: ClusterEnv, info: dict[str, Any]) -> Moment:
         f"the mask must be int8 ({num_actions},) of zeros and ones, but it is {mask!r}",
     )
     _require(mask[-1] == 1, "the mask forbids void")
+    _require(
+        np.array_equal(core.action_masks(), mask == 1),
+        "the mask of action_masks() is not the one in the info",
+    )
     return Moment(mask.copy(), int(info["time"]), core.schedule())
 
 

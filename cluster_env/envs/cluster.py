@@ -40,14 +40,15 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     float32 ``(71,)`` by default, free units, slots and backlog unscaled. ``slots``: a dict of
     ``slots``, float32 ``(num_slots, 9 + num_resources)``, and ``context``, float32
     ``(horizon * num_resources + 3,)``, all in [0, 1]. ``code``: uint8 ``(72,)`` by default, what
-    the other three are computed from. With `mask_in_observation`, a dict of ``observation`` and
+    the other three are computed from. With `mask_in_observation`, a dict of ``observations`` and
     ``action_mask``.
 
     **Mask.** ``info["action_mask"]``, int8 ``(num_slots + 1,)`` of zeros and ones, as
     ``action_space.sample(mask)`` wants it. ``placeable``: the jobs that can be placed in the
     horizon, that is, exactly the slots whose action books something. ``start_now``: the jobs that
     would start in the present time step. Void is always allowed. Actions outside the mask are
-    carried out as described above. ``info["time"]`` is the clock.
+    carried out as described above. The same mask stands where other libraries look for it: in the
+    observation (RLlib) and in `action_masks` (sb3-contrib). ``info["time"]`` is the clock.
 
     **Reward.** 0 for a booking. For a time step, with the default objective ``slowdown``, minus the
     sum of 1 / duration over all jobs in the system (booked, in a slot or in the backlog); it lies
@@ -169,6 +170,16 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         if self.jobset is None:
             raise ResetNeeded("there is nothing to draw yet; call reset first")
         return draw(self.simulator, episode=0)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The mask of the present state, bool ``(num_slots + 1,)``; the same as in the info.
+
+        sb3-contrib's MaskablePPO calls this method, through wrappers and its own vector
+        environments.
+        """
+        if self.jobset is None:
+            raise ResetNeeded("there is no mask yet; call reset first")
+        return self.setup.view.masks(self.simulator.codes)[0]
 
     def schedule(self) -> Schedule:
         """What has become of the jobs that have arrived in this episode."""

@@ -20,7 +20,8 @@ class View:
         rules: of the simulator.
         observation: name of the observation.
         mask: name of the mask.
-        mask_in_observation: whether observations are ``{"observation", "action_mask"}``.
+        mask_in_observation: whether observations are ``{"observations", "action_mask"}``, the
+            names that RLlib's own masked modules look for.
 
     Raises:
         InputError: for an unknown name.
@@ -45,7 +46,7 @@ class View:
         if mask_in_observation:
             mask_space = spaces.Box(0, 1, (layout.cluster.num_actions,), np.int8)
             self.observation_space = spaces.Dict(
-                {"action_mask": mask_space, "observation": self._observation.space}
+                {"action_mask": mask_space, "observations": self._observation.space}
             )
 
     def buffer(self, num_states: int) -> Any:
@@ -62,14 +63,21 @@ class View:
         Returns:
             int8 ``(n, num_actions)`` of zeros and ones, as ``Discrete.sample`` wants it.
         """
-        n = codes.shape[0]
-        mask = np.empty((n, self._layout.cluster.num_actions), np.bool_)
-        self._mask(codes, self._layout, self._try_last_start, mask)
+        mask = self.masks(codes)
         if self._mask_in_observation:
             buffer["action_mask"][:] = mask
-            buffer = buffer["observation"]
+            buffer = buffer["observations"]
         self._observation.write(codes, buffer)
         return mask.view(np.int8)
+
+    def masks(self, codes: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """The masks of some states, bool ``(n, num_actions)``.
+
+        Args:
+            codes: uint8 ``(n, code_size)``.
+        """
+        mask = np.empty((codes.shape[0], self._layout.cluster.num_actions), np.bool_)
+        return self._mask(codes, self._layout, self._try_last_start, mask)
 
 
 def one_of(batch: Any, index: int) -> Any:

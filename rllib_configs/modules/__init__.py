@@ -13,6 +13,7 @@ from cluster_env.core.registry import Registry
 from cluster_env.observations.lookups import LookupLayout
 from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.deeprm_mlp import DeepRMModule, DeepRMSampler
+from rllib_configs.modules.rllib_mlp import MaskedMLPModule, MaskedMLPSampler, masked_mlp_config
 from rllib_configs.modules.sampling import Sampler
 from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerModule, SlotScorerSampler
 from rllib_configs.schema import ExperimentConfig
@@ -85,3 +86,4 @@ def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> Slot
 
 NETWORKS.register("deeprm_mlp")(Network(DeepRMModule, _model_config, _deeprm_sampler))
 NETWORKS.register("slot_scorer")(Network(SlotScorerModule, _model_config, _slot_scorer_sampler))
+NETWORKS.register("rllib_mlp")(Network(MaskedMLPModule, masked_mlp_config, MaskedMLPSampler))

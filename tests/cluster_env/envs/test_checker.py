@@ -11,25 +11,36 @@ from cluster_env.envs import CheckError, ClusterEnv, check_cluster_env
 from cluster_env.objectives import mixture
 
 
-class ForbidsAPossibleSlot(ClusterEnv):
+class SpoilsTheMask(ClusterEnv):
+    place = 0
+    value = 0
+
     def _look(self) -> tuple[Any, dict[str, Any]]:
         observation, info = super()._look()
-        info["action_mask"][0] = 0
+        info["action_mask"][self.place] = self.value
         return observation, info
 
-
-class AllowsAnEmptySlot(ClusterEnv):
-    def _look(self) -> tuple[Any, dict[str, Any]]:
-        observation, info = super()._look()
-        info["action_mask"][-2] = 1
-        return observation, info
+    def action_masks(self) -> Any:
+        mask = super().action_masks()
+        mask[self.place] = self.value
+        return mask
 
 
-class ForbidsVoid(ClusterEnv):
-    def _look(self) -> tuple[Any, dict[str, Any]]:
-        observation, info = super()._look()
-        info["action_mask"][-1] = 0
-        return observation, info
+class ForbidsAPossibleSlot(SpoilsTheMask):
+    pass
+
+
+class AllowsAnEmptySlot(SpoilsTheMask):
+    place, value = -2, 1
+
+
+class ForbidsVoid(SpoilsTheMask):
+    place = -1
+
+
+class HasASecondMask(ClusterEnv):
+    def action_masks(self) -> Any:
+        return np.ones_like(super().action_masks())
 
 
 class PaysForBookings(ClusterEnv):
@@ -93,6 +104,7 @@ class StartsJobsAnew(ClusterEnv):
         (ForbidsAPossibleSlot, "the mask forbids a slot that books a job"),
         (AllowsAnEmptySlot, "the mask allows a slot that books nothing"),
         (ForbidsVoid, "the mask forbids void"),
+        (HasASecondMask, r"action_masks\(\) is not the one in the info"),
         (PaysForBookings, "a booking has the reward 1.0"),
         (ForgetsAPartOfTheReward, "the schedule is worth"),
         (StopsEarly, "never finishes though its episode is over"),

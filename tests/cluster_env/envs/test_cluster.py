@@ -100,9 +100,23 @@ def test_backlog_beyond_its_view_loses_no_job() -> None:
 def test_mask_in_the_observation_is_that_of_the_info() -> None:
     env = ClusterEnv(observation="slots", mask_in_observation=True)
     observation, info = env.reset(seed=0)
-    assert set(observation) == {"observation", "action_mask"}
+    assert set(observation) == {"observations", "action_mask"}
     assert np.array_equal(observation["action_mask"], info["action_mask"])
     assert env.observation_space.contains(observation)
+
+
+@pytest.mark.parametrize("mask", ["placeable", "start_now"])
+def test_mask_is_the_same_through_wrappers(mask: str) -> None:
+    env = gymnasium.make("DeepRM-v0", mask=mask)
+    _, info = env.reset(seed=0)
+    for k in range(200):
+        found = env.get_wrapper_attr("action_masks")()
+        assert found.dtype == np.bool_
+        assert found.tolist() == (info["action_mask"] == 1).tolist()
+        found[:] = False  # a copy: what a caller does with it changes nothing
+        _, _, terminated, _, info = env.step(k % 11)
+        if terminated:
+            _, info = env.reset()
 
 
 def test_masks_can_be_sampled_from() -> None:
@@ -140,7 +154,7 @@ def test_bad_options_are_refused_with_a_hint(options: dict, message: str) -> Non
 
 def test_bad_calls_are_refused() -> None:
     env = ClusterEnv()
-    for early in (lambda: env.step(0), env.schedule):
+    for early in (lambda: env.step(0), env.schedule, env.action_masks):
         with pytest.raises(ResetNeeded):
             early()
     with pytest.raises(InputError, match="a seed must be a whole number"):
