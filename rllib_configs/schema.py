@@ -189,8 +189,8 @@ class TrainingSection(Section):
     """PPO: share of the learning rate that is left at the end of the run."""
 
     decisions: Count = 4000
-    """RLlib's PPO: decisions of an iteration, on new jobsets always; the settings of jobsets and
-    episodes are not used."""
+    """RLlib's PPO: least number of decisions of an iteration, on new jobsets always; the settings
+    of jobsets and episodes are not used."""
     gae_lambda: Share = 0.6
     """RLlib's PPO: how far advantages trust rewards rather than the critic."""
 

@@ -47,7 +47,7 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     \b
     Examples:
       metasched demo
-      metasched demo --quick --runs /tmp/runs
+      metasched demo --quick --runs trial
     """
     from rllib_configs.loading import load_config
     from tune_jobs.progress import Progress

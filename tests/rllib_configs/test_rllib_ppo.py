@@ -79,8 +79,9 @@ def test_metrics_have_our_names_and_values(trained: Any) -> None:
     }
     assert np.isfinite(list(second.values())).all()
     assert second["train/return_mean"] < 0 < second["train/entropy"]
-    assert first["total/decisions"] == 1600
-    assert second["total/decisions"] == 3200
+    # RLlib goes on until it has enough; all of the 16 environments step at once.
+    assert 1600 <= first["total/decisions"] < 1616
+    assert 1600 <= second["total/decisions"] - first["total/decisions"] < 1616
 
 
 def test_policy_computes_what_rllibs_module_computes_on_the_environment(trained: Any) -> None:
@@ -117,10 +118,11 @@ def test_forbidden_actions_are_never_drawn(trained: Any) -> None:
 
 def test_runners_obey_the_mask(trained: Any) -> None:
     algorithm, _ = trained
-    for episode in algorithm.env_runner.sample(num_timesteps=400):
-        masks = [seen["action_mask"] for seen in episode.get_observations()[:-1]]
-        for mask, action in zip(masks, episode.get_actions(), strict=True):
-            assert mask[action] == 1
+    episodes = algorithm.env_runner.sample(num_timesteps=400)
+    assert sum(map(len, episodes)) >= 400
+    for episode in episodes:
+        masks = episode.get_observations()["action_mask"][:-1]
+        assert masks[np.arange(len(episode)), episode.get_actions()].all()
 
 
 def test_the_same_seed_gives_the_same_numbers_without_runners(trained: Any) -> None:

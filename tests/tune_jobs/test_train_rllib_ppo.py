@@ -39,8 +39,9 @@ def test_it_trains_evaluates_saves_loads_and_resumes(tmp_path: Path) -> None:
 
     rows = open_run(run).history.rows()
     assert [row["iteration"] for row in rows] == [1, 2, 3]
-    assert [row["total/decisions"] for row in rows[:2]] == [1600, 3200]
-    assert rows[2]["total/decisions"] >= 4800  # the counts go on
+    counts = [row["total/decisions"] for row in rows]
+    assert all(1600 <= more < 1700 for more in (counts[0], counts[1] - counts[0]))
+    assert 1600 <= counts[2] - counts[1] < 1700  # they go on
     assert [row["workers/healthy"] for row in rows] == [0, 0, 1]
     for row in rows:
         assert row["eval/slowdown"] > 1
