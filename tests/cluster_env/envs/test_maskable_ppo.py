@@ -76,8 +76,8 @@ def test_it_learns_and_never_takes_a_masked_action(one_thread: None) -> None:
     model.learn(12 * 8 * 128)
     after = returns_of(model, jobsets)
     assert RefusesMaskedActions.num_steps == 12 * 8 * 128
-    # About -115 and -70, and SJF has -56. Over seeds of the training the gain was 37 to 55; its
-    # standard error over jobsets is about 5.
+    # About -115 and -76, and SJF has -56. Over five training seeds the gain was 32 to 49; its
+    # standard error over jobsets is about 4.
     gain = after - before
-    assert gain.mean() > 25
+    assert gain.mean() > 20
     assert gain.mean() > 4 * gain.std() / NUM_EVALUATED**0.5
