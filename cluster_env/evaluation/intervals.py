@@ -1,7 +1,7 @@
 """Means with 95 % intervals, over jobsets and over training seeds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,16 +71,7 @@ def difference_interval(
         other_totals: those of the policy that is subtracted, for the same jobsets.
         other_counts: likewise.
     """
-    filled = (counts > 0) & (other_counts > 0)
-    if not filled.any():
-        return Estimate(np.nan, np.nan, np.nan, "nothing")
-    totals, counts = totals[filled], counts[filled]
-    other_totals, other_counts = other_totals[filled], other_counts[filled]
-    value = float(_ratio_difference(totals, counts, other_totals, other_counts))
-    if totals.size == 1:
-        return Estimate(value, np.nan, np.nan, "nothing")
-    low, high = _bootstrap((totals, counts, other_totals, other_counts), _ratio_difference)
-    return Estimate(value, low, high, "jobsets")
+    return _paired((totals, counts, other_totals, other_counts), _ratio_difference)
 
 
 def ratio_interval(
@@ -97,15 +88,7 @@ def ratio_interval(
         other_totals: those of what the mean is divided by, for the same jobsets, all above 0.
         other_counts: likewise.
     """
-    filled = (counts > 0) & (other_counts > 0)
-    if not filled.any():
-        return Estimate(np.nan, np.nan, np.nan, "nothing")
-    data = (totals[filled], counts[filled], other_totals[filled], other_counts[filled])
-    value = float(_ratio_quotient(*data))
-    if data[0].size == 1:
-        return Estimate(value, np.nan, np.nan, "nothing")
-    low, high = _bootstrap(data, _ratio_quotient)
-    return Estimate(value, low, high, "jobsets")
+    return _paired((totals, counts, other_totals, other_counts), _ratio_quotient)
 
 
 def two_level_interval(
@@ -172,6 +155,21 @@ def _ratio_quotient(
         other_totals, other_counts, axis
     )
     return quotient
+
+
+def _paired(
+    data: tuple[NDArray[np.float64], ...], statistic: Callable[..., NDArray[np.float64]]
+) -> Estimate:
+    """A statistic of two policies' totals and counts, over the jobsets in which both have jobs."""
+    filled = (data[1] > 0) & (data[3] > 0)
+    if not filled.any():
+        return Estimate(np.nan, np.nan, np.nan, "nothing")
+    data = tuple(column[filled] for column in data)
+    value = float(statistic(*data))
+    if data[0].size == 1:
+        return Estimate(value, np.nan, np.nan, "nothing")
+    low, high = _bootstrap(data, statistic)
+    return Estimate(value, low, high, "jobsets")
 
 
 def _bootstrap(data: tuple[NDArray[np.float64], ...], statistic: object) -> tuple[float, float]:
