@@ -39,7 +39,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     ``(horizon, width)`` of zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``:
     float32 ``(71,)`` by default, free units, slots and backlog unscaled. ``slots``: a dict of
     ``slots``, float32 ``(num_slots, 9 + num_resources)``, and ``context``, float32
-    ``(horizon * num_resources + 3,)``, all in [0, 1]. ``code``: uint8 ``(72,)`` by default, what
+    ``(horizon * num_resources + 3,)``, all in [0, 1]. ``code``: uint8 ``(82,)`` by default, what
     the other three are computed from. With `mask_in_observation`, a dict of ``observations`` and
     ``action_mask``.
 

@@ -26,6 +26,8 @@ def slot_feature_names(cluster: Cluster) -> tuple[str, ...]:
         "alignment",
         "area",
         "index",
+        "waited",
+        "stretched",
     )
 
 
@@ -55,6 +57,8 @@ def slot_features(
     * ``alignment``: sum over resources of free units now x demand / sum of capacity squared.
     * ``area``: duration / horizon x mean of the ``demand_r``.
     * ``index``: slot / (num_slots - 1), 0 for the only slot.
+    * ``waited``: w / (w + horizon) of the time steps w since its arrival.
+    * ``stretched``: w / (w + duration), 1 - 1 / slowdown if it started now.
 
     Features of the context, each in [0, 1]:
 
@@ -70,7 +74,7 @@ def slot_features(
         out: both results, written if given.
 
     Returns:
-        The slots' features, float32 ``(n, num_slots, 9 + num_resources)``, and the context,
+        The slots' features, float32 ``(n, num_slots, 11 + num_resources)``, and the context,
         float32 ``(n, horizon * num_resources + 3)``.
 
     Raises:
@@ -83,7 +87,8 @@ def slot_features(
     slots = output(slots, (n, cluster.num_slots, num_features), np.float32)
     context = output(context, (n, len(context_feature_names(cluster))), np.float32)
     capacity = capacity_of(layout)
-    _describe_slots(codes, capacity, cluster.horizon, try_last_start, slots)
+    waited_at = int(layout.waited.start)
+    _describe_slots(codes, capacity, cluster.horizon, waited_at, try_last_start, slots)
     _describe_context(
         codes, capacity, cluster.horizon, cluster.num_slots, cluster.backlog_view, context
     )
@@ -95,6 +100,7 @@ def _describe_slots(
     codes: NDArray[np.uint8],
     capacity: NDArray[np.int64],
     horizon: int,
+    waited_at: int,
     try_last_start: bool,
     out: Features,
 ) -> None:
@@ -131,6 +137,9 @@ def _describe_slots(
             features[k + 3] = alignment / best_alignment
             features[k + 4] = duration / horizon * share / resources
             features[k + 5] = slot / max(1, num_slots - 1)
+            waited = int(code[waited_at + slot])
+            features[k + 6] = waited / (waited + horizon)
+            features[k + 7] = waited / (waited + duration)
 
 
 @njit(cache=True, nogil=True)

@@ -15,9 +15,10 @@ class CodeLayout:
 
     The code of one state is ``uint8 (size,)``: the units in use for each coming time step and
     resource (row-major), the jobs in the slots as (duration, demand of each resource) with
-    duration 0 for an empty slot, the number of jobs in the backlog, and the time steps since the
-    last arrival; the last two saturate at 255. The default cluster has a code of 72 bytes, where
-    the image that DeepRM looks at has 4,460.
+    duration 0 for an empty slot, the number of jobs in the backlog, the time steps since the last
+    arrival, and for each slot the time steps since its job arrived, 0 if it is empty; all but the
+    units and the jobs saturate at 255. The default cluster has a code of 82 bytes, where the image
+    that DeepRM looks at has 4,460.
     """
 
     cluster: Cluster
@@ -43,10 +44,15 @@ class CodeLayout:
         """Place of the number of time steps since the last arrival."""
         return self.backlog + 1
 
+    @cached_property
+    def waited(self) -> slice:
+        """Time steps since the arrival of the job in each slot, ``num_slots`` bytes."""
+        return slice(self.since + 1, self.since + 1 + self.cluster.num_slots)
+
     @property
     def size(self) -> int:
         """Bytes of a code."""
-        return self.since + 1
+        return int(self.waited.stop)
 
     def occupied_of(self, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The units in use, a view of shape ``(n, horizon, num_resources)``."""

@@ -23,6 +23,7 @@ class TimelineShape(NamedTuple):
     slots_at: int  # place of the slots in a code
     backlog_at: int
     since_at: int
+    waited_at: int
     max_time: int
     try_last_start: bool
     linger_finished: bool
@@ -74,8 +75,11 @@ def _fill_slot(
     state.slots[e, slot] = job
     if job < 0:
         state.code[e, place : place + 1 + num_resources] = 0
+        state.code[e, shape.waited_at + slot] = 0
         return
     k = state.jobset[e]
+    waited = state.clock[e] - jobs.arrival[k, job]
+    state.code[e, shape.waited_at + slot] = min(waited, _SATURATED)
     state.code[e, place] = jobs.duration[k, job]
     for r in range(num_resources):
         state.code[e, place + 1 + r] = jobs.demand[k, job, r]
@@ -223,6 +227,9 @@ def _pass_time(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e
         state.code[e, i] = 0
     if state.code[e, shape.since_at] < _SATURATED:
         state.code[e, shape.since_at] += 1
+    for slot in range(shape.num_slots):
+        if state.slots[e, slot] >= 0 and state.code[e, shape.waited_at + slot] < _SATURATED:
+            state.code[e, shape.waited_at + slot] += 1
     _finish(shape, jobs, state, e)
     if state.clock[e] >= jobs.window[state.jobset[e]] and (
         shape.stop_after_window or (state.num_running[e] == 0 and state.num_in_slots[e] == 0)

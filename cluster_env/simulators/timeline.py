@@ -46,6 +46,7 @@ class TimelineSimulator:
             slots_at=int(self.layout.slots.start),
             backlog_at=self.layout.backlog,
             since_at=self.layout.since,
+            waited_at=int(self.layout.waited.start),
             max_time=max_time,
             try_last_start=rules.try_last_start,
             linger_finished=rules.linger_finished,

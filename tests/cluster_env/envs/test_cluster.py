@@ -18,19 +18,20 @@ THREE_JOBS = JobSet.of([0, 0, 1], [2, 1, 1], [[2], [1], [2]], window=2)
 
 def test_three_jobs_by_hand() -> None:
     env = ClusterEnv(cluster=TINY, workload=SHORT_JOBS, observation="code")
-    # The code: units in use now, next, then; duration and demand in the slot; backlog; since.
+    # The code: units in use now, next, then; duration and demand in the slot; backlog; since;
+    # time that the job in the slot has waited.
     code, info = env.reset(options={"jobset": THREE_JOBS})
-    assert code.tolist() == [0, 0, 0, 2, 2, 1, 0]
+    assert code.tolist() == [0, 0, 0, 2, 2, 1, 0, 0]
     assert (info["time"], info["action_mask"].tolist()) == (0, [1, 1])
     script = [
         # action, code, reward, time, mask
-        (0, [2, 2, 0, 1, 1, 0, 0], 0.0, 0, [1, 1]),  # job 0 runs at once, job 1 moves up
-        (1, [2, 0, 0, 1, 1, 1, 0], -1.5, 1, [1, 1]),  # 1/2 + 1/1; then job 2 arrives
-        (0, [2, 1, 0, 1, 2, 0, 0], 0.0, 1, [1, 1]),  # job 1 is booked for step 2
-        (0, [2, 1, 2, 0, 0, 0, 0], 0.0, 1, [0, 1]),  # job 2 needs both units: step 3
-        (0, [1, 2, 0, 0, 0, 0, 1], -2.5, 2, [0, 1]),  # an empty slot is void
-        (1, [2, 0, 0, 0, 0, 0, 2], -2.0, 3, [0, 1]),
-        (1, [0, 0, 0, 0, 0, 0, 3], -1.0, 4, [0, 1]),
+        (0, [2, 2, 0, 1, 1, 0, 0, 0], 0.0, 0, [1, 1]),  # job 0 runs at once, job 1 moves up
+        (1, [2, 0, 0, 1, 1, 1, 0, 1], -1.5, 1, [1, 1]),  # 1/2 + 1/1; then job 2 arrives
+        (0, [2, 1, 0, 1, 2, 0, 0, 0], 0.0, 1, [1, 1]),  # job 1 is booked for step 2
+        (0, [2, 1, 2, 0, 0, 0, 0, 0], 0.0, 1, [0, 1]),  # job 2 needs both units: step 3
+        (0, [1, 2, 0, 0, 0, 0, 1, 0], -2.5, 2, [0, 1]),  # an empty slot is void
+        (1, [2, 0, 0, 0, 0, 0, 2, 0], -2.0, 3, [0, 1]),
+        (1, [0, 0, 0, 0, 0, 0, 3, 0], -1.0, 4, [0, 1]),
     ]
     for k, (action, expected, expected_reward, time, mask) in enumerate(script):
         code, reward, terminated, truncated, info = env.step(action)

@@ -95,7 +95,11 @@ class Reference:
             )
             slots += [0 if job is None else int(self.jobset.duration[job]), *demand]
         since = self.clock - self.last_arrival
-        return [*occupied, *slots, min(len(self.backlog), 255), min(since, 255)]
+        waited = [
+            0 if job is None else min(self.clock - int(self.jobset.arrival[job]), 255)
+            for job in self.slots
+        ]
+        return [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited]
 
     def _arrive(self) -> None:
         for job in np.flatnonzero(self.jobset.arrival == self.clock).tolist():

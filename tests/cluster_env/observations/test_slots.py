@@ -20,6 +20,7 @@ def test_small_state_by_hand() -> None:
     layout.slots_of(code)[0, 2] = (2, 4, 1)
     code[0, layout.backlog] = 3
     code[0, layout.since] = 2
+    code[0, layout.waited] = (5, 0, 2)
     slots, context = slot_features(code, layout)
     first = dict(zip(slot_feature_names(cluster), slots[0, 0].tolist(), strict=True))
     last = dict(zip(slot_feature_names(cluster), slots[0, 2].tolist(), strict=True))
@@ -36,6 +37,8 @@ def test_small_state_by_hand() -> None:
             "alignment": 3 * 3 / 20,  # 3 units free of the first resource, none of the second
             "area": 2 / 5 * (3 / 4 + 0) / 2,
             "index": 0,
+            "waited": 5 / (5 + 5),
+            "stretched": 5 / (5 + 2),
         }
     )
     assert last == pytest.approx(
@@ -49,6 +52,8 @@ def test_small_state_by_hand() -> None:
             "alignment": 3 * 4 / 20,
             "area": 2 / 5 * (1 + 1 / 2) / 2,
             "index": 1,
+            "waited": 2 / (2 + 5),
+            "stretched": 2 / (2 + 2),
         }
     )
     assert not slots[0, 1].any()
@@ -73,7 +78,7 @@ def test_features_lie_between_0_and_1_and_agree_with_the_masks(
     cluster = layout.cluster
     for try_last_start in (True, False):
         slots, context = slot_features(codes, layout, try_last_start)
-        assert slots.shape == (len(codes), cluster.num_slots, 9 + cluster.num_resources)
+        assert slots.shape == (len(codes), cluster.num_slots, 11 + cluster.num_resources)
         assert context.shape == (len(codes), len(context_feature_names(cluster)))
         for features in (slots, context):
             assert features.min() >= 0
