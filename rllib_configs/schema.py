@@ -165,7 +165,7 @@ class TrainingSection(Section):
     jobsets_per_unit: Count = 10
     """Jobsets that are simulated side by side; results depend on it in their last digits only."""
     gamma: Share = 1.0
-    """Discount of a decision."""
+    """Discount of a decision, with ppo of a time step."""
     lr: Positive = 1e-3
     """Learning rate of RMSProp."""
     rmsprop_decay: Share = 0.9
@@ -185,6 +185,11 @@ class TrainingSection(Section):
     """PPO: how far the ratio of new to old probability counts."""
     entropy: Annotated[float, Field(ge=0)] = 0.02
     """PPO: bonus for entropy at the start; it falls to 0 in the course of the run."""
+    equalize: Share = 0.0
+    """PPO: how far advantages are divided by the spread within their jobset instead of that over
+    all, between 0 and 1; for loads and windows that differ."""
+    critic: bool = False
+    """PPO: whether the slot scorer learns a value of states too, which long windows need."""
     lr_end_share: Share = 0.05
     """PPO: share of the learning rate that is left at the end of the run."""
 
@@ -192,7 +197,8 @@ class TrainingSection(Section):
     """RLlib's PPO: least number of decisions of an iteration, on new jobsets always; the settings
     of jobsets and episodes are not used."""
     gae_lambda: Share = 0.6
-    """RLlib's PPO: how far advantages trust rewards rather than the critic."""
+    """How far advantages trust rewards rather than the critic, of PPO with a critic and of RLlib's
+    PPO."""
 
     @model_validator(mode="after")
     def _refuse_a_network_of_another_algorithm(self) -> Self:
@@ -201,6 +207,13 @@ class TrainingSection(Section):
                 "algorithm_and_network",
                 "the algorithm rllib_ppo and the network rllib_mlp go together, but {algorithm} "
                 "and {network} were given; set both, or take the preset rllib-ppo",
+                {"algorithm": self.algorithm, "network": self.network},
+            )
+        if self.critic and (self.algorithm, self.network) != ("ppo", "slot_scorer"):
+            raise PydanticCustomError(
+                "critic",
+                "a critic goes with the algorithm ppo and the network slot_scorer, but "
+                "{algorithm} and {network} were given",
                 {"algorithm": self.algorithm, "network": self.network},
             )
         return self

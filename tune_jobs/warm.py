@@ -20,9 +20,10 @@ def warm() -> None:
     from rllib_configs.algorithms.batched import iteration_units
     from rllib_configs.builders import algorithm_config
     from rllib_configs.learning.advantages import (
+        advantages_by_clock,
+        equalize,
         returns_to_go,
         subtract_decision_baseline,
-        subtract_time_baseline,
     )
     from rllib_configs.loading import load_config
     from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
@@ -36,7 +37,11 @@ def warm() -> None:
     episode = rollouts.episode
     returns = returns_to_go(rollouts.rewards, episode, rollouts.num_episodes, 1.0)
     subtract_decision_baseline(returns, episode, rollouts.decision, rollouts.jobset)
-    subtract_time_baseline(returns, episode, rollouts.time, rollouts.jobset)
+    values = np.zeros(rollouts.num_rows)
+    advantages, _ = advantages_by_clock(
+        rollouts.rewards, values, episode, rollouts.time, rollouts.jobset, 1.0, 1.0
+    )
+    equalize(advantages, rollouts.jobset[episode], 0.0)
     for repeats in (1, 4):  # many rows are summed up by several threads
         codes = torch.from_numpy(np.tile(rollouts.codes, (repeats, 1)))
         logits = runner.module.forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns as Names
 
 from cluster_env.core.seeding import Purpose, generator
@@ -15,9 +16,12 @@ from rllib_configs.algorithms.batched import (
     BatchedConfig,
     Columns,
     GradientLearner,
+    module_weights,
 )
-from rllib_configs.learning.advantages import returns_to_go, subtract_time_baseline
-from rllib_configs.learning.losses import clipped_loss
+from rllib_configs.learning.advantages import advantages_by_clock, equalize
+from rllib_configs.learning.losses import clipped_loss, symexp, symlog
+from rllib_configs.modules import make_sampler
+from rllib_configs.modules.slot_scorer import SlotScorerSampler
 from rllib_configs.runners.rollout import Rollouts
 
 
@@ -76,7 +80,12 @@ class BatchedPPOLearner(GradientLearner):
             training.clip,
         )
         self.metrics.log_value((module_id, "entropy"), entropy.mean().item(), window=1)
-        return loss - training.entropy * self._left * entropy.mean()
+        loss = loss - training.entropy * self._left * entropy.mean()
+        if not training.critic:
+            return loss
+        missed = ((fwd_out[Names.VF_PREDS] - batch[Names.VALUE_TARGETS]) ** 2).mean()
+        self.metrics.log_value((module_id, "critic_loss"), missed.item(), window=1)
+        return loss + 0.5 * missed
 
 
 class BatchedPPO(BatchedAlgorithm):
@@ -97,22 +106,41 @@ class BatchedPPO(BatchedAlgorithm):
         training = experiment.training
         left = max(0.0, 1.0 - self.iteration / training.iterations)
         self.learner_group.foreach_learner(partial(BatchedPPOLearner.set_left, left=left))
-        returns = returns_to_go(rollouts.rewards, rollouts.episode, rollouts.num_episodes, 1.0)
-        advantages = subtract_time_baseline(
-            returns, rollouts.episode, rollouts.time, rollouts.jobset
-        )
+        advantages, targets = self._weigh(rollouts)
         open_rows = np.flatnonzero(rollouts.log_probabilities < 0)
         if open_rows.size < training.minibatches * max(1, self.config.num_learners):
             return  # nothing was left to chance
-        advantages = advantages[open_rows]
+        jobset = rollouts.jobset[rollouts.episode[open_rows]]
         columns = {
             Names.OBS: rollouts.codes[open_rows],
             Names.ACTIONS: rollouts.actions[open_rows],
             Names.ACTION_LOGP: rollouts.log_probabilities[open_rows],
-            WEIGHTS: (advantages / (advantages.std() + 1e-8)).astype(np.float32),
+            WEIGHTS: equalize(advantages[open_rows], jobset, training.equalize).astype(np.float32),
         }
+        if training.critic:
+            columns[Names.VALUE_TARGETS] = symlog(torch.from_numpy(targets[open_rows])).numpy()
+            columns[Names.VALUE_TARGETS] = columns[Names.VALUE_TARGETS].astype(np.float32)
         size = -(-open_rows.size // (training.minibatches * max(1, self.config.num_learners)))
         for epoch in range(training.epochs):
             rng = generator(experiment.seed, Purpose.SHUFFLE, self.iteration, epoch)
             order = rng.permutation(open_rows.size)
             yield {name: column[order] for name, column in columns.items()}, size
+
+    def _weigh(self, rollouts: Rollouts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Advantages and the critic's targets, float64 ``(rows,)`` each."""
+        experiment = self.config.experiment
+        training = experiment.training
+        values = np.zeros(rollouts.num_rows)
+        if training.critic:
+            sampler = make_sampler(experiment, module_weights(self))
+            assert isinstance(sampler, SlotScorerSampler)
+            values = symexp(torch.from_numpy(sampler.values(rollouts.codes)).double()).numpy()
+        return advantages_by_clock(
+            rollouts.rewards,
+            values,
+            rollouts.episode,
+            rollouts.time,
+            rollouts.jobset,
+            training.gamma,
+            training.gae_lambda if training.critic else 1.0,
+        )

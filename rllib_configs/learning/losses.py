@@ -50,3 +50,16 @@ def clipped_loss(
     surrogate = torch.minimum(ratio * advantages, ratio.clamp(1 - clip, 1 + clip) * advantages)
     entropy = -(log_probabilities.exp() * log_probabilities).sum(dim=-1)
     return -surrogate.mean(), entropy
+
+
+def symlog(values: torch.Tensor) -> torch.Tensor:
+    """``sign(v) log(1 + |v|)``: returns of empty and of crowded clusters on one scale.
+
+    After Hafner et al., *Mastering diverse domains through world models*, 2023, equation 9.
+    """
+    return values.sign() * values.abs().log1p()
+
+
+def symexp(values: torch.Tensor) -> torch.Tensor:
+    """The inverse of `symlog`; values of more than 30 count as 30."""
+    return values.sign() * values.abs().clamp(max=30.0).expm1()

@@ -60,6 +60,7 @@ def _model_config(experiment: ExperimentConfig) -> dict[str, Any]:
         "cluster": experiment.task.cluster.model_dump(),
         "hidden": experiment.training.hidden,
         "since_column": experiment.training.since_column,
+        "critic": experiment.training.critic,
         "seed": experiment.seed,
     }
 
@@ -80,7 +81,8 @@ def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSam
 
 
 def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> SlotScorerSampler:
-    network = SlotScorer(experiment.task.cluster.build(), experiment.training.hidden, seed=0)
+    training = experiment.training
+    network = SlotScorer(experiment.task.cluster.build(), training.hidden, 0, training.critic)
     return SlotScorerSampler(network, dict(weights))
 
 

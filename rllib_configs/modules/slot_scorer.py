@@ -17,6 +17,7 @@ from cluster_env.observations.slots import context_feature_names, slot_feature_n
 from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.sampling import sample_actions
 
+_PIECE = 4096  # rows
 _FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 
 
@@ -31,9 +32,10 @@ class SlotScorer(nn.Module):
         cluster: resources, horizon and slots.
         width: units of each hidden layer.
         seed: of the initial weights, which are normal with variance 2 / fan-in.
+        critic: whether it also estimates the value of a state.
     """
 
-    def __init__(self, cluster: Cluster, width: int, seed: int) -> None:
+    def __init__(self, cluster: Cluster, width: int, seed: int, critic: bool = False) -> None:
         super().__init__()
         self.layout = CodeLayout(cluster)
         slot, context = len(slot_feature_names(cluster)), len(context_feature_names(cluster))
@@ -45,6 +47,8 @@ class SlotScorer(nn.Module):
         self.again_pooled = nn.Linear(width, width, bias=False)
         self.score = nn.Linear(width, 1)
         self.void = nn.Linear(width, 1)
+        if critic:
+            self.critic = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
         self._draw(generator(seed, Purpose.INIT))
 
     @torch.no_grad()
@@ -53,7 +57,7 @@ class SlotScorer(nn.Module):
             if parameter.ndim == 1:
                 parameter.zero_()
                 continue
-            head = name.startswith(("score", "void"))
+            head = name.startswith(("score", "void", "critic.2"))
             scale = 0.01 if head else (2.0 / parameter.shape[1]) ** 0.5
             drawn = rng.normal(0.0, scale, tuple(parameter.shape)).astype(np.float32)
             parameter.copy_(torch.from_numpy(drawn))
@@ -70,30 +74,65 @@ class SlotScorer(nn.Module):
         Returns:
             Logits, float32 ``(rows, num_actions)``; those of forbidden actions are -1e9.
         """
+        return self.score_slots(codes, allowed)[0]
+
+    def score_slots(
+        self, codes: NDArray[np.uint8], allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Computes logits, as `forward`, and what is known of each state as a whole.
+
+        Returns:
+            Logits, float32 ``(rows, num_actions)``, and float32 ``(rows, width)``.
+        """
         if allowed is None:
             allowed = live_mask(codes, self.layout)
+        jobs, pooled = self._describe(codes)
+        jobs = torch.relu(self.again(jobs) + self.again_pooled(pooled).unsqueeze(1))
+        logits = torch.cat([self.score(jobs).squeeze(2), self.void(pooled)], dim=1)
+        return logits.masked_fill(torch.from_numpy(~allowed), _FORBIDDEN), pooled
+
+    def value(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Value of states, float32 ``(rows,)``, from the second result of `score_slots`.
+
+        It is on a logarithmic scale, see `rllib_configs.learning.losses.symlog`.
+        """
+        value: torch.Tensor = self.critic(pooled).squeeze(1)
+        return value
+
+    def value_of(self, codes: NDArray[np.uint8]) -> torch.Tensor:
+        """`value` of codes, uint8 ``(rows, code_size)``."""
+        return self.value(self._describe(codes)[1])
+
+    def _describe(self, codes: NDArray[np.uint8]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Each job in its context, ``(rows, slots, width)``, and all pooled, ``(rows, width)``."""
         slots, shared = (torch.from_numpy(array) for array in slot_features(codes, self.layout))
         present = slots[:, :, :1]
         context = torch.relu(self.context(shared))
         jobs = torch.relu(self.job(slots) + self.job_context(context).unsqueeze(1)) * present
-        pooled = torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
-        jobs = torch.relu(self.again(jobs) + self.again_pooled(pooled).unsqueeze(1))
-        logits = torch.cat([self.score(jobs).squeeze(2), self.void(pooled)], dim=1)
-        return logits.masked_fill(torch.from_numpy(~allowed), _FORBIDDEN)
+        return jobs, torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
 
 
 class SlotScorerModule(TorchRLModule):
-    """`SlotScorer` as an RLModule; ``model_config`` holds ``cluster``, ``hidden`` and ``seed``."""
+    """`SlotScorer` as an RLModule.
+
+    ``model_config`` holds ``cluster``, ``hidden``, ``seed`` and ``critic``.
+    """
 
     def setup(self) -> None:
         """Builds the network."""
         cluster = Cluster(**self.model_config["cluster"])
         width, seed = int(self.model_config["hidden"]), int(self.model_config["seed"])
-        self.network = SlotScorer(cluster, width, seed)
+        self.network = SlotScorer(cluster, width, seed, bool(self.model_config["critic"]))
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Logits of the codes under ``Columns.OBS``."""
-        return {Columns.ACTION_DIST_INPUTS: self.network(batch[Columns.OBS].numpy())}
+        """Logits, and values if there is a critic, of the codes under ``Columns.OBS``."""
+        logits, pooled = self.network.score_slots(batch[Columns.OBS].numpy())
+        if not self.model_config["critic"]:
+            return {Columns.ACTION_DIST_INPUTS: logits}
+        return {
+            Columns.ACTION_DIST_INPUTS: logits,
+            Columns.VF_PREDS: self.network.value(pooled),
+        }
 
 
 class SlotScorerSampler:
@@ -121,6 +160,15 @@ class SlotScorerSampler:
             with torch.inference_mode():
                 logits[open_rows] = self._network(codes[open_rows], allowed[open_rows]).numpy()
         return logits
+
+    def values(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """`SlotScorer.value_of`, float32 ``(n,)``, in pieces that fit a cache."""
+        values = np.empty(codes.shape[0], np.float32)
+        with torch.inference_mode():
+            for first in range(0, codes.shape[0], _PIECE):
+                piece = slice(first, first + _PIECE)
+                values[piece] = self._network.value_of(codes[piece]).numpy()
+        return values
 
     def sample(
         self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]

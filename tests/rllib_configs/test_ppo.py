@@ -10,12 +10,13 @@ from cluster_env.core.cluster import Cluster
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.observations.masks import live_mask, start_now_mask
+from cluster_env.observations.slots import slot_feature_names
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
-from rllib_configs.learning.advantages import subtract_time_baseline
-from rllib_configs.learning.losses import clipped_loss
+from rllib_configs.learning.advantages import advantages_by_clock, equalize
+from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
 from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy
@@ -34,26 +35,92 @@ def config_of(*overrides: str) -> ExperimentConfig:
     return load_config("deeprm-ppo", [*sizes, *overrides])
 
 
-def test_time_baseline_is_the_mean_of_the_other_episodes_at_the_same_clock() -> None:
-    rng = np.random.default_rng(0)
+def episodes_of(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of two jobsets with three episodes each, of several decisions a time step."""
     jobset = np.repeat(np.arange(2, dtype=np.int32), 3)
     lengths = rng.integers(2, 6, jobset.size)
-    by_clock = [rng.normal(size=n) for n in lengths]  # return to go at each clock
     rows = [
         (e, t) for e, n in enumerate(lengths) for t in range(n) for _ in range(rng.integers(1, 4))
     ]
     episode, time = np.array(rows, np.int32).T.copy()
-    returns = np.array([by_clock[e][t] for e, t in rows])
+    return episode, time, jobset
+
+
+def last_of_step(episode: np.ndarray, time: np.ndarray) -> np.ndarray:
+    """Only the last decision of a time step lets time pass."""
+    following = np.append((episode[1:] != episode[:-1]) | (time[1:] != time[:-1]), True)
+    return np.flatnonzero(following)
+
+
+def test_without_a_critic_the_baseline_is_the_others_return_at_the_same_clock() -> None:
+    rng = np.random.default_rng(0)
+    episode, time, jobset = episodes_of(rng)
+    rewards = np.zeros(episode.size)
+    passing = last_of_step(episode, time)
+    rewards[passing] = rng.normal(size=passing.size)
 
     def at(e: int, t: int) -> float:
-        return by_clock[e][t] if t < lengths[e] else 0.0
+        return float(rewards[(episode == e) & (time >= t)].sum())
 
     expected = [
         at(e, t) - np.mean([at(o, t) for o in range(6) if o != e and jobset[o] == jobset[e]])
-        for e, t in rows
+        for e, t in zip(episode, time, strict=True)
     ]
-    found = subtract_time_baseline(returns, episode, time, jobset)
+    values = np.zeros(episode.size)
+    found, targets = advantages_by_clock(rewards, values, episode, time, jobset, 1.0, 1.0)
     assert np.allclose(found, expected, rtol=0, atol=1e-12)
+    assert np.allclose(targets, [at(e, t) for e, t in zip(episode, time, strict=True)])
+
+
+@pytest.mark.parametrize(("gamma", "trace"), [(1.0, 1.0), (0.9, 0.6), (0.5, 0.0)])
+def test_advantages_with_a_critic_are_sums_of_deltas(gamma: float, trace: float) -> None:
+    rng = np.random.default_rng(1)
+    episode, time, jobset = episodes_of(rng)
+    passing = last_of_step(episode, time)
+    rewards = np.zeros(episode.size)
+    rewards[passing] = rng.normal(size=passing.size)
+    values = rng.normal(size=episode.size)
+
+    def value(e: int, t: int) -> float:
+        here = np.flatnonzero((episode == e) & (time == t))
+        return float(values[here[0]]) if here.size else 0.0
+
+    def delta(e: int, t: int) -> float:
+        reward = float(rewards[(episode == e) & (time == t)].sum())
+        return reward + gamma * value(e, t + 1) - value(e, t)
+
+    def alone(e: int, t: int) -> float:
+        others = [o for o in range(6) if o != e and jobset[o] == jobset[e]]
+        return delta(e, t) - float(np.mean([delta(o, t) for o in others]))
+
+    advantages, targets = advantages_by_clock(rewards, values, episode, time, jobset, gamma, trace)
+    for row, (e, t) in enumerate(zip(episode, time, strict=True)):
+        weights = [(gamma * trace) ** k for k in range(6)]
+        expected = sum(w * alone(e, t + k) for k, w in enumerate(weights))
+        assert advantages[row] == pytest.approx(expected + value(e, t) - values[row], abs=1e-9)
+        total = sum(w * delta(e, t + k) for k, w in enumerate(weights)) + value(e, t)
+        assert targets[row] == pytest.approx(total, abs=1e-9)
+
+
+def test_equalized_groups_have_the_same_spread() -> None:
+    rng = np.random.default_rng(2)
+    group = np.repeat(np.arange(3, dtype=np.int32), 500)
+    advantages = rng.normal(size=1500) * np.array([0.1, 1.0, 10.0])[group]
+
+    def spreads(share: float) -> np.ndarray:
+        scaled = equalize(advantages, group, share)
+        assert np.sqrt(np.mean(scaled**2)) == pytest.approx(1, abs=1e-6)
+        return np.array([np.sqrt(np.mean(scaled[group == k] ** 2)) for k in range(3)])
+
+    assert np.allclose(spreads(1.0), 1, rtol=0.25)
+    assert spreads(0.0)[2] / spreads(0.0)[0] == pytest.approx(100, rel=0.15)
+    assert spreads(0.5)[2] / spreads(0.5)[0] == pytest.approx(10, rel=0.3)
+
+
+def test_logarithmic_scale_of_the_critic_and_back() -> None:
+    values = torch.tensor([-1e4, -1.0, 0.0, 0.5, 300.0], dtype=torch.float64)
+    assert torch.allclose(symexp(symlog(values)), values)
+    assert symlog(torch.tensor(-(np.e - 1))).item() == pytest.approx(-1)
 
 
 def test_clipped_loss_of_hand_worked_ratios() -> None:
@@ -70,12 +137,14 @@ def test_score_of_a_job_does_not_depend_on_its_slot(cluster: Cluster) -> None:
     network = SlotScorer(cluster, width=16, seed=1)
     with torch.no_grad():
         network.score.weight.mul_(100)
-        network.job.weight[:, -1] = 0  # the one feature that tells slots apart: their index
+        place = slot_feature_names(cluster).index("index")
+        network.job.weight[:, place] = 0  # the one feature that tells slots apart
     layout = CodeLayout(cluster)
     codes = codes_of(cluster, 200)
     order = np.random.default_rng(0).permutation(cluster.num_slots)
     shuffled = codes.copy()
     layout.slots_of(shuffled)[:] = layout.slots_of(codes)[:, order]
+    shuffled[:, layout.waited] = codes[:, layout.waited][:, order]
     with torch.no_grad():
         logits, moved = network(codes).numpy(), network(shuffled).numpy()
     assert np.allclose(moved[:, :-1], logits[:, order], atol=1e-4)
@@ -117,19 +186,23 @@ def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:
     assert schedule.finished.all()
 
 
-def test_numbers_depend_neither_on_runners_nor_on_a_resume(local_ray: None, tmp_path: Path) -> None:
-    algorithm = build_algorithm(config_of())
+@pytest.mark.parametrize("critic", [False, True])
+def test_numbers_depend_neither_on_runners_nor_on_a_resume(
+    critic: bool, local_ray: None, tmp_path: Path
+) -> None:
+    learning = f"training.critic={str(critic).lower()}"
+    algorithm = build_algorithm(config_of(learning))
     for _ in range(2):
         algorithm.train()
     algorithm.save_to_path(tmp_path / "checkpoint")
-    save_policy(algorithm, config_of(), tmp_path / "policy")
+    save_policy(algorithm, config_of(learning), tmp_path / "policy")
     last = [iteration_metrics(algorithm.train()) for _ in range(2)][-1]
     expected = module_weights(algorithm)
     algorithm.stop()
     loaded, _ = load_policy(tmp_path, "argmax")
     assert loaded.act(codes_of(Cluster(), 10), np.zeros(10)).shape == (10,)
 
-    resumed = build_algorithm(config_of("resources.num_runners=2"))
+    resumed = build_algorithm(config_of(learning, "resources.num_runners=2"))
     resumed.restore_from_path(tmp_path / "checkpoint")
     again = [iteration_metrics(resumed.train()) for _ in range(2)][-1]
     found = module_weights(resumed)
