@@ -1,4 +1,4 @@
-"""Weighted sums of objectives."""
+"""Objectives by name, and weighted sums of them."""
 
 import math
 from collections.abc import Mapping
@@ -8,9 +8,18 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.objectives.objective import JobCost, LateCost, Objective, get_objective
+from cluster_env.objectives.objective import OBJECTIVES, JobCost, LateCost, Objective
 
 _PLUS = " + "
+
+
+def get_objective(name: str) -> Objective:
+    """Returns the objective of that name, or of the name of a mixture; see `read_mixture`.
+
+    Raises:
+        InputError: if there is none.
+    """
+    return read_mixture(name) or OBJECTIVES.get(name)
 
 
 def mixture(weights: Mapping[str, float]) -> Objective:
@@ -27,7 +36,7 @@ def mixture(weights: Mapping[str, float]) -> Objective:
         raise InputError(
             f"a mixture needs weights of at least 0, one of them above, not {dict(weights)}"
         )
-    parts = [(weight, get_objective(name)) for name, weight in weights.items()]
+    parts = [(weight, OBJECTIVES.get(name)) for name, weight in weights.items()]
 
     def job_cost(jobset: JobSet) -> NDArray[np.float64]:
         cost = np.zeros(jobset.num_jobs)
@@ -59,7 +68,9 @@ def read_mixture(name: str) -> Objective | None:
     """
     weights: dict[str, float] = {}
     for part in name.split(_PLUS):
-        number, _, objective = part.partition(" ")
+        number, space, objective = part.partition(" ")
+        if not space:
+            return None
         try:
             weights[objective] = weights.get(objective, 0.0) + float(number)
         except ValueError:

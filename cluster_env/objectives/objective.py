@@ -150,12 +150,3 @@ for _objective in (
     Objective("fair_slowdown", _slowdown_cost, late_costs=(LateCost(_unfair_cost, _fair_steps),)),
 ):
     OBJECTIVES.register(_objective.name)(_objective)
-
-
-def get_objective(name: str) -> Objective:
-    """Returns the objective of that name.
-
-    Raises:
-        InputError: if there is none.
-    """
-    return OBJECTIVES.get(name)
