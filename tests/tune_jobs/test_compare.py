@@ -107,14 +107,14 @@ def test_the_objective_decides_who_is_best() -> None:
 
 
 def test_a_mixture_is_decided_by_what_an_episode_costs(tmp_path: Path) -> None:
-    name = "0.5 slowdown + 40 makespan"
-    setting = "task.objective={slowdown: 0.5, makespan: 40}"
+    name = "0.01 slowdown + 4 makespan"
+    setting = "task.objective={slowdown: 0.01, makespan: 4}"
     names = ("--policies", "sjf,packer", "--loads", "1.3", "--jobsets", "60")
     rows = rows_of(*names, "--set", setting)
     assert rows == rows_of(*names, "--objective", name, "--set", setting)
     for row in rows:
         jobs_per_episode = row["num_jobs"] / 60
-        cost = 0.5 * row["slowdown"] * jobs_per_episode + 40 * row["makespan"]
+        cost = 0.01 * row["slowdown"] * jobs_per_episode + 4 * row["makespan"]
         assert row[name] == pytest.approx(cost)
         assert row[f"{name}_low"] <= cost <= row[f"{name}_high"]
     assert [row["best"] for row in rows] == [False, True]
