@@ -17,8 +17,8 @@ episode that finishes all jobs under the paper's rules, without discounting, is 
   steps, so that short jobs may wait a little for free;
 * ``weighted_completion_time``: :math:`-\sum_j w_j C_j` with the area
   :math:`w_j = T_j \cdot` mean over resources of the demand, in units times steps. After the
-  average weighted response time of Schwiegelshohn and Yahyapour (1998): on a machine that is
-  always full every order of the jobs is worth the same, so that long and wide jobs are not
+  average weighted response time of Krallmann, Schwiegelshohn and Yahyapour (1999): on a machine
+  that is always full every order of the jobs is worth the same, so that long and wide jobs are not
   sacrificed to short and narrow ones, and good packing is all that pays;
 * ``fair_slowdown``: :math:`-\sum_j f_j` with :math:`f_j = C_j / T_j` for small jobs, those that
   last at most `SMALL_AT_MOST` steps, and :math:`f_j = C_j / T_j + a \max(0, C_j / T_j - b)` for
