@@ -13,9 +13,11 @@ from cluster_env.envs.cluster import ClusterEnv
 from cluster_env.envs.vector import ClusterVectorEnv
 from cluster_env.evaluation import evaluate
 from cluster_env.heuristics import HEURISTICS, get_heuristic
+from cluster_env.objectives import get_objective
 from cluster_env.observations import MASKS, OBSERVATIONS, LookupLayout
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.simulators.rules import RULES
+from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import BimodalWorkload
 
 # Compiled code does not depend on sizes, so small ones do.
@@ -31,6 +33,9 @@ def warm() -> None:
     for rules in RULES.names():
         for name in HEURISTICS.names():
             evaluate(get_heuristic(name, CLUSTER), jobsets, CLUSTER, RULES.get(rules))
+    with_late_costs = TimelineSimulator(CLUSTER)
+    with_late_costs.load(jobsets, get_objective("fair_slowdown"))
+    with_late_costs.step(np.zeros(len(jobsets), np.int32))
     for observation in OBSERVATIONS.names():
         for mask in MASKS.names():
             _warm_environments(observation, mask)

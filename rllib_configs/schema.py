@@ -115,7 +115,8 @@ class TaskSection(Section):
     rules: Literal["paper", "released"] = "paper"
     """DeepRM's paper, or the rules of its released code."""
     objective: str | dict[str, WholeNumber | float] = "slowdown"
-    """Name of an objective, or weights of several by name."""
+    """Name of an objective (`cluster_env.objectives`), or weights of several by name; a mixture is
+    validated and compared by what an episode costs, minus its return."""
     max_time: Count = 1000
     """Clock at which an episode is truncated, in time steps."""
     cluster: ClusterSection = ClusterSection()

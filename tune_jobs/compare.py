@@ -83,7 +83,10 @@ def task_options(command: Any) -> Any:
     metavar="LOAD,...",
     help="Loads, 0.7 for 70 %; by default that of the config. A trace has its own.",
 )
-@click.option("--objective", help="What decides who is best; by default the config's objective.")
+@click.option(
+    "--objective",
+    help="What decides who is best, also 'W NAME + W NAME'; by default the config's objective.",
+)
 @task_options
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option(
@@ -203,13 +206,12 @@ def order_entrants(
 
 
 def _metric(objective: str | None, config: "ExperimentConfig") -> str:
-    """Name of the metric of an objective; slowdown for a mixture."""
+    """Name of the metric of an objective."""
+    from cluster_env.evaluation import objective_metric
     from cluster_env.objectives import get_objective
 
-    if objective is not None:
-        return get_objective(objective).name
-    chosen = config.task.objective
-    return chosen if isinstance(chosen, str) else "slowdown"
+    chosen = config.task.build_objective() if objective is None else get_objective(objective)
+    return objective_metric(chosen).name
 
 
 def _plain(rows: "Sequence[Row]") -> list[dict[str, object]]:
@@ -241,7 +243,7 @@ def _track(out: Path, rows: "Sequence[Row]", seed: int) -> None:
         for row in rows:
             means = {
                 f"{row['key']}/{name}": row[name]
-                for name in (*COLUMNS, "unfinished")
+                for name in dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))
                 if name in row
             }
             tracker.metrics(means, step=round(100 * float(row["load"])))

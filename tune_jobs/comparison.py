@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import METRICS, Result, attainment, best, run_contest
+from cluster_env.evaluation import Result, attainment, best, get_metric, run_contest
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.schema import TaskSection
 from tune_jobs.entrants import Entrant, Scene
@@ -101,7 +101,7 @@ def compare(
             another cluster or two entrants have the same name.
     """
     progress = progress or NoProgress()
-    METRICS.get(setting.metric)
+    get_metric(setting.metric)
     keys = [entrant.key for entrant in entrants]
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
@@ -140,6 +140,7 @@ def _compare_at(
             run_seed=setting.seed,
             episodes_per_jobset=setting.episodes,
             max_time=task.max_time,
+            also=[setting.metric],
         )
         progress.step(count, f"{on_jobs(load, task.workload.trace_name)}: {results[-1].name}")
     winner = best(results, setting.metric)

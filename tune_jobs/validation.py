@@ -2,7 +2,7 @@
 
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import METRICS, evaluate_summary
+from cluster_env.evaluation import evaluate_summary, objective_metric
 from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.schema import ExperimentConfig
@@ -22,9 +22,8 @@ class Validation:
         self._config = config
         self._task = config.task
         self._cluster = config.task.cluster.build()
-        objective = config.task.objective
-        known = isinstance(objective, str) and objective in METRICS.names()
-        self.metric = str(objective) if known else "slowdown"
+        self._metric = objective_metric(config.task.build_objective())
+        self.metric = self._metric.name
         self._jobsets = sample_jobsets(
             self._task.build_workload(),
             config.seed,
@@ -41,6 +40,7 @@ class Validation:
             self._task.build_rules(),
             run_seed=self._config.seed,
             max_time=self._task.max_time,
+            also=[self.metric],
         )
 
     def references(self) -> dict[str, float]:
@@ -55,6 +55,6 @@ class Validation:
         values = ", ".join(f"{name} {value:.3g}" for name, value in references.items())
         jobs = on_jobs(self._task.build_part(Split.VALIDATION).load, self._task.workload.trace_name)
         return (
-            f"{METRICS.get(self.metric).label} of the heuristics {jobs}, on "
+            f"{self._metric.label} of the heuristics {jobs}, on "
             f"{len(self._jobsets)} validation jobsets: {values}"
         )

@@ -231,6 +231,9 @@ def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
     assert jobset is not None
     last = int(jobs.finish.max(initial=0))
     cost = float(objective.job_cost(jobset) @ jobs.completion) + objective.busy_cost * last
+    for late in objective.late_costs:
+        steps_late = np.maximum(jobs.completion - late.after(jobset), 0)
+        cost += float(late.cost(jobset) @ steps_late)
     held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
     share = held @ (jobs.demand / np.asarray(core.setup.cluster.capacity)).mean(axis=1)
     return objective.utilization_gain * float(share) - cost

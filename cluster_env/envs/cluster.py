@@ -54,7 +54,8 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     sum of 1 / duration over all jobs in the system (booked, in a slot or in the backlog); it lies
     in [-jobs in the system, 0], and the undiscounted return of an episode that finishes all jobs
     is exactly minus the sum of their slowdowns (section 3.2). `cluster_env.objectives` has the
-    other objectives with their identities. The released code's rules charge a step for the jobs
+    other objectives with their identities; of them, ``utilization`` rewards in [0, 1], and all
+    others at most 0. The released code's rules charge a step for the jobs
     in the system after it and let some finished jobs linger; the identity is theirs no more.
 
     **Episode.** One jobset. It is *terminated* when the arrival window is over and all jobs have

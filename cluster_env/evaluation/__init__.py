@@ -2,7 +2,7 @@
 
 from cluster_env.evaluation.contest import Contestant, Result, attainment, best, run_contest
 from cluster_env.evaluation.intervals import Estimate
-from cluster_env.evaluation.metrics import METRICS, Metric
+from cluster_env.evaluation.metrics import METRICS, Metric, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, evaluate_summary, summarize
 from cluster_env.evaluation.tuning import SWEEPS, Tuned, tune
@@ -21,6 +21,8 @@ __all__ = [
     "concatenate",
     "evaluate",
     "evaluate_summary",
+    "get_metric",
+    "objective_metric",
     "run_contest",
     "summarize",
     "tune",

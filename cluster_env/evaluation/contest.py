@@ -15,7 +15,7 @@ from cluster_env.evaluation.intervals import (
     jobset_interval,
     two_level_interval,
 )
-from cluster_env.evaluation.metrics import METRICS
+from cluster_env.evaluation.metrics import get_metric
 from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
 from cluster_env.evaluation.summary import Summary, summarize
 from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
@@ -103,6 +103,7 @@ def run_contest(
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
     max_time: int = DEFAULT_MAX_TIME,
+    also: Sequence[str] = (),
     report: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
     """Evaluates several policies on the same jobsets.
@@ -115,6 +116,7 @@ def run_contest(
         run_seed: see there; every policy draws from the same random numbers.
         episodes_per_jobset: see there.
         max_time: see there.
+        also: see `summarize`.
         report: called with a contestant's name when one of its policies is done.
 
     Returns:
@@ -133,7 +135,7 @@ def run_contest(
                 episodes_per_jobset=episodes_per_jobset,
                 max_time=max_time,
             )
-            members.append(summarize(schedule))
+            members.append(summarize(schedule, also))
             report(contestant.name)
         results.append(Result(contestant.name, tuple(members)))
     return results
@@ -141,7 +143,7 @@ def run_contest(
 
 def best(results: Sequence[Result], metric: str) -> Result:
     """The result with the best mean; the first of equals."""
-    rank = METRICS.get(metric).rank
+    rank = get_metric(metric).rank
     return min(results, key=lambda result: rank(result.mean(metric)))
 
 
@@ -159,7 +161,7 @@ def attainment(summary: Summary, rivals: Sequence[Summary], metric: str = "slowd
     Returns:
         The share, with its 95 % interval over jobsets.
     """
-    rank = METRICS.get(metric)
+    rank = get_metric(metric)
     sign = -1.0 if rank.higher_is_better else 1.0
     own = _bar(summary, metric, sign)
     bar = np.min([_bar(rival, metric, sign) for rival in rivals], axis=0)

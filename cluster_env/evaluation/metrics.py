@@ -9,14 +9,18 @@ shown beside, and ``slowdown_finished`` leaves such jobs out and says so in its 
 The identities that tie metrics and rewards, for one episode that finishes all jobs under the
 paper's rules, without discounting (see `cluster_env.objectives.objective`):
 
-===================  ==========================================
-objective            return
-===================  ==========================================
-``slowdown``         :math:`-\sum` of ``slowdown`` over jobs
-``completion_time``  :math:`-\sum` of ``completion_time`` over jobs
-``makespan``         :math:`-` ``makespan``
-``utilization``      window :math:`\times` ``utilization``
-===================  ==========================================
+============================  =======================================================
+objective                     return
+============================  =======================================================
+``slowdown``                  :math:`-\sum` of ``slowdown`` over jobs
+``completion_time``           :math:`-\sum` of ``completion_time`` over jobs
+``makespan``                  :math:`-` ``makespan``
+``utilization``               window :math:`\times` ``utilization``
+``bounded_slowdown``          number of jobs :math:`-\sum` of ``bounded_slowdown`` over them
+``weighted_completion_time``  :math:`-\sum` of ``weighted_completion_time`` over jobs
+``fair_slowdown``             :math:`-\sum` of ``fair_slowdown`` over jobs
+any other, and mixtures       :math:`-` its `cost_metric`
+============================  =======================================================
 """
 
 from collections.abc import Callable
@@ -26,14 +30,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.schedule import Schedule
-
-SMALL_AT_MOST = 5
-"""Longest duration of a small job, in time steps: DeepRM's short jobs last 1-3, its long 10-15."""
-
-BOUND_STEPS = 10
-"""Durations below this count as this in the bounded slowdown, in time steps."""
+from cluster_env.objectives import Objective, read_mixture
+from cluster_env.objectives.objective import (
+    BOUND_STEPS,
+    FAIR_BOUND,
+    FAIR_WEIGHT,
+    SMALL_AT_MOST,
+    job_area,
+)
 
 WITHIN = (1, 2, 3, 5)
 """Slowdowns for which the share of jobs at or below is measured."""
@@ -77,6 +84,20 @@ def bounded_slowdown(schedule: Schedule, bound_steps: int = BOUND_STEPS) -> NDAr
     """
     bounded = schedule.completion / np.maximum(schedule.duration, bound_steps)
     return np.maximum(bounded, 1.0)
+
+
+def weighted_completion_time(schedule: Schedule) -> NDArray[np.float64]:
+    """Completion time times area, in units times squared steps, float64 ``(num_jobs,)``."""
+    return schedule.completion * job_area(schedule.duration, schedule.demand)
+
+
+def fair_slowdown(schedule: Schedule) -> NDArray[np.float64]:
+    """Slowdown, which a large job pays for again, `FAIR_WEIGHT` times, above `FAIR_BOUND`.
+
+    float64 ``(num_jobs,)``.
+    """
+    unfair = np.where(is_small(schedule), 0.0, np.maximum(schedule.slowdown - FAIR_BOUND, 0.0))
+    return schedule.slowdown + FAIR_WEIGHT * unfair
 
 
 def within(schedule: Schedule, slowdown: float) -> NDArray[np.float64]:
@@ -146,6 +167,13 @@ for _metric in (
         "job",
         lambda s: s.completion.astype(np.float64),
     ),
+    Metric(
+        "weighted_completion_time",
+        "mean area-weighted completion time (units x steps²)",
+        "job",
+        weighted_completion_time,
+    ),
+    Metric("fair_slowdown", "mean fair slowdown", "job", fair_slowdown),
     Metric("makespan", "mean makespan (steps)", "episode", makespan),
     Metric(
         "utilization",
@@ -166,3 +194,57 @@ for _metric in (
     ),
 ):
     METRICS.register(_metric.name)(_metric)
+
+
+def cost_metric(objective: Objective) -> Metric:
+    """The metric of an objective that no other metric stands for, such as a mixture.
+
+    Its value is what an episode costs, exactly minus its return if it finishes all jobs under the
+    paper's rules, without discounting: the sum over jobs of what each has cost, and the makespan,
+    less the use of the cluster inside the arrival window, each as the objective weighs it. Lower
+    is better, and a gain makes it negative.
+    """
+
+    def values(schedule: Schedule) -> NDArray[np.float64]:
+        costs = objective.busy_cost * makespan(schedule)
+        costs -= objective.utilization_gain * schedule.window * utilization(schedule)
+        return costs + _job_costs(schedule, objective)
+
+    return Metric(objective.name, f"mean cost of an episode: {objective.name}", "episode", values)
+
+
+def get_metric(name: str) -> Metric:
+    """Returns the metric of that name; the name of a mixture of objectives is one, too.
+
+    Raises:
+        InputError: if there is none.
+    """
+    mixed = read_mixture(name)
+    return METRICS.get(name) if mixed is None else cost_metric(mixed)
+
+
+def objective_metric(objective: Objective) -> Metric:
+    """Returns the metric by which schedules are ranked under an objective."""
+    if objective.name in METRICS.names():
+        return METRICS.get(objective.name)
+    return cost_metric(objective)
+
+
+def _job_costs(schedule: Schedule, objective: Objective) -> NDArray[np.float64]:
+    """What the jobs of each episode cost, float64 ``(num_episodes,)``."""
+    order = np.lexsort((schedule.job, schedule.episode))
+    ends = np.cumsum(np.bincount(schedule.episode, minlength=schedule.num_episodes))
+    completion = schedule.completion
+    costs = np.zeros(schedule.num_episodes)
+    for episode, of in enumerate(np.split(order, ends[:-1])):
+        jobset = JobSet(
+            schedule.arrival[of],
+            schedule.duration[of],
+            schedule.demand[of],
+            int(schedule.window[episode]),
+        )
+        costs[episode] = completion[of] @ objective.job_cost(jobset)
+        for late in objective.late_costs:
+            steps_late = np.maximum(completion[of] - late.after(jobset), 0)
+            costs[episode] += steps_late @ late.cost(jobset)
+    return costs

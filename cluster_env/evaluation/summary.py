@@ -12,7 +12,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.intervals import Estimate, jobset_interval
-from cluster_env.evaluation.metrics import METRICS, Metric
+from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
 from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
 from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
 
@@ -71,17 +71,18 @@ class Summary:
         return means
 
 
-def summarize(schedule: Schedule) -> Summary:
+def summarize(schedule: Schedule, also: Sequence[str] = ()) -> Summary:
     """Sums a schedule up; every number comes from the schedule alone.
 
     Args:
         schedule: episodes of jobsets ``0..``, several of one jobset or one each.
+        also: names of metrics beside those of `METRICS`; see `get_metric`.
     """
     num_jobsets = int(schedule.jobset.max()) + 1
     of_job = schedule.jobset[schedule.episode]
     totals, counts = {}, {}
-    for name in METRICS.names():
-        metric = METRICS.get(name)
+    for name in dict.fromkeys((*METRICS.names(), *also)):
+        metric = get_metric(name)
         jobset = of_job if metric.per == "job" else schedule.jobset
         totals[name], counts[name] = _pool(metric, schedule, jobset, num_jobsets)
     return Summary(
@@ -103,6 +104,7 @@ def evaluate_summary(
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
     max_time: int = DEFAULT_MAX_TIME,
+    also: Sequence[str] = (),
 ) -> dict[str, float]:
     """Evaluates a policy and returns flat numbers, as training logs them.
 
@@ -114,6 +116,7 @@ def evaluate_summary(
         run_seed: see there.
         episodes_per_jobset: see there.
         max_time: see there.
+        also: see `summarize`.
 
     Returns:
         The mean of every metric by its name, ``slowdown_low`` and ``slowdown_high`` (95 %
@@ -128,7 +131,7 @@ def evaluate_summary(
         episodes_per_jobset=episodes_per_jobset,
         max_time=max_time,
     )
-    summary = summarize(schedule)
+    summary = summarize(schedule, also)
     estimate = summary.estimate("slowdown")
     return {**summary.means, "slowdown_low": estimate.low, "slowdown_high": estimate.high}
 

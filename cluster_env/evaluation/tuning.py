@@ -63,7 +63,7 @@ def tune(
         raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(SWEEPS)} have")
     specs = [f"{heuristic}:{number}" for number in SWEEPS[heuristic]]
     contestants = [Contestant(spec, (get_heuristic(spec, cluster),)) for spec in specs]
-    results = run_contest(contestants, jobsets, cluster, rules, max_time=max_time)
+    results = run_contest(contestants, jobsets, cluster, rules, max_time=max_time, also=[metric])
     spec = best(results, metric).name
     name = f"{heuristic}*({spec.partition(':')[2]})"
     return Tuned(name, spec, get_heuristic(spec, cluster))

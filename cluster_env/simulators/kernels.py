@@ -66,6 +66,21 @@ class TimelineState(NamedTuple):
     truncated: NDArray[np.bool_]  # (n,)
 
 
+class LateState(NamedTuple):
+    """What the jobs cost beside once they have been in the system for long, and how far it is.
+
+    It stands apart because every array in a tuple costs time in each step: without late costs the
+    kernels get None instead, and are compiled without the branches on it.
+    """
+
+    time: NDArray[np.int32]  # (num_jobsets, most_late + 1), ascending, the last of a row never is
+    job: NDArray[np.int32]  # (num_jobsets, most_late + 1), the job that then costs more
+    cost: NDArray[np.float64]  # (num_jobsets, most_late + 1), for each step from then on
+    next: NDArray[np.int32]  # (n,), first late cost that has not begun yet
+    rate: NDArray[np.float64]  # (n, most_jobs), late costs of a job that have begun
+    gone: NDArray[np.bool_]  # (n, most_jobs), whether it finished or was dropped
+
+
 @njit(cache=True, inline="always")
 def _fill_slot(
     shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int, slot: int, job: int
@@ -92,7 +107,9 @@ def _show_backlog(shape: TimelineShape, state: TimelineState, e: int) -> None:
 
 
 @njit(cache=True, inline="always")
-def _arrive(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int) -> None:
+def _arrive(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, late: LateState | None, e: int
+) -> None:
     """Lets the jobs of the present instant into the slots, else into the backlog."""
     k = state.jobset[e]
     while (
@@ -113,6 +130,8 @@ def _arrive(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: i
             and state.backlog_tail[e] - state.backlog_head[e] >= shape.backlog_limit
         ):
             state.num_gone[e] += 1
+            if late is not None:
+                late.gone[e, job] = True
             continue
         else:
             state.backlog[e, state.backlog_tail[e]] = job
@@ -177,7 +196,9 @@ def _place(
 
 
 @njit(cache=True, inline="always")
-def _finish(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int) -> None:
+def _finish(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, late: LateState | None, e: int
+) -> None:
     """Removes the finished jobs; see `TimelineRules.linger_finished`."""
     k = state.jobset[e]
     kept = 0
@@ -187,6 +208,9 @@ def _finish(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: i
         if not hidden and state.start[e, job] + jobs.duration[k, job] <= state.clock[e]:
             state.cost_rate[e] -= jobs.cost[k, job]
             state.num_gone[e] += 1
+            if late is not None:
+                state.cost_rate[e] -= late.rate[e, job]
+                late.gone[e, job] = True
             hidden = shape.linger_finished
         else:
             hidden = False
@@ -195,6 +219,19 @@ def _finish(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: i
     state.num_running[e] = kept
     if kept == 0 and state.num_in_slots[e] == 0:
         state.cost_rate[e] = 0.0
+
+
+@njit(cache=True, inline="always")
+def _become_late(state: TimelineState, late: LateState, e: int) -> None:
+    """Begins the late costs of the present instant, of the jobs that are in the system."""
+    k = state.jobset[e]
+    while late.time[k, late.next[e]] <= state.clock[e]:
+        i = late.next[e]
+        late.next[e] += 1
+        job = late.job[k, i]
+        if job < state.next_job[e] and not late.gone[e, job]:
+            late.rate[e, job] += late.cost[k, i]
+            state.cost_rate[e] += late.cost[k, i]
 
 
 @njit(cache=True, inline="always")
@@ -215,7 +252,9 @@ def _charge(
 
 
 @njit(cache=True, inline="always")
-def _pass_time(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e: int) -> float:
+def _pass_time(
+    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, late: LateState | None, e: int
+) -> float:
     """One time step; returns its reward."""
     reward = 0.0 if shape.charge_after_step else _charge(shape, jobs, state, e, state.clock[e])
     num_resources = shape.capacity.size
@@ -230,7 +269,7 @@ def _pass_time(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e
     for slot in range(shape.num_slots):
         if state.slots[e, slot] >= 0 and state.code[e, shape.waited_at + slot] < _SATURATED:
             state.code[e, shape.waited_at + slot] += 1
-    _finish(shape, jobs, state, e)
+    _finish(shape, jobs, state, late, e)
     if state.clock[e] >= jobs.window[state.jobset[e]] and (
         shape.stop_after_window or (state.num_running[e] == 0 and state.num_in_slots[e] == 0)
     ):
@@ -239,7 +278,9 @@ def _pass_time(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e
         state.active[e] = False
         state.truncated[e] = True
     else:
-        _arrive(shape, jobs, state, e)
+        _arrive(shape, jobs, state, late, e)
+    if late is not None:
+        _become_late(state, late, e)
     if shape.charge_after_step:
         reward = _charge(shape, jobs, state, e, state.clock[e])
     return reward
@@ -247,7 +288,11 @@ def _pass_time(shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, e
 
 @njit(cache=True, nogil=True)
 def reset(
-    shape: TimelineShape, jobs: TimelineJobs, state: TimelineState, rows: NDArray[np.int32]
+    shape: TimelineShape,
+    jobs: TimelineJobs,
+    state: TimelineState,
+    late: LateState | None,
+    rows: NDArray[np.int32],
 ) -> None:
     """Puts episodes at time 0, with the jobs that arrive there in the slots."""
     for i in range(rows.size):
@@ -265,7 +310,13 @@ def reset(
         state.cost_rate[e] = 0.0
         state.active[e] = True
         state.truncated[e] = False
-        _arrive(shape, jobs, state, e)
+        if late is not None:
+            late.next[e] = 0
+            late.rate[e, :] = 0.0
+            late.gone[e, :] = False
+        _arrive(shape, jobs, state, late, e)
+        if late is not None:
+            _become_late(state, late, e)
 
 
 @njit(cache=True, nogil=True)
@@ -273,6 +324,7 @@ def step(
     shape: TimelineShape,
     jobs: TimelineJobs,
     state: TimelineState,
+    late: LateState | None,
     rows: NDArray[np.int32],
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
@@ -283,6 +335,7 @@ def step(
         shape: constants of the simulator.
         jobs: what is scheduled.
         state: changed in place.
+        late: late costs, changed in place; None without any.
         rows: episodes to step, ``(m,)``; finished ones stay as they are.
         actions: a slot or, for anything else, void, ``(m,)``.
         rewards: written, ``(m,)``.
@@ -297,7 +350,7 @@ def step(
         if not state.active[e]:
             continue
         if not _place(shape, jobs, state, e, actions[i]):
-            rewards[i] = _pass_time(shape, jobs, state, e)
+            rewards[i] = _pass_time(shape, jobs, state, late, e)
         if state.active[e]:
             left += 1
     return left

@@ -12,6 +12,7 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.objectives.objective import Objective
 from cluster_env.simulators import kernels
 from cluster_env.simulators.code import CodeLayout
+from cluster_env.simulators.late import late_state
 from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
 
 
@@ -56,6 +57,7 @@ class TimelineSimulator:
         )
         self._jobs: kernels.TimelineJobs
         self._state: kernels.TimelineState
+        self._late: kernels.LateState | None
         self._rows = np.empty(0, np.int32)
 
     def load(
@@ -81,12 +83,14 @@ class TimelineSimulator:
             self.layout,
             most_jobs=self._jobs.arrival.shape[1],
         )
+        self._late = late_state(jobsets, objective, episodes_per_jobset)
         self._rows = np.arange(self.num_episodes, dtype=np.int32)
         self.reset()
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to time 0 of their jobsets."""
-        kernels.reset(self._shape, self._jobs, self._state, self._rows if rows is None else rows)
+        which = self._rows if rows is None else rows
+        kernels.reset(self._shape, self._jobs, self._state, self._late, which)
 
     @property
     def num_episodes(self) -> int:
@@ -129,7 +133,7 @@ class TimelineSimulator:
             shape.
         """
         rewards = np.empty(self.num_episodes, np.float64)
-        kernels.step(self._shape, self._jobs, self._state, self._rows, actions, rewards)
+        self.step_rows(self._rows, actions, rewards)
         return rewards, ~self._state.active
 
     def step_rows(
@@ -145,7 +149,10 @@ class TimelineSimulator:
         Returns:
             How many of them are still active.
         """
-        return int(kernels.step(self._shape, self._jobs, self._state, rows, actions, rewards))
+        left = kernels.step(
+            self._shape, self._jobs, self._state, self._late, rows, actions, rewards
+        )
+        return int(left)
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""

@@ -1,5 +1,7 @@
 """Jobs, clusters, seeds, registries and objectives: what they promise and refuse."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -82,8 +84,32 @@ def test_mixture_is_the_weighted_sum_of_its_parts() -> None:
     mixed = mixture({"slowdown": 2, "completion_time": 0.5, "makespan": 3, "utilization": 0.25})
     assert np.allclose(mixed.job_cost(ONE), 2 / ONE.duration + 0.5)
     assert (mixed.busy_cost, mixed.utilization_gain) == (3, 0.25)
-    for weights in ({}, {"slowdown": -1}, {"slowdown": 0}):
+    for weights in ({}, {"slowdown": -1}, {"slowdown": 0}, {"slowdown": float("nan")}):
         with pytest.raises(InputError, match="mixture"):
             mixture(weights)
     with pytest.raises(InputError, match="did you mean 'slowdown'"):
         get_objective("slowdon")
+
+
+def test_late_costs_of_a_mixture_keep_their_own_steps() -> None:
+    mixed = mixture({"fair_slowdown": 2, "bounded_slowdown": 3})
+    fair, bounded = mixed.late_costs
+    jobset = JobSet.of([0, 0], [2, 12], [[1], [1]], window=1)
+    assert fair.cost(jobset) == pytest.approx([0, 2 * 4 / 12])
+    assert fair.after(jobset).tolist() == [6, 36]
+    assert bounded.cost(jobset) == pytest.approx([3 / 10, 3 / 12])
+    assert bounded.after(jobset).tolist() == [10, 12]
+
+
+def test_a_mixture_can_be_read_from_its_name() -> None:
+    weights = {"slowdown": 1 / 3, "makespan": 2, "utilization": 1e-5}
+    name = mixture(weights).name
+    assert name == "0.333333333333 slowdown + 2 makespan + 1e-05 utilization"
+    read = get_objective(name)
+    assert read.name == name
+    assert (read.busy_cost, read.utilization_gain) == (2, 1e-5)
+    with pytest.raises(InputError, match="did you mean 'makespan'"):
+        get_objective("1 slowdown + 2 makespam")
+    for wrong in ("1 slowdown + makespan", "slowdown makespan", "nan"):
+        with pytest.raises(InputError, match=f"unknown objective '{re.escape(wrong)}'"):
+            get_objective(wrong)

@@ -106,6 +106,23 @@ def test_the_objective_decides_who_is_best() -> None:
     assert best == {"slowdown": "sjf", "makespan": "packer"}
 
 
+def test_a_mixture_is_decided_by_what_an_episode_costs(tmp_path: Path) -> None:
+    name = "0.01 slowdown + 4 makespan"
+    setting = "task.objective={slowdown: 0.01, makespan: 4}"
+    names = ("--policies", "sjf,packer", "--loads", "1.3", "--jobsets", "60")
+    rows = rows_of(*names, "--set", setting)
+    assert rows == rows_of(*names, "--objective", name, "--set", setting)
+    for row in rows:
+        jobs_per_episode = row["num_jobs"] / 60
+        cost = 0.01 * row["slowdown"] * jobs_per_episode + 4 * row["makespan"]
+        assert row[name] == pytest.approx(cost)
+        assert row[f"{name}_low"] <= cost <= row[f"{name}_high"]
+    assert [row["best"] for row in rows] == [False, True]
+    shown = run("--policies", "sjf", "--set", setting, "--out", str(tmp_path / "mixed"))
+    assert f"{name} [95%]" in shown.output
+    assert (tmp_path / "mixed" / "comparison.png").is_file()
+
+
 def test_runs_that_differ_in_their_seed_alone_are_one_line(runs: Path) -> None:
     rows = rows_of("--policies", f"sjf,{runs}/small-*", "--loads", "0.7")
     assert [row["policy"] for row in rows] == ["sjf", "small@100%", "small@70%"]
@@ -202,6 +219,7 @@ def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["--loads", "1.9"], "load 1.9 is out of reach"),
         (["--loads", "0"], "a load must be above 0"),
         (["--objective", "makespam"], "did you mean 'makespan'"),
+        (["--objective", "1 slowdown + 1 makespam"], "did you mean 'makespan'"),
         (["--config", "deepr"], "did you mean 'deeprm'"),
         (["--track"], "needs --out"),
     ],

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster_env.evaluation import METRICS
+from cluster_env.evaluation import get_metric
 from tune_jobs.entrants import learned_name
 from tune_jobs.figures.style import (
     color_of,
@@ -53,7 +53,7 @@ def draw(table: Path) -> "Figure":
     """
     rows = read_table(table, COLUMNS)
     metric = rows[0]["metric"]
-    label = METRICS.get(metric).label
+    label = get_metric(metric).label
     single = _num_loads(rows) == 1
     jobs = on_jobs(number(rows[0], "load"), rows[0].get("trace", ""))
     where = jobs if single else "against cluster load"
@@ -92,7 +92,7 @@ def draw_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
         if learned:
             _mark_training(axes, line, metric, color)
     _label_loads(axes, rows)
-    axes.set_ylabel(METRICS.get(metric).label)
+    axes.set_ylabel(get_metric(metric).label)
     scale_values(axes, np.array([number(row, metric) for row in rows]))
     axes.margins(x=0.02)
 
@@ -100,7 +100,7 @@ def draw_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
 def draw_ranking(axes: "Axes", rows: list[Cells], metric: str) -> None:
     """Policies from best to worst, each with its 95 % interval."""
     digits = 3 if metric == "utilization" else 2
-    order = sorted(rows, key=lambda row: METRICS.get(metric).rank(number(row, metric)))
+    order = sorted(rows, key=lambda row: get_metric(metric).rank(number(row, metric)))
     for place, row in enumerate(order):
         color, marker = _look(row["key"], rows)
         value = number(row, metric)
@@ -123,7 +123,7 @@ def draw_ranking(axes: "Axes", rows: list[Cells], metric: str) -> None:
     axes.set_ylim(len(order) - 0.5, -0.85)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(METRICS.get(metric).label)
+    axes.set_xlabel(get_metric(metric).label)
     axes.margins(x=0.12)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import METRICS, run_contest
+from cluster_env.evaluation import get_metric, objective_metric, run_contest
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.entrants import Entrant, Scene, find_runs, group_by_experiment, heuristic_entrant
@@ -75,7 +75,7 @@ def collect(request: FigureRequest) -> list[Row]:
         )
     runs = [_read(path) for path in find_runs(request.runs)]
     _check_same_task(runs)
-    metric = _metric(runs[0].config)
+    metric = objective_metric(runs[0].config.task.build_objective()).name
     rows: list[Row] = []
     for key, group in group_by_experiment(runs):
         for run in group:
@@ -101,7 +101,7 @@ def draw(table: Path) -> "Figure":
         InputError: if the file does not hold it.
     """
     rows = read_table(table, COLUMNS)
-    metric = METRICS.get(rows[0]["metric"])
+    metric = get_metric(rows[0]["metric"])
     runs = [row for row in rows if row["series"] == "run"]
     with styled():
         figure = new_figure(_HEIGHT)
@@ -138,11 +138,6 @@ def _check_same_task(runs: Sequence[_Recorded]) -> None:
                 f"{first.path} and {run.path} learn different tasks or are validated on different "
                 f"jobsets, so their curves cannot share axes; draw them apart"
             )
-
-
-def _metric(config: ExperimentConfig) -> str:
-    objective = config.task.objective
-    return objective if isinstance(objective, str) else "slowdown"
 
 
 def _head(series: str, key: str, config: ExperimentConfig, metric: str) -> dict[str, str | float]:
@@ -182,6 +177,7 @@ def _heuristic(entrant: Entrant, config: ExperimentConfig, metric: str) -> Row:
         task.build_rules(),
         run_seed=config.seed,
         max_time=task.max_time,
+        also=[metric],
     )[0]
     value = result.mean(metric)
     return {

@@ -10,14 +10,23 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
-from cluster_env.evaluation import METRICS
+from cluster_env.evaluation import METRICS, objective_metric
+from cluster_env.evaluation.metrics import cost_metric
 from cluster_env.heuristics import get_heuristic
-from cluster_env.objectives import Objective, get_objective, mixture
+from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
 from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import BimodalWorkload
 
 # Objective, and what its return is made of: sign and scale of the metric's sum over an episode.
-IDENTITIES = {"slowdown": -1, "completion_time": -1, "makespan": -1, "utilization": 1}
+IDENTITIES = {
+    "slowdown": -1,
+    "completion_time": -1,
+    "makespan": -1,
+    "utilization": 1,
+    "bounded_slowdown": -1,
+    "weighted_completion_time": -1,
+    "fair_slowdown": -1,
+}
 HEURISTICS = ("random", "sjf", "packer", "tetris:0.002", "hold:4")
 
 
@@ -39,6 +48,8 @@ def play(
 def expected(name: str, schedule: Schedule) -> float:
     """What the return should be, from the schedule alone."""
     total = IDENTITIES[name] * float(METRICS.get(name).values(schedule).sum())
+    if name == "bounded_slowdown":
+        return total + schedule.job.size
     return total * schedule.window[0] if name == "utilization" else total
 
 
@@ -56,7 +67,10 @@ def test_return_is_the_metric(name: str, heuristic: str) -> None:
 
 @given(seed=st.integers(0, 2**31), heuristic=st.sampled_from(HEURISTICS))
 def test_return_is_the_metric_to_the_last_bit_in_powers_of_two(seed: int, heuristic: str) -> None:
-    """Durations and capacities whose reciprocals have no rounding leave nothing to tolerate."""
+    """Durations and capacities whose reciprocals have no rounding leave nothing to tolerate.
+
+    The bounded slowdown divides by ten.
+    """
     rng = np.random.default_rng(seed)
     cluster = Cluster(capacity=(8, 4), horizon=8, num_slots=4)
     count = int(rng.integers(1, 30))
@@ -67,17 +81,41 @@ def test_return_is_the_metric_to_the_last_bit_in_powers_of_two(seed: int, heuris
         window=16,
     )
     policy = get_heuristic(heuristic, cluster)
-    for name in IDENTITIES:
+    for name in set(IDENTITIES) - {"bounded_slowdown"}:
         total, schedule = play(policy, jobset, cluster, get_objective(name))
         assert schedule.finished.all()
         assert total == expected(name, schedule), name
 
 
-def test_return_of_a_mixture_is_the_mixture_of_the_metrics() -> None:
-    weights = {"slowdown": 0.5, "makespan": 0.25, "utilization": 2.0}
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"slowdown": 0.5, "makespan": 0.25, "utilization": 2.0},
+        {"fair_slowdown": 0.5, "bounded_slowdown": 3.0, "weighted_completion_time": 0.01},
+    ],
+)
+def test_return_of_a_mixture_is_the_mixture_of_the_metrics(weights: dict[str, float]) -> None:
     workload = BimodalWorkload(load=0.9)
     jobset = workload.sample(np.random.default_rng(3))
     policy = get_heuristic("sjf", workload.cluster)
     total, schedule = play(policy, jobset, workload.cluster, mixture(weights))
     parts = sum(weight * expected(name, schedule) for name, weight in weights.items())
     assert total == pytest.approx(parts, rel=1e-12)
+    [cost] = objective_metric(mixture(weights)).values(schedule)
+    assert total == pytest.approx(-cost, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES.names())
+def test_return_of_every_objective_is_minus_its_cost(name: str) -> None:
+    workload = BimodalWorkload(load=1.2)
+    jobset = workload.sample(np.random.default_rng(5))
+    policy = get_heuristic("hold:4", workload.cluster)
+    total, schedule = play(policy, jobset, workload.cluster, get_objective(name))
+    [cost] = cost_metric(get_objective(name)).values(schedule)
+    assert total == pytest.approx(-cost, rel=1e-12)
+
+
+def test_every_objective_has_a_metric_of_its_name_and_an_identity() -> None:
+    assert set(OBJECTIVES.names()) == set(IDENTITIES)
+    for name in OBJECTIVES.names():
+        assert objective_metric(get_objective(name)) is METRICS.get(name)

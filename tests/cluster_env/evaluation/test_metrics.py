@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import METRICS, concatenate, evaluate, evaluate_summary, summarize
+from cluster_env.evaluation import (
+    METRICS,
+    concatenate,
+    evaluate,
+    evaluate_summary,
+    get_metric,
+    summarize,
+)
 from cluster_env.evaluation.metrics import bounded_slowdown
 from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
@@ -54,6 +62,43 @@ def test_means_of_a_finished_episode() -> None:
     assert means["slowdown_p95"] == 4
     assert means["unfinished"] == 0
     assert means["num_jobs"] == 3
+
+
+def test_weighted_and_fair_means_of_a_finished_episode() -> None:
+    # Areas are 2.5 units (the mean of 4 and 1) times the durations 2, 1 and 4.
+    assert summarize(DONE).mean("weighted_completion_time") == (5 * 2 + 2.5 * 4 + 10 * 6) / 3
+    # A large job with slowdown 30/6 = 5, a large one with 3, a small one with 40.
+    waiting = one_episode([0, 0, 0], [24, 14, 39], [6, 7, 1], end=40)
+    assert METRICS.get("fair_slowdown").values(waiting).tolist() == [5 + 4 * (5 - 3), 3, 40]
+
+
+def test_a_mixture_is_measured_by_what_an_episode_costs() -> None:
+    metric = get_metric("0.5 completion_time + 2 makespan + 10 utilization")
+    [cost] = metric.values(DONE)
+    assert cost == pytest.approx(0.5 * (2 + 4 + 6) + 2 * 7 - 10 * 4 * 0.375)
+    assert (metric.per, metric.higher_is_better) == ("episode", False)
+    summary = summarize(concatenate([DONE, CUT]), also=[metric.name])
+    assert summary.rows(metric.name)[0] == cost
+    spent = 10 + 10 + 8
+    assert summary.rows("0.5 completion_time + 2 makespan + 10 utilization")[1] == pytest.approx(
+        0.5 * spent + 2 * 11 - 10 * 4 * summary.rows("utilization")[1]
+    )
+
+
+def test_the_cost_of_an_episode_without_jobs_is_nothing() -> None:
+    cluster = Cluster()
+    empty = JobSet.of([], [], np.empty((0, 2)), window=3)
+    jobsets = [empty, JobSet.of([0], [2], [[1, 1]], window=3), empty]
+    name = "1 slowdown + 1 fair_slowdown"
+    schedule = evaluate(get_heuristic("sjf", cluster), jobsets, cluster)
+    assert summarize(schedule, also=[name]).rows(name).tolist() == [0, 2, 0]
+
+
+def test_an_unknown_metric_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="unknown metric 'slowdwn': did you mean 'slowdown'"):
+        get_metric("slowdwn")
+    with pytest.raises(InputError, match="unknown objective 'slowdwn'"):
+        get_metric("1 slowdwn + 2 makespan")
 
 
 def test_unfinished_jobs_count_with_what_they_have_spent_and_miss_every_limit() -> None:

@@ -1,0 +1,82 @@
+"""Objectives by name, and weighted sums of them."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.objectives.objective import OBJECTIVES, JobCost, LateCost, Objective
+
+_PLUS = " + "
+
+
+def get_objective(name: str) -> Objective:
+    """Returns the objective of that name, or of the name of a mixture; see `read_mixture`.
+
+    Raises:
+        InputError: if there is none.
+    """
+    return read_mixture(name) or OBJECTIVES.get(name)
+
+
+def mixture(weights: Mapping[str, float]) -> Objective:
+    """Returns a weighted sum of objectives.
+
+    Args:
+        weights: weight of each objective by name, at least one and each at least 0.
+
+    Raises:
+        InputError: for an unknown name, no weight above 0, or a negative one.
+    """
+    numbers = list(weights.values())
+    if not all(math.isfinite(w) and w >= 0 for w in numbers) or not any(numbers):
+        raise InputError(
+            f"a mixture needs weights of at least 0, one of them above, not {dict(weights)}"
+        )
+    parts = [(weight, OBJECTIVES.get(name)) for name, weight in weights.items()]
+
+    def job_cost(jobset: JobSet) -> NDArray[np.float64]:
+        cost = np.zeros(jobset.num_jobs)
+        for weight, part in parts:
+            cost += weight * part.job_cost(jobset)
+        return cost
+
+    return Objective(
+        name=_PLUS.join(f"{weight:.12g} {part.name}" for weight, part in parts),
+        job_cost=job_cost,
+        busy_cost=sum(weight * part.busy_cost for weight, part in parts),
+        utilization_gain=sum(weight * part.utilization_gain for weight, part in parts),
+        late_costs=tuple(
+            LateCost(_weighted(weight, late.cost), late.after)
+            for weight, part in parts
+            for late in part.late_costs
+        ),
+    )
+
+
+def read_mixture(name: str) -> Objective | None:
+    """Reads the name of a mixture, as in ``0.5 slowdown + 2 makespan``.
+
+    Returns:
+        The mixture, or None if the text does not look like one.
+
+    Raises:
+        InputError: if it does, but names an unknown objective or weights that cannot be used.
+    """
+    weights: dict[str, float] = {}
+    for part in name.split(_PLUS):
+        number, space, objective = part.partition(" ")
+        if not space:
+            return None
+        try:
+            weights[objective] = weights.get(objective, 0.0) + float(number)
+        except ValueError:
+            return None
+    return mixture(weights)
+
+
+def _weighted(weight: float, cost: JobCost) -> JobCost:
+    return lambda jobset: weight * cost(jobset)

@@ -1,0 +1,33 @@
+"""What a policy is validated by while it trains."""
+
+import pytest
+
+from rllib_configs.loading import load_config
+from tune_jobs.validation import Validation
+
+
+@pytest.mark.parametrize(
+    ("objective", "metric", "label"),
+    [
+        ("makespan", "makespan", "mean makespan (steps)"),
+        ("fair_slowdown", "fair_slowdown", "mean fair slowdown"),
+        ("{slowdown: 1, makespan: 0.5}", "1 slowdown + 0.5 makespan", "mean cost of an episode"),
+    ],
+)
+def test_the_metric_is_that_of_the_objective(objective: str, metric: str, label: str) -> None:
+    validation = Validation(load_config("deeprm-smoke", [f"task.objective={objective}"]))
+    references = validation.references()
+    assert validation.metric == metric
+    assert label in validation.describe(references)
+    assert references["sjf"] > 1
+
+
+def test_a_mixture_is_what_its_parts_are_for_each_jobset() -> None:
+    config = load_config("deeprm-smoke", ["task.objective={utilization: 2, makespan: 1}"])
+    window = config.task.workload.window
+    makespan, utilization = (
+        Validation(load_config("deeprm-smoke", [f"task.objective={part}"])).references()
+        for part in ("makespan", "utilization")
+    )
+    for name, value in Validation(config).references().items():
+        assert value == pytest.approx(makespan[name] - 2 * window * utilization[name])
