@@ -13,6 +13,7 @@ from cluster_env.evaluation.intervals import (
     Estimate,
     difference_interval,
     jobset_interval,
+    ratio_interval,
     two_level_interval,
 )
 from cluster_env.evaluation.metrics import METRICS
@@ -76,6 +77,33 @@ class Result:
         means = [self._means(metric), other._means(metric)]
         return two_level_interval(means, within, num_jobsets)
 
+    def ratio(self, other: "Result", metric: str) -> Estimate:
+        """This mean over another's on the same jobsets, with a 95 % interval as in `difference`.
+
+        Args:
+            other: of a single policy; its mean must not be 0.
+            metric: name of the metric.
+        """
+        within = ratio_interval(*self._pooled(metric), *other._pooled(metric))
+        if len(self.members) == 1:
+            return within
+        counts, others = self._pooled(metric)[1], other._pooled(metric)[1]
+        shares = [mean / other.mean(metric) for mean in self._means(metric)]
+        return two_level_interval([shares], within, int(np.sum((counts > 0) & (others > 0))))
+
+    def attainment(self, rivals: "Sequence[Result]", metric: str) -> Estimate:
+        """See `attainment`: the share over all members, against the first member of each rival."""
+        bars = [rival.members[0] for rival in rivals]
+        shares = [attainment(member, bars, metric) for member in self.members]
+        if len(shares) == 1:
+            return shares[0]
+        attained = np.sum([_attained(member, bars, metric) for member in self.members], axis=0)
+        counts = np.sum([member.num_jobs > 0 for member in self.members], axis=0).astype(np.float64)
+        within = jobset_interval(attained, counts)
+        return two_level_interval(
+            [[share.value for share in shares]], within, int(np.sum(counts > 0))
+        )
+
     def _means(self, metric: str) -> list[float]:
         return [member.mean(metric) for member in self.members]
 
@@ -103,6 +131,7 @@ def run_contest(
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
     max_time: int = DEFAULT_MAX_TIME,
+    warmup: int = 0,
     report: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
     """Evaluates several policies on the same jobsets.
@@ -115,6 +144,7 @@ def run_contest(
         run_seed: see there; every policy draws from the same random numbers.
         episodes_per_jobset: see there.
         max_time: see there.
+        warmup: see `summarize`.
         report: called with a contestant's name when one of its policies is done.
 
     Returns:
@@ -133,7 +163,7 @@ def run_contest(
                 episodes_per_jobset=episodes_per_jobset,
                 max_time=max_time,
             )
-            members.append(summarize(schedule))
+            members.append(summarize(schedule, warmup))
             report(contestant.name)
         results.append(Result(contestant.name, tuple(members)))
     return results
@@ -159,14 +189,18 @@ def attainment(summary: Summary, rivals: Sequence[Summary], metric: str = "slowd
     Returns:
         The share, with its 95 % interval over jobsets.
     """
-    rank = METRICS.get(metric)
-    sign = -1.0 if rank.higher_is_better else 1.0
+    return jobset_interval(
+        _attained(summary, rivals, metric), (summary.num_jobs > 0).astype(np.float64)
+    )
+
+
+def _attained(summary: Summary, rivals: Sequence[Summary], metric: str) -> NDArray[np.float64]:
+    """1 for each jobset on which no rival is better, else 0, float64 ``(num_jobsets,)``."""
+    sign = -1.0 if METRICS.get(metric).higher_is_better else 1.0
     own = _bar(summary, metric, sign)
     bar = np.min([_bar(rival, metric, sign) for rival in rivals], axis=0)
     attained = np.isfinite(own) & (own <= bar + _TIE)
-    return jobset_interval(
-        np.where(summary.num_jobs > 0, attained, 0.0), (summary.num_jobs > 0).astype(np.float64)
-    )
+    return np.where(summary.num_jobs > 0, attained, False).astype(np.float64)
 
 
 def _bar(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from tune_jobs.figures.style import (
     styled,
 )
 from tune_jobs.tables import number, read_table
-from tune_jobs.wording import on_jobs, trained_on
+from tune_jobs.wording import arriving, on_jobs, trained_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,8 +146,8 @@ def measured_on(rows: list[Cells]) -> str:
     several = _num_loads(rows) > 1
     rings = "; rings: load of training" if several and any(map(is_learned, rows)) else ""
     return (
-        f"{int(number(first, 'jobsets')):,} unseen jobsets{' a load' if several else ''}, arrival "
-        f"window {first['window']} steps, {rules_of(first)}, {bars}{rings}"
+        f"{int(number(first, 'jobsets')):,} unseen jobsets{' a load' if several else ''}, "
+        f"{arriving(first['window'], number(first, 'warmup'))}, {rules_of(first)}, {bars}{rings}"
     )
 
 
