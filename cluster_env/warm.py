@@ -12,6 +12,7 @@ from cluster_env.core.cluster import Cluster
 from cluster_env.envs.cluster import ClusterEnv
 from cluster_env.envs.vector import ClusterVectorEnv
 from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.heuristics import HEURISTICS, get_heuristic
 from cluster_env.observations import MASKS, OBSERVATIONS, LookupLayout
 from cluster_env.simulators.code import CodeLayout
@@ -30,7 +31,8 @@ def warm() -> None:
     jobsets = [WORKLOAD.sample(np.random.default_rng(seed)) for seed in range(2)]
     for rules in RULES.names():
         for name in HEURISTICS.names():
-            evaluate(get_heuristic(name, CLUSTER), jobsets, CLUSTER, RULES.get(rules))
+            schedule = evaluate(get_heuristic(name, CLUSTER), jobsets, CLUSTER, RULES.get(rules))
+            find_withheld(schedule)
     for observation in OBSERVATIONS.names():
         for mask in MASKS.names():
             _warm_environments(observation, mask)
