@@ -238,15 +238,20 @@ def _experiment(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:
-    """Short names that differ: the config's, with the load or trace, or that of the folder."""
+    """Short names that differ: the config's, with load or objective, or that of the folder."""
     names = [run.config.name for run in runs]
     with_jobs = [f"{run.config.name}{_AT}{_jobs(run.config.task)}" for run in runs]
+    with_objective = [f"{run.config.name}-{_objective(run.config.task)}" for run in runs]
+    choices = (names, with_jobs, with_objective)
     return [
-        name
-        if names.count(name) == 1
-        else (longer if with_jobs.count(longer) == 1 else run.path.resolve().name)
-        for name, longer, run in zip(names, with_jobs, runs, strict=True)
+        next((c[k] for c in choices if c.count(c[k]) == 1), run.path.resolve().name)
+        for k, run in enumerate(runs)
     ]
+
+
+def _objective(task: TaskSection) -> str:
+    """A word for the objective of a task."""
+    return task.objective if isinstance(task.objective, str) else "mixture"
 
 
 def _jobs(task: TaskSection) -> str:

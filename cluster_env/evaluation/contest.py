@@ -1,7 +1,7 @@
 """Several policies on the same jobsets: means, differences in pairs, attainment."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,7 +92,10 @@ class Result:
         return two_level_interval([shares], within, int(np.sum((counts > 0) & (others > 0))))
 
     def attainment(self, rivals: "Sequence[Result]", metric: str) -> Estimate:
-        """See `attainment`: the share over all members, against the first member of each rival."""
+        """See `attainment`: the share over all members, against the first member of each rival.
+
+        The interval over seeds is Student's, cut at 0 and 1.
+        """
         bars = [rival.members[0] for rival in rivals]
         shares = [attainment(member, bars, metric) for member in self.members]
         if len(shares) == 1:
@@ -100,9 +103,10 @@ class Result:
         attained = np.sum([_attained(member, bars, metric) for member in self.members], axis=0)
         counts = np.sum([member.num_jobs > 0 for member in self.members], axis=0).astype(np.float64)
         within = jobset_interval(attained, counts)
-        return two_level_interval(
-            [[share.value for share in shares]], within, int(np.sum(counts > 0))
-        )
+        values = [share.value for share in shares]
+        wide = two_level_interval([values], within, int(np.sum(counts > 0)))
+        low, high = (float(np.clip(end, 0.0, 1.0)) for end in (wide.low, wide.high))
+        return replace(wide, low=low, high=high)
 
     def _means(self, metric: str) -> list[float]:
         return [member.mean(metric) for member in self.members]

@@ -162,7 +162,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     ("args", "sentence"),
     [
         ([], "say which figure: deeprm-fig4"),
-        (["deeprm-fig5"], "unknown figure 'deeprm-fig5': did you mean"),
+        (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
         (["deeprm-fig6"], "learning curves need runs"),
         (["deeprm-fig6", "--runs", "no/such/*"], "no run directory matches"),
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),

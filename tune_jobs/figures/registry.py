@@ -88,10 +88,28 @@ for _kind in (
         "tune_jobs.figures.slowdown_by_load",
     ),
     FigureKind(
+        "deeprm-fig5",
+        "Several objectives (--runs that were trained for them): every policy on every objective, "
+        "over the best heuristic.",
+        "tune_jobs.figures.objectives",
+    ),
+    FigureKind(
         "deeprm-fig6",
         "Learning curves (--runs): slowdown on validation jobsets, mean and maximum reward.",
         "tune_jobs.figures.learning_curves",
         steady=False,
+    ),
+    FigureKind(
+        "deeprm-fig7",
+        "Which jobs are kept waiting though there is room, and how long; slowdown against job "
+        "length: sjf, tetris, hold, and learned policies (--runs).",
+        "tune_jobs.figures.withheld_jobs",
+    ),
+    FigureKind(
+        "attainment",
+        "How often a policy is as good as the best of sjf, packer and tetris on the same jobset, "
+        "and how many jobs have a slowdown of at most 2, against load.",
+        "tune_jobs.figures.attainment",
     ),
     FigureKind(
         "optimality-gap",
