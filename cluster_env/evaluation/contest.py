@@ -167,7 +167,7 @@ def run_contest(
                 episodes_per_jobset=episodes_per_jobset,
                 max_time=max_time,
             )
-            members.append(summarize(schedule, warmup))
+            members.append(summarize(schedule, warmup=warmup))
             report(contestant.name)
         results.append(Result(contestant.name, tuple(members)))
     return results

@@ -73,7 +73,7 @@ class Summary:
         return means
 
 
-def summarize(schedule: Schedule, warmup: int = 0) -> Summary:
+def summarize(schedule: Schedule, *, warmup: int = 0) -> Summary:
     """Sums a schedule up; every number comes from the schedule alone.
 
     With a warm-up, what is measured is a cluster in steady operation: the jobs of the first steps

@@ -90,8 +90,8 @@ def test_jobs_that_do_not_count_may_stay_unfinished() -> None:
 )
 def test_a_warm_up_must_leave_something(warmup: int, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        summarize(schedule_of(), warmup)
-    assert summarize(schedule_of(), 19).means["num_jobs"] > 0
+        summarize(schedule_of(), warmup=warmup)
+    assert summarize(schedule_of(), warmup=19).means["num_jobs"] > 0
 
 
 def test_contests_and_tuning_measure_the_same_jobs() -> None:
@@ -99,7 +99,7 @@ def test_contests_and_tuning_measure_the_same_jobs() -> None:
     contestants = [Contestant(name, (get_heuristic(name, CLUSTER),)) for name in names]
     results = run_contest(contestants, JOBSETS, CLUSTER, warmup=15)
     for name, result in zip(names, results, strict=True):
-        assert result.means == summarize(schedule_of(name), 15).means
+        assert result.means == summarize(schedule_of(name), warmup=15).means
     best = min(results, key=lambda result: result.mean("slowdown"))
     assert tune("hold", JOBSETS, CLUSTER, warmup=15).spec == best.name
 
