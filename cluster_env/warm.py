@@ -12,6 +12,7 @@ from cluster_env.core.cluster import Cluster
 from cluster_env.envs.cluster import ClusterEnv
 from cluster_env.envs.vector import ClusterVectorEnv
 from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.heuristics import HEURISTICS, get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.observations import MASKS, OBSERVATIONS, LookupLayout
@@ -32,7 +33,8 @@ def warm() -> None:
     jobsets = [WORKLOAD.sample(np.random.default_rng(seed)) for seed in range(2)]
     for rules in RULES.names():
         for name in HEURISTICS.names():
-            evaluate(get_heuristic(name, CLUSTER), jobsets, CLUSTER, RULES.get(rules))
+            schedule = evaluate(get_heuristic(name, CLUSTER), jobsets, CLUSTER, RULES.get(rules))
+            find_withheld(schedule)
     with_late_costs = TimelineSimulator(CLUSTER)
     with_late_costs.load(jobsets, get_objective("fair_slowdown"))
     with_late_costs.step(np.zeros(len(jobsets), np.int32))

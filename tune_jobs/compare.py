@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TABLE = "comparison.csv"
 FIGURE = "comparison.png"
+STEPS_PER_WINDOW = 10
+"""How many times as long as the window an episode may be at least, where --window is given."""
 DEFAULT_POLICIES = "random,sjf,packer,tetris,hold"
 
 
@@ -41,6 +43,19 @@ def task_options(command: Any) -> Any:
             "--rules",
             type=click.Choice(["paper", "released"]),
             help="Rules of DeepRM's paper or of its released code; by default the config's.",
+        ),
+        click.option(
+            "--window",
+            type=click.IntRange(1),
+            help="Steps in which jobs may arrive, by default the config's; episodes then get at "
+            "least ten times as long, unless --set task.max_time says how long.",
+        ),
+        click.option(
+            "--warmup",
+            type=click.IntRange(0),
+            default=0,
+            help="Measure a cluster in steady operation: leave out the jobs that arrive in so many "
+            "first and last steps of the window.",
         ),
         click.option(
             "--jobsets",
@@ -102,6 +117,8 @@ def command(
     source: str | None,
     overrides: tuple[str, ...],
     rules: str | None,
+    window: int | None,
+    warmup: int,
     jobsets: int,
     episodes: int,
     seed: int,
@@ -121,6 +138,7 @@ def command(
       metasched compare --loads 0.7,1.1,1.3
       metasched compare --policies 'sjf,tetris,runs/deeprm-*' --loads 0.7 --jobsets 200
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 1.1 --out comparison --json
+      metasched compare --loads 0.7 --window 500 --warmup 100 --jobsets 200
     """
     from tune_jobs.comparison import Setting, compare
     from tune_jobs.entrants import find_runs, is_heuristic, load_runs, split_names
@@ -135,9 +153,14 @@ def command(
         raise InputError(f"--policies names nothing; try --policies {DEFAULT_POLICIES}")
     load_list = None if loads is None else parse_loads(loads)
     runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
-    config = choose_config(source, overrides, rules, runs)
+    config = choose_config(source, overrides, rules, runs, window)
     setting = Setting(
-        config.task, _metric(objective, config), jobsets=jobsets, episodes=episodes, seed=seed
+        config.task,
+        _metric(objective, config),
+        jobsets=jobsets,
+        episodes=episodes,
+        seed=seed,
+        warmup=warmup,
     )
     rows = compare(
         setting,
@@ -174,7 +197,11 @@ def parse_loads(text: str) -> list[float]:
 
 
 def choose_config(
-    source: str | None, overrides: Sequence[str], rules: str | None, runs: "Sequence[TrainedRun]"
+    source: str | None,
+    overrides: Sequence[str],
+    rules: str | None,
+    runs: "Sequence[TrainedRun]",
+    window: int | None = None,
 ) -> "ExperimentConfig":
     """The config that says what policies are evaluated on.
 
@@ -183,16 +210,31 @@ def choose_config(
         overrides: texts of the form ``key=value``.
         rules: name of the rules, if not the config's.
         runs: the trained policies that are compared.
+        window: steps in which jobs may arrive, if not the config's. Episodes are then cut at
+            `STEPS_PER_WINDOW` times as many at the earliest, unless an override says when.
 
     Raises:
         InputError: if the config cannot be used.
     """
     from rllib_configs.loading import load_config
 
+    def load(changes: Sequence[str]) -> "ExperimentConfig":
+        if source is None and runs:
+            return load_config(runs[0].config_file, changes)
+        return load_config(source or "deeprm", changes)
+
     changes = [*overrides, *([f"task.rules={rules}"] if rules else [])]
-    if source is None and runs:
-        return load_config(runs[0].config_file, changes)
-    return load_config(source or "deeprm", changes)
+    if window is None:
+        return load(changes)
+    given = [text.partition("=")[0].strip() for text in overrides]
+    if "task.workload.window" in given:
+        raise InputError("--window and --set task.workload.window say the same; give one of them")
+    changes.append(f"task.workload.window={window}")
+    config = load(changes)
+    enough = STEPS_PER_WINDOW * window
+    if "task.max_time" in given or config.task.max_time >= enough:
+        return config
+    return load([*changes, f"task.max_time={enough}"])
 
 
 def order_entrants(
@@ -238,7 +280,7 @@ def _track(out: Path, rows: "Sequence[Row]", seed: int) -> None:
     from tune_jobs.tracking import Tracker
 
     with Tracker.open(out, run_name=f"compare {out.name}", tags={"kind": "comparison"}) as tracker:
-        shared = ("rules", "metric", "jobsets", "episodes", "window")
+        shared = ("rules", "metric", "jobsets", "episodes", "window", "warmup")
         tracker.params({"seed": seed, **{name: rows[0][name] for name in shared}})
         for row in rows:
             means = {

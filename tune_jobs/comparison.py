@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Result, attainment, best, get_metric, run_contest
+from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_metric, run_contest
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.schema import TaskSection
 from tune_jobs.entrants import Entrant, Scene
@@ -20,8 +20,10 @@ TUNING_JOBSETS = 200
 RIVALS = ("sjf", "packer", "tetris")
 """Heuristics whose best result on a jobset is the bar of ``attainment``."""
 
-WITH_INTERVAL = ("slowdown", "completion_time", "makespan", "utilization")
+WITH_INTERVAL = ("slowdown", "completion_time", "makespan", "utilization", "within_2")
 """Metrics with an interval; it takes longer than the mean."""
+
+_NOTHING = Estimate(float("nan"), float("nan"), float("nan"), "nothing")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,9 @@ class Setting:
         seed: seed of the jobsets and of the policies' random numbers.
         cap_loads: whether a load that the workload cannot reach is replaced by the highest that
             it can (and shown as ``load_used``); else it is an error.
+        warmup: steps at the beginning and at the end of the arrival window whose jobs do not count:
+            what is measured is then a cluster in steady operation, and no longer how it fills and
+            empties. Heuristics are tuned on the same.
     """
 
     task: TaskSection
@@ -44,6 +49,7 @@ class Setting:
     episodes: int = 1
     seed: int = 0
     cap_loads: bool = False
+    warmup: int = 0
 
     def loads(self, asked: Sequence[float] | None = None) -> list[float]:
         """The loads to compare at: those asked for, else the task's, measured for a trace.
@@ -98,18 +104,12 @@ def compare(
 
     Raises:
         InputError: before anything is evaluated, if a load cannot be reached, a policy is for
-            another cluster or two entrants have the same name.
+            another cluster, two entrants have the same name or the warm-up leaves nothing.
     """
     progress = progress or NoProgress()
     get_metric(setting.metric)
-    keys = [entrant.key for entrant in entrants]
-    if len(set(keys)) < len(keys):
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"'{twice}' is named twice; name each policy once")
     tasks = [setting.at(load) for load in loads]
-    for entrant in entrants:
-        if entrant.learned:
-            entrant.make(_scene(setting, tasks[0]))
+    check_entrants(setting, entrants, tasks[0])
     progress.start(len(loads) * len(entrants), unit="evaluation")
     rows: list[Row] = []
     for load, task in zip(loads, tasks, strict=True):
@@ -118,15 +118,43 @@ def compare(
     return rows
 
 
-def _compare_at(
+def check_entrants(setting: Setting, entrants: Sequence[Entrant], task: TaskSection) -> None:
+    """Finds out what is wrong before anything is evaluated.
+
+    Raises:
+        InputError: if two entrants have the same name, a policy is for another cluster, or the
+            warm-up leaves nothing of the arrival window.
+    """
+    keys = [entrant.key for entrant in entrants]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise InputError(f"'{twice}' is named twice; name each policy once")
+    for entrant in entrants:
+        if entrant.learned:
+            entrant.make(scene_of(setting, task))
+    first = sample_jobsets(task.build_workload(), setting.seed, Split.HELD_OUT, range(1))
+    check_warmup(setting.warmup, [jobset.window for jobset in first])
+
+
+def evaluate_entrants(
     setting: Setting,
     task: TaskSection,
     load: float,
     entrants: Sequence[Entrant],
     progress: Progress,
-    done: int,
-) -> list[Row]:
-    scene = _scene(setting, task)
+    done: int = 0,
+) -> list[Result]:
+    """What each entrant achieves on the held-out jobsets of a task.
+
+    Args:
+        setting: number of jobsets and the like; its metric is what heuristics are tuned for.
+        task: one of `Setting.at`.
+        load: that was asked for; the progress shows it.
+        entrants: the policies.
+        progress: already started; stepped once for each entrant.
+        done: steps of it that were made before.
+    """
+    scene = scene_of(setting, task)
     jobsets = sample_jobsets(
         task.build_workload(), setting.seed, Split.HELD_OUT, range(setting.jobsets)
     )
@@ -141,33 +169,48 @@ def _compare_at(
             episodes_per_jobset=setting.episodes,
             max_time=task.max_time,
             also=[setting.metric],
+            warmup=setting.warmup,
         )
         progress.step(count, f"{on_jobs(load, task.workload.trace_name)}: {results[-1].name}")
+    return results
+
+
+def _compare_at(
+    setting: Setting,
+    task: TaskSection,
+    load: float,
+    entrants: Sequence[Entrant],
+    progress: Progress,
+    done: int,
+) -> list[Row]:
+    results = evaluate_entrants(setting, task, load, entrants, progress, done)
     winner = best(results, setting.metric)
     rivals = [
         result
         for entrant, result in zip(entrants, results, strict=True)
         if not entrant.learned and entrant.key.partition(":")[0] in RIVALS
     ]
-    head = _head(setting, task, load)
+    head = head_of(setting, task, load)
     return [
         {**head, **_row(entrant, result, winner, rivals, setting.metric)}
         for entrant, result in zip(entrants, results, strict=True)
     ]
 
 
-def _scene(setting: Setting, task: TaskSection) -> Scene:
+def scene_of(setting: Setting, task: TaskSection) -> Scene:
+    """What entrants are prepared for."""
     return Scene(
         task,
         setting.metric,
         lambda: sample_jobsets(
             task.build_workload(), setting.seed, Split.VALIDATION, range(TUNING_JOBSETS)
         ),
+        setting.warmup,
     )
 
 
-def _head(setting: Setting, task: TaskSection, load: float) -> dict[str, Value]:
-    """What all rows of one load share."""
+def head_of(setting: Setting, task: TaskSection, load: float) -> dict[str, Value]:
+    """What all rows of one load share: on what their numbers rest."""
     part = task.build_part(Split.HELD_OUT)
     return {
         "load": load,
@@ -176,6 +219,7 @@ def _head(setting: Setting, task: TaskSection, load: float) -> dict[str, Value]:
         "arrival_rate": part.arrival_rate,
         "rules": task.rules,
         "window": task.workload.window,
+        "warmup": setting.warmup,
         "metric": setting.metric,
         "jobsets": setting.jobsets,
         "episodes": setting.episodes,
@@ -192,34 +236,32 @@ def _row(
     of `cluster_env.evaluation.metrics` by name, averaged over training seeds; ``_low`` and
     ``_high`` its 95 % interval over ``interval_over``; ``difference`` to the best mean on the same
     jobsets, with its interval; ``attainment``: share of jobsets at or below the best of `RIVALS`
-    among the entrants, averaged over training seeds.
+    among the entrants, averaged over training seeds, with its interval.
     """
-    row: dict[str, Value] = {
-        "policy": result.name,
-        "key": entrant.key,
-        "learned": entrant.learned,
-        "trained_load": entrant.trained_load,
-        "trained_trace": entrant.trained_trace,
-        "seeds": entrant.num_seeds,
-        "best": result is winner,
-        **result.means,
-    }
+    row: dict[str, Value] = {**entrant_cells(entrant, result), "best": result is winner}
+    row |= result.means
     for name in dict.fromkeys((*WITH_INTERVAL, metric)):
         estimate = result.estimate(name)
         row |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         row["interval_over"] = estimate.over
     gap = result.difference(winner, metric)
     row |= {"difference": gap.value, "difference_low": gap.low, "difference_high": gap.high}
-    row["attainment"] = _attainment(result, rivals, metric)
+    share = result.attainment(rivals, metric) if rivals else _NOTHING
+    row |= {"attainment": share.value, "attainment_low": share.low, "attainment_high": share.high}
     return row
 
 
-def _attainment(result: Result, rivals: Sequence[Result], metric: str) -> float:
-    if not rivals:
-        return float("nan")
-    bars = [rival.members[0] for rival in rivals]
-    shares = [attainment(member, bars, metric).value for member in result.members]
-    return sum(shares) / len(shares)
+def entrant_cells(entrant: Entrant, result: Result) -> dict[str, Value]:
+    """Who an entrant is: the columns that `tune_jobs.figures` names policies by."""
+    return {
+        "policy": result.name,
+        "key": entrant.key,
+        "learned": entrant.learned,
+        "trained_load": entrant.trained_load,
+        "trained_trace": entrant.trained_trace,
+        "trained_for": entrant.trained_for,
+        "seeds": entrant.num_seeds,
+    }
 
 
 def _highest_load(task: TaskSection) -> float:

@@ -33,11 +33,13 @@ class Scene:
         task: cluster, rules, load and all else.
         metric: name of the metric that counts.
         validation: draws the jobsets that a heuristic's number may be tuned on.
+        warmup: steps at both ends of the arrival window whose jobs do not count.
     """
 
     task: TaskSection
     metric: str
     validation: "Callable[[], list[JobSet]]"
+    warmup: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,7 @@ class Entrant:
         num_seeds: training runs behind it; 1 for a heuristic.
         trained_load: load that it was trained at; NaN for a heuristic, or with a trace.
         trained_trace: name of the trace that it was trained on; empty if it was none.
+        trained_for: objective that it was trained for; empty for a heuristic.
     """
 
     key: str
@@ -60,6 +63,7 @@ class Entrant:
     num_seeds: int = 1
     trained_load: float = float("nan")
     trained_trace: str = ""
+    trained_for: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,7 @@ def heuristic_entrant(spec: str) -> Entrant:
             task.build_rules(),
             metric=scene.metric,
             max_time=task.max_time,
+            warmup=scene.warmup,
         )
         return Contestant(best.name, (best.policy,))
 
@@ -212,6 +217,7 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Entrant:
         num_seeds=len(runs),
         trained_load=float("nan") if workload.trace else workload.load,
         trained_trace=workload.trace_name,
+        trained_for=runs[0].config.task.build_objective().name,
     )
 
 
@@ -232,15 +238,20 @@ def _experiment(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:
-    """Short names that differ: the config's, with the load or trace, or that of the folder."""
+    """Short names that differ: the config's, with load or objective, or that of the folder."""
     names = [run.config.name for run in runs]
     with_jobs = [f"{run.config.name}{_AT}{_jobs(run.config.task)}" for run in runs]
+    with_objective = [f"{run.config.name}-{_objective(run.config.task)}" for run in runs]
+    choices = (names, with_jobs, with_objective)
     return [
-        name
-        if names.count(name) == 1
-        else (longer if with_jobs.count(longer) == 1 else run.path.resolve().name)
-        for name, longer, run in zip(names, with_jobs, runs, strict=True)
+        next((c[k] for c in choices if c.count(c[k]) == 1), run.path.resolve().name)
+        for k, run in enumerate(runs)
     ]
+
+
+def _objective(task: TaskSection) -> str:
+    """A word for the objective of a task."""
+    return task.objective if isinstance(task.objective, str) else "mixture"
 
 
 def _jobs(task: TaskSection) -> str:

@@ -66,6 +66,8 @@ def command(
     source: str | None,
     overrides: tuple[str, ...],
     rules: str | None,
+    window: int | None,
+    warmup: int,
     jobsets: int,
     episodes: int,
     seed: int,
@@ -84,6 +86,8 @@ def command(
       metasched figure deeprm-fig4 --jobsets 100
       metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
       metasched figure deeprm-fig6 --runs runs/MY_RUN
+      metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
+      metasched figure attainment --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
     """
     from tune_jobs.entrants import split_names
@@ -97,6 +101,8 @@ def command(
         source=source,
         overrides=overrides,
         rules=rules,
+        window=window,
+        warmup=warmup,
         jobsets=jobsets,
         episodes=episodes,
         seed=seed,

@@ -8,7 +8,7 @@ import click
 
 from tune_jobs.entrants import learned_name
 from tune_jobs.tables import Row
-from tune_jobs.wording import trained_on
+from tune_jobs.wording import arriving, trained_on
 
 
 def _number(value: object, digits: int) -> str:
@@ -64,8 +64,9 @@ def _block(rows: Sequence[Row]) -> str:
     jobs = f"Trace {first['trace']}, load" if first["trace"] else "Load"
     title = (
         f"{jobs} {float(first['load']):.0%}: {first['jobsets']:,} unseen jobsets{episodes}, "
-        f"{float(first['num_jobs']):,.0f} jobs; arrival window {first['window']} steps, rules of "
-        f"the {first['rules']}{' code' if first['rules'] == 'released' else ''}"
+        f"{float(first['num_jobs']):,.0f} jobs; "
+        f"{arriving(first['window'], float(first['warmup']))}, rules of the {first['rules']}"
+        f"{' code' if first['rules'] == 'released' else ''}"
     )
     return "\n".join([click.style(title, bold=True), *lines])
 
@@ -105,9 +106,16 @@ def _legend(rows: Sequence[Row]) -> str:
             "attains: share of jobsets at or below the best of sjf, packer and tetris there, as "
             "far as they are compared."
         )
+    if any(float(row["warmup"]) for row in rows):
+        lines.append(
+            "Jobs outside these steps were served but do not count; makespan and utilization are "
+            "those of whole episodes."
+        )
     if any(float(row["unfinished"]) for row in rows):
         lines.append(
             "Unfinished jobs count with the time they had spent when their episode was cut: "
             "means with any are lower bounds."
         )
+        if any(row["rules"] == "released" for row in rows):
+            lines.append("Jobs that a full backlog dropped are among the unfinished.")
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from cluster_env.evaluation.contest import Contestant, Result, attainment, best,
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
-from cluster_env.evaluation.summary import Summary, evaluate_summary, summarize
+from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
 from cluster_env.evaluation.tuning import SWEEPS, Tuned, tune
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Tuned",
     "attainment",
     "best",
+    "check_warmup",
     "concatenate",
     "evaluate",
     "evaluate_summary",

@@ -1,7 +1,7 @@
 """Several policies on the same jobsets: means, differences in pairs, attainment."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from cluster_env.evaluation.intervals import (
     Estimate,
     difference_interval,
     jobset_interval,
+    ratio_interval,
     two_level_interval,
 )
 from cluster_env.evaluation.metrics import get_metric
@@ -76,6 +77,37 @@ class Result:
         means = [self._means(metric), other._means(metric)]
         return two_level_interval(means, within, num_jobsets)
 
+    def ratio(self, other: "Result", metric: str) -> Estimate:
+        """This mean over another's on the same jobsets, with a 95 % interval as in `difference`.
+
+        Args:
+            other: of a single policy; its mean must not be 0.
+            metric: name of the metric.
+        """
+        within = ratio_interval(*self._pooled(metric), *other._pooled(metric))
+        if len(self.members) == 1:
+            return within
+        counts, others = self._pooled(metric)[1], other._pooled(metric)[1]
+        shares = [mean / other.mean(metric) for mean in self._means(metric)]
+        return two_level_interval([shares], within, int(np.sum((counts > 0) & (others > 0))))
+
+    def attainment(self, rivals: "Sequence[Result]", metric: str) -> Estimate:
+        """See `attainment`: the share over all members, against the first member of each rival.
+
+        The interval over seeds is Student's, cut at 0 and 1.
+        """
+        bars = [rival.members[0] for rival in rivals]
+        shares = [attainment(member, bars, metric) for member in self.members]
+        if len(shares) == 1:
+            return shares[0]
+        attained = np.sum([_attained(member, bars, metric) for member in self.members], axis=0)
+        counts = np.sum([member.num_jobs > 0 for member in self.members], axis=0).astype(np.float64)
+        within = jobset_interval(attained, counts)
+        values = [share.value for share in shares]
+        wide = two_level_interval([values], within, int(np.sum(counts > 0)))
+        low, high = (float(np.clip(end, 0.0, 1.0)) for end in (wide.low, wide.high))
+        return replace(wide, low=low, high=high)
+
     def _means(self, metric: str) -> list[float]:
         return [member.mean(metric) for member in self.members]
 
@@ -104,6 +136,7 @@ def run_contest(
     episodes_per_jobset: int = 1,
     max_time: int = DEFAULT_MAX_TIME,
     also: Sequence[str] = (),
+    warmup: int = 0,
     report: Callable[[str], None] = lambda name: None,
 ) -> list[Result]:
     """Evaluates several policies on the same jobsets.
@@ -117,6 +150,7 @@ def run_contest(
         episodes_per_jobset: see there.
         max_time: see there.
         also: see `summarize`.
+        warmup: see `summarize`.
         report: called with a contestant's name when one of its policies is done.
 
     Returns:
@@ -135,7 +169,7 @@ def run_contest(
                 episodes_per_jobset=episodes_per_jobset,
                 max_time=max_time,
             )
-            members.append(summarize(schedule, also))
+            members.append(summarize(schedule, also, warmup=warmup))
             report(contestant.name)
         results.append(Result(contestant.name, tuple(members)))
     return results
@@ -161,14 +195,18 @@ def attainment(summary: Summary, rivals: Sequence[Summary], metric: str = "slowd
     Returns:
         The share, with its 95 % interval over jobsets.
     """
-    rank = get_metric(metric)
-    sign = -1.0 if rank.higher_is_better else 1.0
+    return jobset_interval(
+        _attained(summary, rivals, metric), (summary.num_jobs > 0).astype(np.float64)
+    )
+
+
+def _attained(summary: Summary, rivals: Sequence[Summary], metric: str) -> NDArray[np.float64]:
+    """1 for each jobset on which no rival is better, else 0, float64 ``(num_jobsets,)``."""
+    sign = -1.0 if get_metric(metric).higher_is_better else 1.0
     own = _bar(summary, metric, sign)
     bar = np.min([_bar(rival, metric, sign) for rival in rivals], axis=0)
     attained = np.isfinite(own) & (own <= bar + _TIE)
-    return jobset_interval(
-        np.where(summary.num_jobs > 0, attained, 0.0), (summary.num_jobs > 0).astype(np.float64)
-    )
+    return np.where(summary.num_jobs > 0, attained, False).astype(np.float64)
 
 
 def _bar(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:

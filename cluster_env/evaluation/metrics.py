@@ -4,7 +4,9 @@ A metric gives a value to each job, or to each episode, of a schedule; tables sh
 jobs of all jobsets pooled (or over all episodes), never means of the jobsets' means. A job that had
 not finished when its episode was cut counts with the time it has spent so far, which makes its
 slowdown and completion time lower bounds, and it misses every "within"; ``unfinished`` is to be
-shown beside, and ``slowdown_finished`` leaves such jobs out and says so in its name.
+shown beside, and ``slowdown_finished`` leaves such jobs out and says so in its name. A job that a
+full backlog dropped (released code's rules) counts in the same way, as one that waited in vain from
+its arrival to the end of the episode; the reward knows nothing of it.
 
 The identities that tie metrics and rewards, for one episode that finishes all jobs under the
 paper's rules, without discounting (see `cluster_env.objectives.objective`):

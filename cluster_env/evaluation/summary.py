@@ -1,6 +1,6 @@
 """A schedule, summed up: every metric by jobset and pooled, with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
@@ -19,14 +20,15 @@ from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What a policy achieved on some jobsets.
+    """What a policy achieved on some jobsets, all of their jobs or those that are measured.
 
     Attributes:
         totals: by name of the metric, the sum of its values over each jobset's jobs, or episodes,
             float64 ``(num_jobsets,)``.
         counts: by name of the metric, how many values that were, float64 ``(num_jobsets,)``.
         unfinished: jobs of each jobset that had not finished when their episode ended, int64
-            ``(num_jobsets,)``; with several episodes of a jobset, over all of them.
+            ``(num_jobsets,)``; with several episodes of a jobset, over all of them. Jobs that a
+            full backlog dropped (`TimelineRules.drop_when_backlog_full`) are among them.
         num_jobs: jobs of each jobset, over all its episodes, int64 ``(num_jobsets,)``.
         num_episodes: episodes in all.
         slowdown_p95: slowdown that 95 % of all jobs are at or below; of unfinished jobs, their
@@ -71,28 +73,69 @@ class Summary:
         return means
 
 
-def summarize(schedule: Schedule, also: Sequence[str] = ()) -> Summary:
+def summarize(schedule: Schedule, also: Sequence[str] = (), *, warmup: int = 0) -> Summary:
     """Sums a schedule up; every number comes from the schedule alone.
+
+    With a warm-up, what is measured is a cluster in steady operation: the jobs of the first steps
+    fill the empty cluster, those of the last steps keep coming while the measured ones are served,
+    and neither counts. Metrics with one value for each episode (makespan, utilization) are of the
+    whole episode all the same.
 
     Args:
         schedule: episodes of jobsets ``0..``, several of one jobset or one each.
         also: names of metrics beside those of `METRICS`; see `get_metric`.
+        warmup: time steps at the beginning and at the end of the arrival window whose jobs do not
+            count: measured are those that arrive in ``[warmup, window - warmup)``.
+
+    Raises:
+        InputError: if the warm-up leaves nothing of an arrival window.
     """
+    check_warmup(warmup, schedule.window)
     num_jobsets = int(schedule.jobset.max()) + 1
     of_job = schedule.jobset[schedule.episode]
+    measured = is_measured(schedule, warmup)
+    every = np.ones(schedule.num_episodes, np.bool_)
     totals, counts = {}, {}
     for name in dict.fromkeys((*METRICS.names(), *also)):
         metric = get_metric(name)
-        jobset = of_job if metric.per == "job" else schedule.jobset
-        totals[name], counts[name] = _pool(metric, schedule, jobset, num_jobsets)
+        jobset, kept = (of_job, measured) if metric.per == "job" else (schedule.jobset, every)
+        totals[name], counts[name] = _pool(metric, schedule, jobset, kept, num_jobsets)
     return Summary(
         totals=totals,
         counts=counts,
-        unfinished=np.bincount(of_job[~schedule.finished], minlength=num_jobsets),
-        num_jobs=np.bincount(of_job, minlength=num_jobsets),
+        unfinished=np.bincount(of_job[measured & ~schedule.finished], minlength=num_jobsets),
+        num_jobs=np.bincount(of_job[measured], minlength=num_jobsets),
         num_episodes=schedule.num_episodes,
-        slowdown_p95=_quantile(schedule.slowdown, 0.95),
+        slowdown_p95=_quantile(schedule.slowdown[measured], 0.95),
     )
+
+
+def is_measured(schedule: Schedule, warmup: int) -> NDArray[np.bool_]:
+    """Which jobs arrive in ``[warmup, window - warmup)``, bool ``(num_jobs,)``."""
+    last = schedule.window[schedule.episode] - warmup
+    measured: NDArray[np.bool_] = (schedule.arrival >= warmup) & (schedule.arrival < last)
+    return measured
+
+
+def check_warmup(warmup: int, windows: Iterable[int]) -> None:
+    """Makes sure that a warm-up leaves some steps of every arrival window.
+
+    Args:
+        warmup: time steps left out at the beginning of a window, and as many at its end.
+        windows: lengths of arrival windows, in time steps.
+
+    Raises:
+        InputError: if it is negative, or leaves nothing of the shortest.
+    """
+    if warmup < 0:
+        raise InputError(f"a warm-up must be 0 steps or longer, but {warmup} was given")
+    shortest = min(windows)
+    if 2 * warmup >= shortest:
+        raise InputError(
+            f"a warm-up of {warmup} steps leaves out as many at the end, which is all of an "
+            f"arrival window of {shortest} steps; give a window longer than {2 * warmup}, or a "
+            f"shorter warm-up"
+        )
 
 
 def evaluate_summary(
@@ -137,13 +180,17 @@ def evaluate_summary(
 
 
 def _pool(
-    metric: Metric, schedule: Schedule, jobset: NDArray[np.int32], num_jobsets: int
+    metric: Metric,
+    schedule: Schedule,
+    jobset: NDArray[np.int32],
+    kept: NDArray[np.bool_],
+    num_jobsets: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sum and number of a metric's values by jobset."""
+    """Sum and number of a metric's values by jobset, of the jobs or episodes that are kept."""
     values = metric.values(schedule)
     if metric.counts is not None:
-        selected = metric.counts(schedule)
-        values, jobset = values[selected], jobset[selected]
+        kept = kept & metric.counts(schedule)
+    values, jobset = values[kept], jobset[kept]
     totals = np.bincount(jobset, values, minlength=num_jobsets)
     counts = np.bincount(jobset, minlength=num_jobsets)
     return totals.astype(np.float64), counts.astype(np.float64)

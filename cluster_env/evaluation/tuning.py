@@ -45,6 +45,7 @@ def tune(
     *,
     metric: str = "slowdown",
     max_time: int = DEFAULT_MAX_TIME,
+    warmup: int = 0,
 ) -> Tuned:
     """Finds the best number of a heuristic.
 
@@ -55,6 +56,7 @@ def tune(
         rules: see there.
         metric: name of the metric whose mean decides; the first of equals wins.
         max_time: see there.
+        warmup: see `summarize`: the number is tuned for what is measured.
 
     Raises:
         InputError: if the heuristic takes no number.
@@ -63,7 +65,9 @@ def tune(
         raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(SWEEPS)} have")
     specs = [f"{heuristic}:{number}" for number in SWEEPS[heuristic]]
     contestants = [Contestant(spec, (get_heuristic(spec, cluster),)) for spec in specs]
-    results = run_contest(contestants, jobsets, cluster, rules, max_time=max_time, also=[metric])
+    results = run_contest(
+        contestants, jobsets, cluster, rules, max_time=max_time, also=[metric], warmup=warmup
+    )
     spec = best(results, metric).name
     name = f"{heuristic}*({spec.partition(':')[2]})"
     return Tuned(name, spec, get_heuristic(spec, cluster))

@@ -18,7 +18,7 @@ from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
-from tune_jobs.compare import command
+from tune_jobs.compare import choose_config, command
 from tune_jobs.comparison import Setting, compare
 from tune_jobs.entrants import (
     find_runs,
@@ -78,6 +78,38 @@ def test_rules_and_settings_change_the_task() -> None:
     assert float(str(longer["num_jobs"])) > float(str(paper["num_jobs"]))
 
 
+def test_a_warm_up_measures_the_jobs_in_the_middle() -> None:
+    args = ("--policies", "sjf", "--loads", "0.9", "--window", "60", "--warmup", "20")
+    row = rows_of(*args)[0]
+    jobsets = sample_jobsets(BimodalWorkload(load=0.9, window=60), 0, Split.HELD_OUT, range(20))
+    schedule = evaluate(get_heuristic("sjf", Cluster()), jobsets, Cluster())
+    kept = (schedule.arrival >= 20) & (schedule.arrival < 40)
+    assert row["slowdown"] == pytest.approx(schedule.slowdown[kept].mean())
+    assert (row["num_jobs"], row["window"], row["warmup"]) == (kept.sum(), 60, 20)
+    text = run(*args).stdout
+    assert "jobs that arrive in steps 20 to 39 of 60, rules of the paper" in text
+    assert "Jobs outside these steps were served but do not count" in text
+
+
+def test_a_window_brings_the_time_that_its_episodes_need() -> None:
+    def task_of(*overrides: str, window: int | None) -> tuple[int, int]:
+        task = choose_config(None, overrides, None, [], window).task
+        return task.workload.window, task.max_time
+
+    assert task_of(window=None) == (50, 1000)
+    assert task_of(window=80) == (80, 1000)
+    assert task_of(window=500) == (500, 5000)
+    assert task_of("task.max_time=800", window=500) == (500, 800)
+    assert task_of("task.workload.load=0.9", window=200) == (200, 2000)
+
+
+def test_jobs_lost_to_a_full_backlog_are_said_to_be_among_the_unfinished() -> None:
+    small = ("--set", "task.cluster.backlog_view=1", "--set", "task.cluster.num_slots=2")
+    args = ("--policies", "sjf", "--loads", "1.3", "--rules", "released", *small)
+    assert float(str(rows_of(*args)[0]["unfinished"])) > 0
+    assert "a full backlog dropped are among the unfinished" in run(*args).stdout
+
+
 def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -94,7 +126,12 @@ def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
     rows = compare(setting, [heuristic_entrant("tetris"), heuristic_entrant("hold")], [0.7])
     assert str(rows[0]["policy"]).startswith("tetris*(0.0")
     assert str(rows[1]["policy"]) in ("hold*(4)", "hold*(8)", "hold*(16)")
-    assert sorted(seen) == [(Split.VALIDATION, 200), (Split.VALIDATION, 200), (Split.HELD_OUT, 10)]
+    assert sorted(seen) == [
+        (Split.VALIDATION, 200),
+        (Split.VALIDATION, 200),
+        (Split.HELD_OUT, 1),  # whose arrival window is checked before anything is evaluated
+        (Split.HELD_OUT, 10),
+    ]
 
 
 def test_the_objective_decides_who_is_best() -> None:
@@ -222,6 +259,8 @@ def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["--objective", "1 slowdown + 1 makespam"], "did you mean 'makespan'"),
         (["--config", "deepr"], "did you mean 'deeprm'"),
         (["--track"], "needs --out"),
+        (["--warmup", "25"], "a warm-up of 25 steps leaves out as many at the end"),
+        (["--window", "9", "--set", "task.workload.window=9"], "say the same; give one of them"),
     ],
 )
 def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:

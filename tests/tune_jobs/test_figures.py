@@ -130,6 +130,23 @@ def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: 
     assert not (tmp_path / "again" / "deeprm-fig6.csv").exists()
 
 
+def test_a_figure_says_which_arrivals_count(tmp_path: Path) -> None:
+    setting = Setting(load_config("deeprm").task, jobsets=5, warmup=10)
+    write_table(tmp_path / "table.csv", compare(setting, [heuristic_entrant("sjf")], [0.5, 0.9]))
+    shown = texts(comparison.draw(tmp_path / "table.csv"))
+    assert "5 unseen jobsets a load, jobs that arrive in steps 10 to 39 of 50, paper's" in shown
+
+
+def test_tables_from_before_there_were_warm_ups_can_still_be_drawn(
+    fig4: Path, tmp_path: Path
+) -> None:
+    rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
+    newer = ("warmup", "trained_for", "within_2_low", "within_2_high", "attainment_low")
+    older = [{name: row[name] for name in row if name not in newer} for row in rows]
+    write_table(tmp_path / "old.csv", older)
+    assert "arrival window 12 steps" in texts(slowdown_by_load.draw(tmp_path / "old.csv"))
+
+
 def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     setting = Setting(load_config("deeprm").task, jobsets=20)
     names = ("random", "sjf", "packer")
@@ -145,10 +162,11 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     ("args", "sentence"),
     [
         ([], "say which figure: deeprm-fig4"),
-        (["deeprm-fig5"], "unknown figure 'deeprm-fig5': did you mean"),
+        (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
         (["deeprm-fig6"], "learning curves need runs"),
         (["deeprm-fig6", "--runs", "no/such/*"], "no run directory matches"),
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
+        (["deeprm-fig6", "--warmup", "5"], "deeprm-fig6 measures all jobs of an episode"),
     ],
 )
 def test_bad_input_is_one_sentence(args: list[str], sentence: str) -> None:

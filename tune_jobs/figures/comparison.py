@@ -17,7 +17,7 @@ from tune_jobs.figures.style import (
     styled,
 )
 from tune_jobs.tables import number, read_table
-from tune_jobs.wording import on_jobs, trained_on
+from tune_jobs.wording import arriving, on_jobs, trained_on
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,12 +65,21 @@ def draw(table: Path) -> "Figure":
             draw_ranking(axes, rows, metric)
         else:
             draw_lines(axes, rows, metric)
+            axes.set_ylabel(label)
+            scale_values(axes, np.array([number(row, metric) for row in rows]))
+            label_loads(axes, rows)
             label_lines(axes, rows, metric)
     return figure
 
 
 def draw_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
-    """One line for each policy over the loads, with bars for the 95 % intervals."""
+    """One line for each policy over the loads, with bars for the 95 % intervals.
+
+    Args:
+        axes: to draw into.
+        rows: of a comparison.
+        metric: name of the column; those with ``_low`` and ``_high`` hold the intervals.
+    """
     for key, line in by_policy(rows).items():
         first = line[0]
         learned = is_learned(first)
@@ -78,7 +87,7 @@ def draw_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
         y, low, high = (
             np.array([number(row, metric + end) for row in line]) for end in ("", "_low", "_high")
         )
-        color, marker = _look(key, rows)
+        color, marker = look_of(key, rows)
         axes.plot(
             x,
             y,
@@ -91,9 +100,6 @@ def draw_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
         axes.vlines(x, low, high, color=color, linewidth=1.6, alpha=0.55)
         if learned:
             _mark_training(axes, line, metric, color)
-    _label_loads(axes, rows)
-    axes.set_ylabel(get_metric(metric).label)
-    scale_values(axes, np.array([number(row, metric) for row in rows]))
     axes.margins(x=0.02)
 
 
@@ -102,7 +108,7 @@ def draw_ranking(axes: "Axes", rows: list[Cells], metric: str) -> None:
     digits = 3 if metric == "utilization" else 2
     order = sorted(rows, key=lambda row: get_metric(metric).rank(number(row, metric)))
     for place, row in enumerate(order):
-        color, marker = _look(row["key"], rows)
+        color, marker = look_of(row["key"], rows)
         value = number(row, metric)
         axes.hlines(
             place, number(row, f"{metric}_low"), number(row, f"{metric}_high"), color, linewidth=3
@@ -133,7 +139,7 @@ def label_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
     for key, line in by_policy(rows).items():
         last = [number(row, metric) for row in line if not np.isnan(number(row, metric))]
         if last:
-            labels.append((last[-1], name_of(line[-1], several=True), _look(key, rows)[0]))
+            labels.append((last[-1], name_of(line[-1], several=True), look_of(key, rows)[0]))
     label_ends(axes, labels)
 
 
@@ -146,8 +152,8 @@ def measured_on(rows: list[Cells]) -> str:
     several = _num_loads(rows) > 1
     rings = "; rings: load of training" if several and any(map(is_learned, rows)) else ""
     return (
-        f"{int(number(first, 'jobsets')):,} unseen jobsets{' a load' if several else ''}, arrival "
-        f"window {first['window']} steps, {rules_of(first)}, {bars}{rings}"
+        f"{int(number(first, 'jobsets')):,} unseen jobsets{' a load' if several else ''}, "
+        f"{arriving(first['window'], number(first, 'warmup'))}, {rules_of(first)}, {bars}{rings}"
     )
 
 
@@ -187,7 +193,7 @@ def name_of(row: Cells, several: bool = False) -> str:
     return row["policy"]
 
 
-def _look(key: str, rows: list[Cells]) -> tuple[str, str]:
+def look_of(key: str, rows: list[Cells]) -> tuple[str, str]:
     """Color and marker of a policy among all those shown."""
     learned = list(dict.fromkeys(row["key"] for row in rows if is_learned(row)))
     if key in learned:
@@ -210,7 +216,7 @@ def _mark_training(axes: "Axes", line: list[Cells], metric: str, color: str) -> 
             )
 
 
-def _label_loads(axes: "Axes", rows: list[Cells]) -> None:
+def label_loads(axes: "Axes", rows: list[Cells]) -> None:
     """Ticks at the loads; one that the workload cannot reach keeps the name that was asked for."""
     loads = sorted({(number(row, "load_used"), number(row, "load")) for row in rows})
     axes.set_xticks([100 * used for used, _ in loads], [f"{100 * asked:g}" for _, asked in loads])

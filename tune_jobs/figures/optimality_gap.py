@@ -82,7 +82,8 @@ def collect(request: FigureRequest) -> list[Row]:
 
     require_solver()
     runs = load_runs(find_runs(request.runs), request.decode)
-    task = choose_config(request.source, request.overrides, request.rules, runs).task
+    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
+    task = config.task
     entrants = [heuristic_entrant(name) for name in HEURISTICS]
     entrants += learned_entrants(runs, request.decode)
     hindsight = look_back(

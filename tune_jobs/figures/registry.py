@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.evaluation.clairvoyant import DEFAULT_TIME_LIMIT_S
 from tune_jobs.entrants import Decode
@@ -25,6 +26,8 @@ class FigureRequest:
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
         rules: name of the rules, if not the config's.
+        window: steps in which jobs may arrive, if not the config's.
+        warmup: steps at both ends of it whose jobs do not count.
         jobsets: unseen jobsets that policies are evaluated on.
         episodes: episodes of each.
         seed: seed of the jobsets and of the policies' random numbers.
@@ -38,6 +41,8 @@ class FigureRequest:
     source: str | None = None
     overrides: Sequence[str] = ()
     rules: str | None = None
+    window: int | None = None
+    warmup: int = 0
     jobsets: int = 1000
     episodes: int = 1
     seed: int = 0
@@ -62,11 +67,13 @@ class FigureKind:
         about: what it shows, in one line.
         module: where ``collect`` (rows from recorded runs, or by running what it needs) and
             ``draw`` (an image from the CSV file of those rows, and from nothing else) are.
+        steady: whether it can leave out the jobs of a warm-up.
     """
 
     name: str
     about: str
     module: str
+    steady: bool = True
 
     def load(self) -> Any:
         """The module, imported now."""
@@ -81,15 +88,35 @@ for _kind in (
         "tune_jobs.figures.slowdown_by_load",
     ),
     FigureKind(
+        "deeprm-fig5",
+        "Several objectives (--runs that were trained for them): every policy on every objective, "
+        "over the best heuristic.",
+        "tune_jobs.figures.objectives",
+    ),
+    FigureKind(
         "deeprm-fig6",
         "Learning curves (--runs): slowdown on validation jobsets, mean and maximum reward.",
         "tune_jobs.figures.learning_curves",
+        steady=False,
+    ),
+    FigureKind(
+        "deeprm-fig7",
+        "Which jobs are kept waiting though there is room, and how long; slowdown against job "
+        "length: sjf, tetris, hold, and learned policies (--runs).",
+        "tune_jobs.figures.withheld_jobs",
+    ),
+    FigureKind(
+        "attainment",
+        "How often a policy is as good as the best of sjf, packer and tetris on the same jobset, "
+        "and how many jobs have a slowdown of at most 2, against load.",
+        "tune_jobs.figures.attainment",
     ),
     FigureKind(
         "optimality-gap",
         "Slowdown over the best in hindsight (CP-SAT): heuristics, and learned policies (--runs). "
         "Takes up to --time-limit for each jobset; --jobsets 40 will do.",
         "tune_jobs.figures.optimality_gap",
+        steady=False,
     ),
 ):
     FIGURES.register(_kind.name)(_kind)
@@ -110,11 +137,13 @@ def make_figure(
         The paths of the image and of the CSV file that it was drawn from.
 
     Raises:
-        InputError: if there is no such figure, or what it needs is missing.
+        InputError: if there is no such figure, what it needs is missing, or it knows no warm-up.
     """
     from tune_jobs.figures.style import save
 
     kind = FIGURES.get(name)
+    if request.warmup and not kind.steady:
+        raise InputError(f"{name} measures all jobs of an episode, so leave out --warmup")
     module: FigureModule = kind.load()
     if table is None:
         table = out / f"{name}.csv"

@@ -25,14 +25,23 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if a run cannot be used, or the jobs are those of a trace.
     """
+    return compare_over_loads(request, "deeprm-fig4")
+
+
+def compare_over_loads(request: FigureRequest, figure: str) -> list[Row]:
+    """The rows of a comparison at the paper's loads, by slowdown, for the figure of that name.
+
+    Raises:
+        InputError: if a run cannot be used, or the jobs are those of a trace.
+    """
     from tune_jobs.compare import choose_config
 
     runs = load_runs(find_runs(request.runs), request.decode)
-    config = choose_config(request.source, request.overrides, request.rules, runs)
+    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
     trace = config.task.workload.trace
     if trace is not None:
         raise InputError(
-            f"deeprm-fig4 draws slowdown against load, but the trace {trace} has only one; use "
+            f"{figure} draws lines over the load, but the trace {trace} has only one; use "
             f"metasched compare --out FOLDER, or made-up jobs with --set task.workload.trace=null"
         )
     setting = Setting(
@@ -41,6 +50,7 @@ def collect(request: FigureRequest) -> list[Row]:
         episodes=request.episodes,
         seed=request.seed,
         cap_loads=True,
+        warmup=request.warmup,
     )
     entrants = [heuristic_entrant(name) for name in HEURISTICS]
     entrants += learned_entrants(runs, request.decode)

@@ -178,7 +178,7 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
 
 def headline(figure: Figure, title: str, note: str) -> None:
     """Writes a title at the top left, and in small print under it on what the numbers rest."""
-    lines = textwrap.wrap(note, _NOTE_CHARACTERS)
+    lines = textwrap.wrap(note, _NOTE_CHARACTERS, break_on_hyphens=False)
     room = "\n" * len(lines)
     text = figure.suptitle(f"{title}{room}", x=0.012, ha="left", fontweight="bold", fontsize=12.5)
     small = figure.axes[0].annotate(

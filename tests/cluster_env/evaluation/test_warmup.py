@@ -1,0 +1,133 @@
+"""Steady operation: jobs at both ends of the arrival window are served, but do not count."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import (
+    METRICS,
+    Contestant,
+    Result,
+    attainment,
+    evaluate,
+    run_contest,
+    summarize,
+    tune,
+)
+from cluster_env.heuristics import get_heuristic
+from cluster_env.simulators.rules import RELEASED_RULES
+from cluster_env.workloads import BimodalWorkload, sample_jobsets
+
+CLUSTER = Cluster()
+JOBSETS = sample_jobsets(BimodalWorkload(load=0.9, window=40), 0, Split.VALIDATION, range(12))
+
+
+def schedule_of(spec: str = "sjf") -> Schedule:
+    return evaluate(get_heuristic(spec, CLUSTER), JOBSETS, CLUSTER)
+
+
+def test_only_jobs_that_arrive_between_the_two_ends_count() -> None:
+    schedule = schedule_of()
+    kept = (schedule.arrival >= 10) & (schedule.arrival < 30)
+    summary = summarize(schedule, warmup=10)
+    assert summary.mean("slowdown") == pytest.approx(schedule.slowdown[kept].mean())
+    assert summary.means["num_jobs"] == kept.sum()
+    assert summary.num_jobs.tolist() == [
+        np.sum(kept & (schedule.episode == k)) for k in range(len(JOBSETS))
+    ]
+    small = kept & (schedule.duration <= 5)
+    assert summary.mean("slowdown_small") == pytest.approx(schedule.slowdown[small].mean())
+    assert summary.means["slowdown_p95"] == np.quantile(
+        schedule.slowdown[kept], 0.95, method="inverted_cdf"
+    )
+
+
+def test_without_a_warm_up_every_job_counts() -> None:
+    schedule = schedule_of()
+    assert summarize(schedule).means == summarize(schedule, warmup=0).means
+    assert summarize(schedule).means["num_jobs"] == schedule.job.size
+
+
+def test_metrics_of_episodes_stay_those_of_whole_episodes() -> None:
+    schedule = schedule_of()
+    whole, part = summarize(schedule), summarize(schedule, warmup=15)
+    for name in METRICS.names():
+        if METRICS.get(name).per == "episode":
+            assert part.rows(name).tolist() == whole.rows(name).tolist()
+
+
+def test_each_episode_is_measured_in_its_own_window() -> None:
+    schedule = schedule_of()
+    window = schedule.window.copy()
+    window[0] = 80
+    summary = summarize(replace(schedule, window=window), warmup=10)
+    assert summary.num_jobs[0] == np.sum(JOBSETS[0].arrival >= 10)
+    assert summary.num_jobs[1] == np.sum((JOBSETS[1].arrival >= 10) & (JOBSETS[1].arrival < 30))
+
+
+def test_jobs_that_do_not_count_may_stay_unfinished() -> None:
+    schedule = schedule_of()
+    late = schedule.arrival >= 30
+    cut = replace(schedule, finish=np.where(late, -1, schedule.finish).astype(np.int32))
+    assert summarize(cut).unfinished.sum() == late.sum()
+    summary = summarize(cut, warmup=10)
+    assert summary.unfinished.sum() == 0
+    assert attainment(summary, [summary]).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("warmup", "sentence"),
+    [
+        (20, "a warm-up of 20 steps leaves out as many at the end, which is all of an arrival "),
+        (-1, "a warm-up must be 0 steps or longer, but -1 was given"),
+    ],
+)
+def test_a_warm_up_must_leave_something(warmup: int, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        summarize(schedule_of(), warmup=warmup)
+    assert summarize(schedule_of(), warmup=19).means["num_jobs"] > 0
+
+
+def test_contests_and_tuning_measure_the_same_jobs() -> None:
+    names = [f"hold:{number}" for number in (2, 4, 8, 16, 32)]
+    contestants = [Contestant(name, (get_heuristic(name, CLUSTER),)) for name in names]
+    results = run_contest(contestants, JOBSETS, CLUSTER, warmup=15)
+    for name, result in zip(names, results, strict=True):
+        assert result.means == summarize(schedule_of(name), warmup=15).means
+    best = min(results, key=lambda result: result.mean("slowdown"))
+    assert tune("hold", JOBSETS, CLUSTER, warmup=15).spec == best.name
+
+
+def test_jobs_that_a_full_backlog_dropped_count_as_unfinished() -> None:
+    cluster = Cluster(capacity=(2, 2), horizon=6, num_slots=1, backlog_view=1)
+    # One runs, one fills the slot, one the backlog; the fourth finds no place.
+    jobset = JobSet.of([1, 2, 3, 4], [4, 4, 4, 2], [[2, 2]] * 4, window=8)
+    schedule = evaluate(get_heuristic("sjf", cluster), [jobset], cluster, RELEASED_RULES)
+    assert schedule.start.tolist() == [1, 5, 9, -1]
+    summary = summarize(schedule)
+    assert summary.means["unfinished"] == 1
+    # It counts as one that waited from its arrival to the end of the episode.
+    assert schedule.completion[3] == schedule.end[0] - 4
+    assert attainment(summary, [summary]).value == 0.0
+
+
+def test_quotients_and_attainment_of_several_seeds() -> None:
+    sjf, packer, random = (summarize(schedule_of(name)) for name in ("sjf", "packer", "random"))
+    rival, group = Result("sjf", (sjf,)), Result("two", (packer, random))
+    quotient = group.ratio(rival, "slowdown")
+    middle = (packer.mean("slowdown") + random.mean("slowdown")) / 2
+    assert quotient.value == pytest.approx(middle / sjf.mean("slowdown"))
+    assert quotient.over == "seeds and jobsets"
+    assert rival.ratio(rival, "slowdown").high == 1.0
+    share = group.attainment([rival], "slowdown")
+    assert share.value == pytest.approx(
+        (attainment(packer, [sjf]).value + attainment(random, [sjf]).value) / 2
+    )
+    assert share.over == "seeds and jobsets"
+    assert rival.attainment([rival], "slowdown").value == 1.0

@@ -1,0 +1,233 @@
+"""Figures 5 and 7 of DeepRM, and attainment: what is in their tables, and what is drawn of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import METRICS, evaluate, summarize
+from cluster_env.evaluation.withholding import find_withheld
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.loading import load_config
+from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
+from tune_jobs.comparison import RIVALS
+from tune_jobs.entrants import find_runs, group_by_experiment, load_runs
+from tune_jobs.figure import command
+from tune_jobs.figures import attainment, objectives, withheld_jobs
+from tune_jobs.tables import number, read_table
+
+JOBSETS = 8
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(command, list(args), catch_exceptions=False)
+
+
+def texts(figure: Figure) -> str:
+    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seeds for slowdown, one each for makespan, utilization and a mixture."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in range(2):
+        make_run(folder / f"slowdown-{seed}", "name=small", seed=seed)
+    for name in ("makespan", "utilization"):
+        make_run(folder / name, "name=small", f"task.objective={name}")
+    make_run(folder / "mixed", "name=small", "task.objective={slowdown: 1, makespan: 0.5}")
+    return folder
+
+
+def made(name: str, out: Path, *args: str) -> Path:
+    run(name, "--jobsets", str(JOBSETS), "--out", str(out), *args)
+    assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    return out / f"{name}.csv"
+
+
+@pytest.fixture(scope="module")
+def fig5(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made("deeprm-fig5", tmp_path_factory.mktemp("fig5"), "--runs", f"{runs}/*")
+
+
+@pytest.fixture(scope="module")
+def fig7(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made("deeprm-fig7", tmp_path_factory.mktemp("fig7"), "--runs", f"{runs}/slowdown-*")
+
+
+@pytest.fixture(scope="module")
+def shares(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made("attainment", tmp_path_factory.mktemp("shares"), "--runs", f"{runs}/slowdown-*")
+
+
+def test_fig5_has_a_panel_for_every_objective_that_is_a_metric(fig5: Path) -> None:
+    rows = read_table(fig5, objectives.COLUMNS)
+    panels = ("slowdown", "completion_time", "makespan", "utilization")
+    # In the order of the panels; the mixture has none, and comes last.
+    learned = ("small-slowdown", "small-makespan", "small-utilization", "small-mixture")
+    assert [(row["metric"], row["key"]) for row in rows] == [
+        (metric, key) for metric in panels for key in (*objectives.HEURISTICS, *learned)
+    ]
+    assert [row["trained_for"] for row in rows[5:9]] == [
+        "slowdown",
+        "makespan",
+        "utilization",
+        "1 slowdown + 0.5 makespan",
+    ]
+
+
+def test_fig5_compares_with_the_best_heuristic_of_each_metric(fig5: Path) -> None:
+    rows = read_table(fig5, objectives.COLUMNS)
+    for metric in dict.fromkeys(row["metric"] for row in rows):
+        panel = [row for row in rows if row["metric"] == metric]
+        rank = METRICS.get(metric).rank
+        ranked = sorted(panel, key=lambda row: rank(number(row, "value")))
+        heuristics = [row for row in ranked if row["learned"] == "False"]
+        assert {row["reference"] for row in panel} == {heuristics[0]["policy"]}
+        bar = number(heuristics[0], "value")
+        for row in panel:
+            assert number(row, "ratio") == pytest.approx(number(row, "value") / bar)
+        assert [row["key"] for row in panel if row["best"] == "True"] == [ranked[0]["key"]]
+    group = next(row for row in rows if row["key"] == "small-slowdown")
+    assert group["interval_over"] == "seeds and jobsets"
+    assert number(group, "ratio_low") < number(group, "ratio") < number(group, "ratio_high")
+
+
+def test_fig5_says_what_policies_were_trained_for_and_draws_their_numbers(fig5: Path) -> None:
+    figure = objectives.draw(fig5)
+    shown = texts(figure)
+    assert "small\n(for slowdown, 2\N{NO-BREAK SPACE}seeds)" in shown
+    assert "small-mixture\n(for 1 slowdown + 0.5 makespan," in shown
+    assert f"{JOBSETS} unseen jobsets, arrival window 12 steps, paper's rules" in shown
+    assert "higher is better" in shown
+    rows = read_table(fig5, objectives.COLUMNS)
+    sjf = next(row for row in rows if row["key"] == "sjf")
+    places = [(line.get_xdata()[0], line.get_ydata()[0]) for line in figure.axes[0].get_lines()]  # type: ignore[index]
+    assert (number(sjf, "ratio"), 2) in places
+
+
+def test_fig5_without_runs_has_the_two_objectives_of_the_paper(tmp_path: Path) -> None:
+    small = [arg for text in SMALL_TASK for arg in ("--set", text)]
+    rows = read_table(made("deeprm-fig5", tmp_path, *small), objectives.COLUMNS)
+    assert list(dict.fromkeys(row["metric"] for row in rows)) == ["slowdown", "completion_time"]
+    assert len(rows) == 2 * len(objectives.HEURISTICS)
+
+
+def test_runs_that_differ_in_their_objective_are_named_by_it(runs: Path) -> None:
+    groups = group_by_experiment(load_runs(find_runs([f"{runs}/*"]), "sample"))
+    assert {key: len(group) for key, group in groups} == {
+        "small-makespan": 1,
+        "small-mixture": 1,
+        "small-slowdown": 2,
+        "small-utilization": 1,
+    }
+
+
+def test_fig7_holds_what_was_withheld_by_length(fig7: Path) -> None:
+    task = load_config("deeprm", list(SMALL_TASK)).task
+    cluster = task.cluster.build()
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
+    rows = read_table(fig7, withheld_jobs.COLUMNS)
+    for key in ("sjf", "hold"):
+        mine = [row for row in rows if row["key"] == key]
+        spec = mine[0]["policy"].replace("*(", ":").replace(")", "")
+        schedule = evaluate(get_heuristic(spec, cluster), jobsets, cluster)
+        found = find_withheld(schedule)
+        lengths = sorted(set(schedule.duration.tolist()))
+        assert [row["length"] for row in mine] == ["all", *map(str, lengths)]
+        assert number(mine[0], "holding") == pytest.approx(
+            found.holding_steps.sum() / schedule.end.sum()
+        )
+        for row, length in zip(mine[1:], lengths, strict=True):
+            of = schedule.duration == length
+            held = of & found.withheld
+            assert number(row, "num_jobs") == of.sum()
+            assert number(row, "slowdown") == pytest.approx(schedule.slowdown[of].mean())
+            assert number(row, "withheld") == pytest.approx(found.withheld[of].mean())
+            if held.any():
+                assert number(row, "waited") == pytest.approx(found.waited[held].mean())
+            else:
+                assert row["waited"] == ""
+    assert {row["interval_over"] for row in rows if row["learned"] == "True"} == {
+        "seeds and jobsets"
+    }
+
+
+def test_fig7_counts_the_jobs_of_steady_operation_alone(runs: Path, tmp_path: Path) -> None:
+    table = made("deeprm-fig7", tmp_path, "--runs", f"{runs}/slowdown-0", "--warmup", "4")
+    rows = read_table(table, withheld_jobs.COLUMNS)
+    task = load_config("deeprm", list(SMALL_TASK)).task
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
+    counted = sum(int(np.sum((one.arrival >= 4) & (one.arrival < 8))) for one in jobsets)
+    assert number(rows[0], "num_jobs") == counted
+    assert "jobs that arrive in steps 4 to 7 of 12" in texts(withheld_jobs.draw(table))
+
+
+def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Path) -> None:
+    figure = withheld_jobs.draw(fig7)
+    rows = read_table(fig7, withheld_jobs.COLUMNS)
+    sjf = [
+        number(row, "slowdown") for row in rows if row["key"] == "sjf" and row["length"] != "all"
+    ]
+    line = figure.axes[0].get_lines()[0]
+    assert line.get_label() == "sjf"
+    assert np.array_equal(line.get_ydata(), sjf)
+    assert "small\n(trained at 70%, 2 seeds)" in texts(figure)
+    far = [{"length": "1"}, {"length": "4"}, {"length": "8"}]
+    assert withheld_jobs._with_gaps(far) == [*far[:2], {}, far[2]]
+
+
+def test_attainment_holds_both_shares_with_intervals(shares: Path) -> None:
+    rows = read_table(shares, attainment.COLUMNS)
+    for load in dict.fromkeys(row["load"] for row in rows):
+        at = [row for row in rows if row["load"] == load]
+        # Somebody is the best of the rivals on each jobset.
+        assert sum(number(row, "attainment") for row in at if row["key"] in RIVALS) >= 1
+    for row in rows:
+        for column in attainment.PANELS:
+            low, high = number(row, f"{column}_low"), number(row, f"{column}_high")
+            assert low - 1e-12 <= number(row, column) <= high + 1e-12
+        assert 0 <= number(row, "attainment_low") <= number(row, "attainment_high") <= 1
+
+
+def test_attainment_draws_the_numbers_of_its_table(shares: Path) -> None:
+    figure = attainment.draw(shares)
+    rows = read_table(shares, attainment.COLUMNS)
+    for axes, column in zip(figure.axes, attainment.PANELS, strict=True):
+        sjf = [number(row, column) for row in rows if row["key"] == "sjf"]
+        assert any(np.array_equal(line.get_ydata(), sjf) for line in axes.get_lines())
+    shown = texts(figure)
+    assert "none of sjf, packer and tetris has a lower mean slowdown" in shown
+    assert f"{JOBSETS} unseen jobsets a load" in shown
+
+
+def test_attainment_is_that_of_the_evaluation(shares: Path) -> None:
+    rows = read_table(shares, attainment.COLUMNS)
+    at = {row["key"]: row for row in rows if row["load"] == "0.7"}
+    overrides = [*SMALL_TASK, "task.workload.load=0.7"]
+    task = load_config("deeprm", overrides).task
+    cluster = task.cluster.build()
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
+
+    def means(key: str) -> np.ndarray:
+        spec = at[key]["policy"].replace("*(", ":").replace(")", "")
+        schedule = evaluate(get_heuristic(spec, cluster), jobsets, cluster)
+        return summarize(schedule).rows("slowdown")
+
+    bar = np.min([means(key) for key in RIVALS], axis=0)
+    jobs = np.isfinite(bar)
+    for key in ("random", "hold", "packer"):
+        share = np.mean(means(key)[jobs] <= bar[jobs] + 1e-9)
+        assert number(at[key], "attainment") == pytest.approx(share)
+
+
+@pytest.mark.parametrize("name", ["deeprm-fig5", "deeprm-fig7", "attainment"])
+def test_a_warm_up_that_leaves_nothing_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="a warm-up of 25 steps leaves out as many at the end"):
+        run(name, "--warmup", "25", "--jobsets", "2")

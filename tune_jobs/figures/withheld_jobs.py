@@ -1,0 +1,270 @@
+"""Which jobs are kept waiting though there is room for them, and how long (DeepRM, figure 7)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import Result, Summary, evaluate
+from cluster_env.evaluation.summary import is_measured
+from cluster_env.evaluation.withholding import find_withheld
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.schema import TaskSection
+from tune_jobs.comparison import Setting, check_entrants, entrant_cells, head_of, scene_of
+from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.figures.comparison import by_policy, is_learned, look_of, measured_on, name_of
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.style import headline, new_figure, scale_values, styled
+from tune_jobs.tables import Row, number, read_table
+from tune_jobs.wording import on_jobs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Cells = dict[str, str]
+
+HEURISTICS = ("sjf", "tetris", "hold")
+ALL = "all"
+"""What stands in the column ``length`` of the row that holds all jobs of a policy."""
+
+OF_A_LENGTH = ("slowdown", "withheld", "waited")
+COLUMNS = (
+    "load",
+    "load_used",
+    "rules",
+    "window",
+    "jobsets",
+    "policy",
+    "key",
+    "learned",
+    "trained_load",
+    "seeds",
+    "interval_over",
+    "length",
+    "num_jobs",
+    "holding",
+    *(f"{name}{end}" for name in OF_A_LENGTH for end in ("", "_low", "_high")),
+)
+
+_HEIGHT = 4.5
+_GAP = 3  # steps between the lengths of two jobs that a line still joins
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Evaluates policies and works out what they withheld.
+
+    What withheld means, and what is not asked, is said in `cluster_env.evaluation.withholding`.
+
+    Returns:
+        For each policy one row for each length of a job in time steps, and first one for ``all``:
+        ``slowdown``, its mean; ``withheld``, the share of these jobs that were withheld;
+        ``waited``, how many steps a withheld job waited from the first in which it could have
+        started; ``holding``, in the row for all, the share of the steps of whole episodes in which
+        a job was withheld (the paper's 23.4 %). All of them with 95 % intervals.
+
+    Raises:
+        InputError: if a run cannot be used, or no job arrives.
+    """
+    from tune_jobs.compare import choose_config
+
+    runs = load_runs(find_runs(request.runs), request.decode)
+    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
+    setting = Setting(
+        config.task,
+        jobsets=request.jobsets,
+        episodes=request.episodes,
+        seed=request.seed,
+        warmup=request.warmup,
+    )
+    load = setting.loads()[0]
+    task = setting.at(load)
+    entrants = [heuristic_entrant(name) for name in HEURISTICS]
+    entrants += learned_entrants(runs, request.decode)
+    check_entrants(setting, entrants, task)
+    jobsets = sample_jobsets(
+        task.build_workload(), setting.seed, Split.HELD_OUT, range(setting.jobsets)
+    )
+    lengths = sorted({int(length) for jobset in jobsets for length in jobset.duration})
+    if not lengths:
+        raise InputError("no job arrives in these jobsets; give more with --jobsets")
+    head = head_of(setting, task, load)
+    request.progress.start(len(entrants), unit="evaluation")
+    rows: list[Row] = []
+    for done, entrant in enumerate(entrants, start=1):
+        results = _results(setting, task, entrant, jobsets, lengths)
+        rows += [{**head, **_row(entrant, length, results[length])} for length in results]
+        request.progress.step(done, f"{on_jobs(load, task.workload.trace_name)}: {entrant.key}")
+    request.progress.close()
+    return rows
+
+
+def draw(table: Path) -> "Figure":
+    """Draws the CSV file of `collect`.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_table(table, COLUMNS)
+    first = rows[0]
+    with styled():
+        figure = new_figure(_HEIGHT)
+        panels = figure.subplots(1, 3)
+        jobs = on_jobs(number(first, "load"), first.get("trace", ""))
+        headline(
+            figure,
+            f"Jobs kept waiting though there is room for them, {jobs}",
+            f"{measured_on(rows)}; time steps in which a job is kept waiting: {_holding(rows)}",
+        )
+        titles = ("(a) mean slowdown", "(b) share of jobs withheld", "(c) steps withheld")
+        for axes, title, column in zip(panels, titles, OF_A_LENGTH, strict=True):
+            axes.set_title(title)
+            _draw_lines(axes, rows, column)
+            axes.set_xlabel("job length (steps)")
+        _scale(panels, rows)
+        handles = panels[0].get_lines()
+        figure.legend(
+            handles=handles,
+            loc="outside lower center",
+            ncols=3,
+            fontsize=9.5,
+        )
+    return figure
+
+
+def _results(
+    setting: Setting,
+    task: TaskSection,
+    entrant: Entrant,
+    jobsets: Sequence[JobSet],
+    lengths: Sequence[int],
+) -> dict[str, Result]:
+    """What an entrant achieved: ``all``, then by length."""
+    contestant = entrant.make(scene_of(setting, task))
+    members = []
+    for policy in contestant.members:
+        schedule = evaluate(
+            policy,
+            jobsets,
+            task.cluster.build(),
+            task.build_rules(),
+            run_seed=setting.seed,
+            episodes_per_jobset=setting.episodes,
+            max_time=task.max_time,
+        )
+        members.append(_summaries(schedule, setting.warmup, lengths))
+    return {
+        length: Result(contestant.name, tuple(member[length] for member in members))
+        for length in members[0]
+    }
+
+
+def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[str, Summary]:
+    """A summary of all jobs that count, then one for each length; their metrics are ours."""
+    found = find_withheld(schedule)
+    num_jobsets = int(schedule.jobset.max()) + 1
+    of_job = schedule.jobset[schedule.episode]
+
+    def total(
+        which: NDArray[np.bool_], values: NDArray[Any], of: NDArray[np.int32] = of_job
+    ) -> NDArray[np.float64]:
+        totals = np.bincount(of[which], values[which], num_jobsets)
+        return totals.astype(np.float64)
+
+    every = np.ones(schedule.num_episodes, np.bool_)
+    holding = total(every, found.holding_steps, schedule.jobset)
+    steps = total(every, schedule.end, schedule.jobset)
+
+    def summary(which: NDArray[np.bool_]) -> Summary:
+        num_jobs, held = total(which, np.ones(which.size)), total(which, found.withheld)
+        totals = {
+            "slowdown": total(which, schedule.slowdown),
+            "withheld": held,
+            "waited": total(which, found.waited),
+            "holding": holding,
+        }
+        return Summary(
+            totals,
+            {"slowdown": num_jobs, "withheld": num_jobs, "waited": held, "holding": steps},
+            unfinished=total(which, ~schedule.finished).astype(np.int64),
+            num_jobs=num_jobs.astype(np.int64),
+            num_episodes=schedule.num_episodes,
+            slowdown_p95=float("nan"),
+        )
+
+    measured = is_measured(schedule, warmup)
+    by_length = {str(k): summary(measured & (schedule.duration == k)) for k in lengths}
+    return {ALL: summary(measured), **by_length}
+
+
+def _row(entrant: Entrant, length: str, result: Result) -> Row:
+    row: dict[str, str | float | int | bool] = {
+        **entrant_cells(entrant, result),
+        "length": length,
+        "num_jobs": result.means["num_jobs"],
+        "unfinished": result.means["unfinished"],
+    }
+    for name in (*OF_A_LENGTH, *(("holding",) if length == ALL else ())):
+        estimate = result.estimate(name)
+        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    row["interval_over"] = result.estimate("slowdown").over
+    return row
+
+
+def _draw_lines(axes: "Axes", rows: list[Cells], column: str) -> None:
+    """One line for each policy over the lengths, with bars for the intervals."""
+    for key, line in by_policy(rows).items():
+        points = _with_gaps([row for row in line if row["length"] != ALL])
+        x, y, low, high = (
+            np.array([number(row, name) for row in points])
+            for name in ("length", column, f"{column}_low", f"{column}_high")
+        )
+        color, marker = look_of(key, rows)
+        learned = is_learned(line[0])
+        axes.plot(
+            x,
+            y,
+            color=color,
+            marker=marker,
+            markersize=4.5,
+            linewidth=2.0 if learned else 1.2,
+            zorder=3 if learned else 2,
+            label=name_of(line[0]),
+        )
+        axes.vlines(x, low, high, color=color, linewidth=1.4, alpha=0.55)
+
+
+def _with_gaps(points: Sequence[Cells]) -> list[Cells]:
+    """Puts an empty point where many lengths in a row have no jobs, so that no line crosses it."""
+    filled: list[Cells] = []
+    for row in points:
+        if filled and number(row, "length") > number(filled[-1], "length") + _GAP:
+            filled.append({})
+        filled.append(row)
+    return filled
+
+
+def _scale(panels: "Sequence[Axes]", rows: list[Cells]) -> None:
+    from matplotlib.ticker import PercentFormatter
+
+    slowdown, share, steps = panels
+    values = [number(row, "slowdown") for row in rows if row["length"] != ALL]
+    scale_values(slowdown, np.array(values))
+    share.set_ylim(-0.03, 1.03)
+    share.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    steps.set_ylim(bottom=0)
+
+
+def _holding(rows: Sequence[Cells]) -> str:
+    """How often each policy withheld a job: ``sjf 0%, hold*(8) 31%``."""
+    return ", ".join(
+        f"{row['key'] if is_learned(row) else row['policy']} {number(row, 'holding'):.0%}"
+        for row in rows
+        if row["length"] == ALL
+    )
