@@ -15,10 +15,16 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import Objective, get_objective, mixture
 from cluster_env.simulators.rules import RULES, TimelineRules
-from cluster_env.workloads import BimodalWorkload, MeasuredWorkload, TraceWorkload
+from cluster_env.workloads import (
+    BimodalWorkload,
+    MeasuredWorkload,
+    TraceWorkload,
+    VariedWorkload,
+)
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -51,8 +57,27 @@ class ClusterSection(Section):
         return Cluster(self.capacity, self.horizon, self.num_slots, self.backlog_view)
 
 
-MADE_UP = ("load", "small_share", "small_duration", "large_duration", "demands")
+MADE_UP = ("load", "small_share", "small_duration", "large_duration", "demands", "vary")
 """Settings of the workload that mean nothing beside a trace."""
+
+
+class VarySection(Section):
+    """What differs from jobset to jobset; see `cluster_env.workloads.VariedWorkload`."""
+
+    load: tuple[Positive, Positive] | None = None
+    """Lowest and highest load, drawn uniformly; one that a mix of jobs cannot reach becomes the
+    highest that it can."""
+    window: tuple[Count, ...] = ()
+    """Arrival windows to choose from, in time steps."""
+    window_weights: tuple[Positive, ...] = ()
+    """How often each window is chosen, relative to the others; by default all equally often."""
+    small_share: tuple[Share, Share] | None = None
+    """Lowest and highest share of short jobs, drawn uniformly."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether anything varies."""
+        return self != VarySection()
 
 
 class WorkloadSection(Section):
@@ -73,6 +98,8 @@ class WorkloadSection(Section):
     """Shortest and longest duration of a long job."""
     demands: Literal["released", "paper"] = "released"
     """Demands of the released code (loads up to 184 %) or of the paper's text (up to 92 %)."""
+    vary: VarySection = VarySection()
+    """Ranges for training and validation; comparisons use load, window and small_share above."""
 
     @field_validator("trace")
     @classmethod
@@ -105,8 +132,12 @@ class WorkloadSection(Section):
         """Builds what the section describes, on a cluster."""
         if self.trace is not None:
             return TraceWorkload(self.trace, cluster, self.window, first_step)
-        options = self.model_dump(exclude={"trace"})
-        return BimodalWorkload(cluster=cluster, first_step=first_step, **options)
+        options = self.model_dump(exclude={"trace", "vary"})
+        point = BimodalWorkload(cluster=cluster, first_step=first_step, **options)
+        if not self.vary.anything:
+            return point
+        vary = self.vary
+        return VariedWorkload(point, vary.load, vary.window, vary.window_weights, vary.small_share)
 
 
 class TaskSection(Section):
@@ -136,10 +167,27 @@ class TaskSection(Section):
         """The workload; under the released code's rules nothing arrives at step 0.
 
         Raises:
-            InputError: if it is impossible, or its trace is missing or broken.
+            InputError: if it is impossible, its trace is missing or broken, or its jobs may
+                arrive after `max_time`.
         """
         first_step = 1 if self.rules == "released" else 0
-        return self.workload.build(self.cluster.build(), first_step)
+        workload = self.workload.build(self.cluster.build(), first_step)
+        window = self.workload.window
+        if isinstance(workload, VariedWorkload):
+            window = workload.longest_window
+        if self.max_time < window:
+            raise InputError(
+                f"task.max_time is {self.max_time}, but jobs may arrive for {window} steps; give "
+                f"more than that, so that the last jobs can finish"
+            )
+        return workload
+
+    def at_point(self) -> Self:
+        """The task with jobs that do not vary: `load`, `window` and `small_share` as they are."""
+        if not self.workload.vary.anything:
+            return self
+        workload = self.workload.model_copy(update={"vary": VarySection()})
+        return self.model_copy(update={"workload": workload})
 
     def build_part(self, split: Split) -> MeasuredWorkload:
         """The workload that the jobsets of a split come from, which knows its load."""
@@ -186,9 +234,9 @@ class TrainingSection(Section):
     """PPO: how far the ratio of new to old probability counts."""
     entropy: Annotated[float, Field(ge=0)] = 0.02
     """PPO: bonus for entropy at the start; it falls to 0 in the course of the run."""
-    equalize: Share = 0.0
-    """PPO: how far advantages are divided by the spread within their jobset instead of that over
-    all, between 0 and 1; for loads and windows that differ."""
+    tame: Share = 0.0
+    """PPO: share of an iteration's jobsets, those whose returns vary most, that are scaled down to
+    the others; for loads and windows that differ."""
     critic: bool = False
     """PPO: whether the slot scorer learns a value of states too, which long windows need."""
     lr_end_share: Share = 0.05

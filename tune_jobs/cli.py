@@ -22,6 +22,7 @@ PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 COMMANDS = {
     "train": "Train a scheduler on Ray.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
+    "guard": "Decide on a task between a learned policy and the best heuristic.",
     "figure": "Draw a figure of a paper, or of ours.",
     "demo": "Train, compare and draw, in a few minutes.",
     "bench": "Measure throughput against a reference.",

@@ -102,6 +102,12 @@ def task_options(command: Any) -> Any:
     "--objective",
     help="What decides who is best, also 'W NAME + W NAME'; by default the config's objective.",
 )
+@click.option(
+    "--guard",
+    is_flag=True,
+    help="Add guarded lines: each learned policy only where it is proven better than the best "
+    "heuristic, elsewhere that heuristic.",
+)
 @task_options
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option(
@@ -114,6 +120,7 @@ def command(
     names: tuple[str, ...],
     loads: str | None,
     objective: str | None,
+    guard: bool,
     source: str | None,
     overrides: tuple[str, ...],
     rules: str | None,
@@ -139,9 +146,11 @@ def command(
       metasched compare --policies 'sjf,tetris,runs/deeprm-*' --loads 0.7 --jobsets 200
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 1.1 --out comparison --json
       metasched compare --loads 0.7 --window 500 --warmup 100 --jobsets 200
+      metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
     """
     from tune_jobs.comparison import Setting, compare
     from tune_jobs.entrants import find_runs, is_heuristic, load_runs, split_names
+    from tune_jobs.guarding import CALIBRATION_JOBSETS
     from tune_jobs.progress import NoProgress, Progress
     from tune_jobs.scoreboard import format_rows
     from tune_jobs.tables import write_table
@@ -156,11 +165,12 @@ def command(
     config = choose_config(source, overrides, rules, runs, window)
     setting = Setting(
         config.task,
-        _metric(objective, config),
+        metric_of(objective, config),
         jobsets=jobsets,
         episodes=episodes,
         seed=seed,
         warmup=warmup,
+        guard=CALIBRATION_JOBSETS if guard else 0,
     )
     rows = compare(
         setting,
@@ -168,7 +178,7 @@ def command(
         setting.loads(load_list),
         NoProgress() if as_json else Progress(),
     )
-    click.echo(json.dumps(_plain(rows), indent=1) if as_json else format_rows(rows))
+    click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows))
     if out is None:
         return
     write_table(out / TABLE, rows)
@@ -229,12 +239,12 @@ def choose_config(
     given = [text.partition("=")[0].strip() for text in overrides]
     if "task.workload.window" in given:
         raise InputError("--window and --set task.workload.window say the same; give one of them")
-    changes.append(f"task.workload.window={window}")
-    config = load(changes)
+    # How long episodes are is asked with a window that no config refuses as too long for them.
+    max_time = load([*changes, f"task.workload.window={min(window, 2)}"]).task.max_time
     enough = STEPS_PER_WINDOW * window
-    if "task.max_time" in given or config.task.max_time >= enough:
-        return config
-    return load([*changes, f"task.max_time={enough}"])
+    if "task.max_time" not in given and max_time < enough:
+        changes.append(f"task.max_time={enough}")
+    return load([*changes, f"task.workload.window={window}"])
 
 
 def order_entrants(
@@ -247,7 +257,7 @@ def order_entrants(
     return [*heuristics, *learned_entrants(runs, decode)]
 
 
-def _metric(objective: str | None, config: "ExperimentConfig") -> str:
+def metric_of(objective: str | None, config: "ExperimentConfig") -> str:
     """Name of the metric of an objective."""
     from cluster_env.evaluation import objective_metric
     from cluster_env.objectives import get_objective
@@ -256,7 +266,7 @@ def _metric(objective: str | None, config: "ExperimentConfig") -> str:
     return objective_metric(chosen).name
 
 
-def _plain(rows: "Sequence[Row]") -> list[dict[str, object]]:
+def plain(rows: "Sequence[Row]") -> list[dict[str, object]]:
     """Rows for JSON, which has no NaN."""
     return [
         {

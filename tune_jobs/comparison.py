@@ -9,6 +9,7 @@ from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_met
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.schema import TaskSection
 from tune_jobs.entrants import Entrant, Scene
+from tune_jobs.guarding import Calibration, Guarded, calibrate
 from tune_jobs.progress import NoProgress, Progress
 from tune_jobs.tables import Row, Value
 from tune_jobs.wording import on_jobs
@@ -41,6 +42,8 @@ class Setting:
         warmup: steps at the beginning and at the end of the arrival window whose jobs do not count:
             what is measured is then a cluster in steady operation, and no longer how it fills and
             empties. Heuristics are tuned on the same.
+        guard: validation jobsets on which the guard decides between a learned policy and the best
+            heuristic, at each load; with 0 nothing is guarded. See `tune_jobs.guarding`.
     """
 
     task: TaskSection
@@ -50,6 +53,7 @@ class Setting:
     seed: int = 0
     cap_loads: bool = False
     warmup: int = 0
+    guard: int = 0
 
     def loads(self, asked: Sequence[float] | None = None) -> list[float]:
         """The loads to compare at: those asked for, else the task's, measured for a trace.
@@ -69,7 +73,7 @@ class Setting:
         return [self.task.build_part(Split.HELD_OUT).load]
 
     def at(self, load: float) -> TaskSection:
-        """The task at a load; that of a trace is as it is.
+        """The task at a load, with jobs that do not vary; that of a trace is as it is.
 
         Raises:
             InputError: if the workload cannot reach it.
@@ -78,9 +82,10 @@ class Setting:
             return self.task
         if load <= 0:
             raise InputError(f"a load must be above 0, for instance 0.7 for 70 %, not {load:g}")
-        used = min(load, _highest_load(self.task)) if self.cap_loads else load
-        workload = self.task.workload.model_copy(update={"load": used})
-        task = self.task.model_copy(update={"workload": workload})
+        point = self.task.at_point()
+        used = min(load, _highest_load(point)) if self.cap_loads else load
+        workload = point.workload.model_copy(update={"load": used})
+        task = point.model_copy(update={"workload": workload})
         task.build_workload()
         return task
 
@@ -104,13 +109,18 @@ def compare(
 
     Raises:
         InputError: before anything is evaluated, if a load cannot be reached, a policy is for
-            another cluster, two entrants have the same name or the warm-up leaves nothing.
+            another cluster, two entrants have the same name, the warm-up leaves nothing, or there
+            is nothing to guard.
     """
     progress = progress or NoProgress()
     get_metric(setting.metric)
     tasks = [setting.at(load) for load in loads]
     check_entrants(setting, entrants, tasks[0])
-    progress.start(len(loads) * len(entrants), unit="evaluation")
+    num_learned = sum(entrant.learned for entrant in entrants)
+    if setting.guard and not num_learned:
+        raise InputError("a guard needs a learned policy, but no run directory is named")
+    lines = len(entrants) + (num_learned if setting.guard else 0)
+    progress.start(len(loads) * lines, unit="evaluation")
     rows: list[Row] = []
     for load, task in zip(loads, tasks, strict=True):
         rows += _compare_at(setting, task, load, entrants, progress, len(rows))
@@ -184,17 +194,61 @@ def _compare_at(
     done: int,
 ) -> list[Row]:
     results = evaluate_entrants(setting, task, load, entrants, progress, done)
-    winner = best(results, setting.metric)
+    guarded = guard_at(setting, task, load, entrants, results) if setting.guard else []
+    for count, line in enumerate(guarded, start=done + len(results) + 1):
+        progress.step(count, f"{on_jobs(load, task.workload.trace_name)}: {line.result.name}")
+    winner = best([*results, *(line.result for line in guarded)], setting.metric)
     rivals = [
         result
         for entrant, result in zip(entrants, results, strict=True)
         if not entrant.learned and entrant.key.partition(":")[0] in RIVALS
     ]
     head = head_of(setting, task, load)
+    pairs = list(zip(entrants, results, strict=True))
+    rows: list[Row] = [{**head, **_row(*pair, winner, rivals, setting.metric)} for pair in pairs]
+    for line in guarded:
+        row = _row(line.entrant, line.result, winner, rivals, setting.metric)
+        rows.append({**head, **row, **line.cells()})
+    return rows
+
+
+def guard_at(
+    setting: Setting,
+    task: TaskSection,
+    load: float,
+    entrants: Sequence[Entrant],
+    results: Sequence[Result],
+) -> list[Guarded]:
+    """A guarded line for each learned entrant, see `calibrate_at`.
+
+    Args:
+        setting: its `guard` says on how many jobsets the guard decides.
+        task: one of `Setting.at`.
+        load: that was asked for.
+        entrants: all that are compared.
+        results: theirs on the held-out jobsets.
+    """
+    scene = scene_of(setting, task)
+    calibration = calibrate_at(setting, task)
+    name = calibration.heuristic.name
+    known = [result for result in results if result.name == name]
+    if not known:
+        heuristic = Entrant(name, lambda scene: calibration.heuristic)
+        known = evaluate_entrants(setting, task, load, [heuristic], NoProgress())
     return [
-        {**head, **_row(entrant, result, winner, rivals, setting.metric)}
+        calibration.line(entrant, scene, result, known[0])
         for entrant, result in zip(entrants, results, strict=True)
+        if entrant.learned
     ]
+
+
+def calibrate_at(setting: Setting, task: TaskSection) -> Calibration:
+    """Prepares the guard on validation jobsets of a task that heuristics are not tuned on."""
+    last = TUNING_JOBSETS + setting.guard
+    jobsets = sample_jobsets(
+        task.build_workload(), setting.seed, Split.VALIDATION, range(TUNING_JOBSETS, last)
+    )
+    return calibrate(scene_of(setting, task), jobsets, setting.seed)
 
 
 def scene_of(setting: Setting, task: TaskSection) -> Scene:
@@ -259,6 +313,7 @@ def entrant_cells(entrant: Entrant, result: Result) -> dict[str, Value]:
         "learned": entrant.learned,
         "trained_load": entrant.trained_load,
         "trained_trace": entrant.trained_trace,
+        "trained_mixture": entrant.trained_mixture,
         "trained_for": entrant.trained_for,
         "seeds": entrant.num_seeds,
     }

@@ -13,6 +13,7 @@ from cluster_env.core.registry import unknown
 from cluster_env.evaluation import SWEEPS, Contestant, tune
 from cluster_env.heuristics import HEURISTICS, get_heuristic
 from rllib_configs.schema import ExperimentConfig, TaskSection
+from tune_jobs.wording import mixture_of
 
 if TYPE_CHECKING:
     from cluster_env.core.jobs import JobSet
@@ -52,9 +53,10 @@ class Entrant:
             ``tetris*(0.002)``.
         learned: whether it was trained.
         num_seeds: training runs behind it; 1 for a heuristic.
-        trained_load: load that it was trained at; NaN for a heuristic, or with a trace.
+        trained_load: load that it was trained at; NaN for a heuristic, or if there was not one.
         trained_trace: name of the trace that it was trained on; empty if it was none.
         trained_for: objective that it was trained for; empty for a heuristic.
+        trained_mixture: name of the varied jobs that it was trained on; empty if it was none.
     """
 
     key: str
@@ -64,6 +66,7 @@ class Entrant:
     trained_load: float = float("nan")
     trained_trace: str = ""
     trained_for: str = ""
+    trained_mixture: str = ""
 
 
 @dataclass(frozen=True)
@@ -215,9 +218,10 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Entrant:
         make,
         learned=True,
         num_seeds=len(runs),
-        trained_load=float("nan") if workload.trace else workload.load,
+        trained_load=float("nan") if workload.trace or workload.vary.load else workload.load,
         trained_trace=workload.trace_name,
         trained_for=runs[0].config.task.build_objective().name,
+        trained_mixture=mixture_of(workload),
     )
 
 
@@ -255,7 +259,10 @@ def _objective(task: TaskSection) -> str:
 
 
 def _jobs(task: TaskSection) -> str:
-    """A word for the jobs of a task: their load, or the name of the trace."""
+    """A word for the jobs of a task: their load or loads, or the name of the trace."""
+    if task.workload.vary.load:
+        low, high = task.workload.vary.load
+        return f"{100 * low:.0f}-{high:.0%}"
     return task.workload.trace_name.replace(" ", "_") or f"{task.workload.load:.0%}"
 
 

@@ -83,8 +83,11 @@ def _name(row: Row) -> str:
     if not row["learned"]:
         return str(row["policy"])
     seeds = f", {row['seeds']} seeds" if int(row["seeds"]) > 1 else ""
-    jobs = trained_on(float(row["trained_load"]), str(row["trained_trace"]))
-    return f"{learned_name(str(row['key']))} ({jobs}{seeds})"
+    jobs = trained_on(
+        float(row["trained_load"]), str(row["trained_trace"]), str(row["trained_mixture"])
+    )
+    choice = f" -> {row['guard_choice']}" if row.get("guard_choice") else ""
+    return f"{learned_name(str(row['key']))} ({jobs}{seeds}){choice}"
 
 
 def _legend(rows: Sequence[Row]) -> str:
@@ -110,6 +113,14 @@ def _legend(rows: Sequence[Row]) -> str:
         lines.append(
             "Jobs outside these steps were served but do not count; makespan and utilization are "
             "those of whole episodes."
+        )
+    guarded = [row for row in rows if row.get("guard_choice")]
+    if guarded:
+        seconds = sorted(float(row["guard_s"]) for row in guarded)
+        lines.append(
+            f"guarded: the learned policy where {guarded[0]['guard_jobsets']} validation jobsets "
+            f"prove it better than the best heuristic, elsewhere that heuristic (-> says which); "
+            f"deciding took {seconds[0]:.1f} to {seconds[-1]:.1f} s."
         )
     if any(float(row["unfinished"]) for row in rows):
         lines.append(

@@ -6,7 +6,7 @@ from cluster_env.evaluation import evaluate_summary, objective_metric
 from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.wording import on_jobs
+from tune_jobs.wording import mixture_of, on_jobs
 
 REFERENCES = ("sjf", "tetris")
 
@@ -53,7 +53,9 @@ class Validation:
     def describe(self, references: dict[str, float]) -> str:
         """One sentence that says what there is to beat."""
         values = ", ".join(f"{name} {value:.3g}" for name, value in references.items())
-        jobs = on_jobs(self._task.build_part(Split.VALIDATION).load, self._task.workload.trace_name)
+        workload = self._task.workload
+        load = self._task.build_part(Split.VALIDATION).load
+        jobs = on_jobs(load, workload.trace_name, mixture_of(workload))
         return (
             f"{self._metric.label} of the heuristics {jobs}, on "
             f"{len(self._jobsets)} validation jobsets: {values}"

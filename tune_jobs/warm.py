@@ -21,7 +21,7 @@ def warm() -> None:
     from rllib_configs.builders import algorithm_config
     from rllib_configs.learning.advantages import (
         advantages_by_clock,
-        equalize,
+        tame,
         returns_to_go,
         subtract_decision_baseline,
     )
@@ -41,7 +41,7 @@ def warm() -> None:
     advantages, _ = advantages_by_clock(
         rollouts.rewards, values, episode, rollouts.time, rollouts.jobset, 1.0, 1.0
     )
-    equalize(advantages, rollouts.jobset[episode], 0.0)
+    tame(advantages, rollouts.jobset[episode], 0.0)
     for repeats in (1, 4):  # many rows are summed up by several threads
         codes = torch.from_numpy(np.tile(rollouts.codes, (repeats, 1)))
         logits = runner.module.forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]

@@ -1,6 +1,7 @@
 """From policies and jobsets to schedules, metrics and intervals: one scorer for every policy."""
 
 from cluster_env.evaluation.contest import Contestant, Result, attainment, best, run_contest
+from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
@@ -10,8 +11,11 @@ from cluster_env.evaluation.tuning import SWEEPS, Tuned, tune
 __all__ = [
     "METRICS",
     "SWEEPS",
+    "Candidate",
     "Contestant",
     "Estimate",
+    "Guard",
+    "GuardDecision",
     "Metric",
     "Result",
     "Summary",
@@ -24,6 +28,7 @@ __all__ = [
     "evaluate_summary",
     "get_metric",
     "objective_metric",
+    "rank_finishing",
     "run_contest",
     "summarize",
     "tune",

@@ -57,7 +57,7 @@ def slot_features(
     * ``alignment``: sum over resources of free units now x demand / sum of capacity squared.
     * ``area``: duration / horizon x mean of the ``demand_r``.
     * ``index``: slot / (num_slots - 1), 0 for the only slot.
-    * ``waited``: w / (w + horizon) of the time steps w since its arrival.
+    * ``waited``: w / (5 x horizon) of the time steps w since its arrival, at most 1.
     * ``stretched``: w / (w + duration), 1 - 1 / slowdown if it started now.
 
     Features of the context, each in [0, 1]:
@@ -138,7 +138,7 @@ def _describe_slots(
             features[k + 4] = duration / horizon * share / resources
             features[k + 5] = slot / max(1, num_slots - 1)
             waited = int(code[waited_at + slot])
-            features[k + 6] = waited / (waited + horizon)
+            features[k + 6] = min(1.0, waited / (5 * horizon))
             features[k + 7] = waited / (waited + duration)
 
 

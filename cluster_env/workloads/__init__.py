@@ -3,6 +3,7 @@
 from cluster_env.workloads.bimodal import BimodalWorkload
 from cluster_env.workloads.trace import TraceWorkload
 from cluster_env.workloads.trace_file import read_jobs
+from cluster_env.workloads.varied import VariedWorkload
 from cluster_env.workloads.workload import (
     DividedWorkload,
     MeasuredWorkload,
@@ -15,6 +16,7 @@ __all__ = [
     "DividedWorkload",
     "MeasuredWorkload",
     "TraceWorkload",
+    "VariedWorkload",
     "Workload",
     "read_jobs",
     "sample_jobsets",

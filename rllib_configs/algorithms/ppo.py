@@ -18,7 +18,7 @@ from rllib_configs.algorithms.batched import (
     GradientLearner,
     module_weights,
 )
-from rllib_configs.learning.advantages import advantages_by_clock, equalize
+from rllib_configs.learning.advantages import advantages_by_clock, tame
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.modules import make_sampler
 from rllib_configs.modules.slot_scorer import SlotScorerSampler
@@ -115,7 +115,7 @@ class BatchedPPO(BatchedAlgorithm):
             Names.OBS: rollouts.codes[open_rows],
             Names.ACTIONS: rollouts.actions[open_rows],
             Names.ACTION_LOGP: rollouts.log_probabilities[open_rows],
-            WEIGHTS: equalize(advantages[open_rows], jobset, training.equalize).astype(np.float32),
+            WEIGHTS: tame(advantages[open_rows], jobset, training.tame).astype(np.float32),
         }
         if training.critic:
             columns[Names.VALUE_TARGETS] = symlog(torch.from_numpy(targets[open_rows])).numpy()

@@ -130,19 +130,19 @@ def advantages_by_clock(
 
 
 @njit(cache=True)
-def equalize(
+def tame(
     advantages: NDArray[np.float64], group: NDArray[np.int32], share: float
 ) -> NDArray[np.float64]:
-    """Divides advantages by their root mean square, in part that of their group.
+    """Divides advantages by their root mean square, those of groups that vary most by their own.
 
     A crowded jobset's returns vary a thousand times as much as an empty one's, and would drown
-    them.
+    them. Groups that vary little keep their place: what differs there is mostly noise.
 
     Args:
         advantages: float64 ``(rows,)``, at least one.
         group: int32 ``(rows,)``, for instance the jobset of each row.
-        share: 0 divides all by the same number, 1 each by its group's alone; between, by the
-            geometric mean with these weights.
+        share: of the groups, those that vary most, down to the spread of the first that is left
+            alone; 0 divides all by the same number, 1 each group by its own.
 
     Returns:
         float64 ``(rows,)``, with a root mean square of 1 over all rows.
@@ -152,10 +152,11 @@ def equalize(
     for row in range(advantages.size):
         squares[group[row]] += advantages[row] ** 2
         count[group[row]] += 1.0
-    overall = squares.sum() / count.sum()
-    tiny = 1e-4 * overall + 1e-16
+    present = count > 0
+    spread = np.sqrt(squares / np.maximum(count, 1.0))
+    floor = np.quantile(spread[present], 1.0 - share)
+    floor = max(floor, 0.01 * np.sqrt(squares.sum() / count.sum()), 1e-8)
     scaled = np.empty(advantages.size)
     for row in range(advantages.size):
-        own = squares[group[row]] / count[group[row]] + tiny
-        scaled[row] = advantages[row] * own ** (-0.5 * share)
+        scaled[row] = advantages[row] / max(spread[group[row]], floor)
     return scaled / (np.sqrt((scaled**2).mean()) + 1e-8)

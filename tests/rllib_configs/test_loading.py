@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.simulators.rules import RELEASED_RULES
-from cluster_env.workloads import TraceWorkload
+from cluster_env.workloads import BimodalWorkload, TraceWorkload, VariedWorkload
 from rllib_configs.loading import load_config, make_config, preset_names, write_config
 from rllib_configs.schema import ExperimentConfig
 from tests.cluster_env.made_up_trace import make_trace
@@ -207,3 +207,48 @@ def test_a_trace_of_a_config_takes_no_load(tmp_path):
     path = written(tmp_path, f"task: {{workload: {{trace: {trace}}}}}\n")
     with pytest.raises(InputError, match=r"task\.workload: a trace brings jobs of its own"):
         load_config(path, ["task.workload.load=0.9"])
+
+
+VARY = (
+    "task.workload.vary.load=[0.1, 1.84]",
+    "task.workload.vary.window=[50, 200]",
+    "task.workload.vary.small_share=[0.6, 0.95]",
+)
+
+
+def test_a_workload_can_vary_and_keeps_its_point(tmp_path):
+    config = load_config("deeprm", [*VARY, "task.rules=released"])
+    workload = config.task.build_workload()
+    assert isinstance(workload, VariedWorkload)
+    assert (workload.loads, workload.windows) == ((0.1, 1.84), (50, 200))
+    assert (workload.small_shares, workload.base.first_step) == ((0.6, 0.95), 1)
+    point = config.task.at_point().build_workload()
+    assert isinstance(point, BimodalWorkload)
+    assert (point.load, point.window, point.small_share) == (0.7, 50, 0.8)
+    write_config(config, tmp_path / "config.yaml")
+    assert load_config(tmp_path / "config.yaml") == config
+    alone = load_config(tmp_path / "config.yaml", ["task.workload.vary={}"])
+    assert alone.task == load_config("deeprm", ["task.rules=released"]).task
+
+
+def test_a_trace_replaces_jobs_that_vary(tmp_path):
+    varied = written(tmp_path, "task: {workload: {vary: {load: [0.1, 0.5]}}}\n")
+    trace = make_trace(tmp_path / "jobs.csv")
+    config = load_config(varied, [f"task.workload.trace={trace}"])
+    assert isinstance(config.task.build_workload(), TraceWorkload)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("task.workload.vary.loads=[0.1, 1]", "did you mean 'task.workload.vary.load'"),
+        ("task.workload.vary.load=[0.1]", r"vary\.load.* field required"),
+        ("task.workload.vary.load=[1, 0.1]", "loads from 1 to 0.1 were given"),
+        ("task.workload.vary.window=[50, 2000]", "max_time is 1000, but jobs may arrive for 2000"),
+        ("task.workload.window=1001", "max_time is 1000, but jobs may arrive for 1001"),
+    ],
+)
+def test_a_mixture_that_cannot_be_used_is_one_sentence(override, sentence):
+    with pytest.raises(InputError, match=sentence) as caught:
+        load_config("deeprm", [override])
+    assert "\n" not in str(caught.value)

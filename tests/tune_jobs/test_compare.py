@@ -274,6 +274,25 @@ def test_a_folder_without_a_policy_is_refused(tmp_path: Path) -> None:
         run("--policies", str(tmp_path))
 
 
+def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path) -> None:
+    vary = ("task.workload.vary.load=[0.1, 1.0]", "task.workload.vary.window=[12, 20]")
+    generalist = make_run(tmp_path / "generalist", "name=wide", *vary)
+    make_run(tmp_path / "specialist", "name=wide")
+    names = ("--policies", f"{tmp_path}/*")
+    rows = rows_of(*names)
+    assert [(row["key"], row["trained_load"]) for row in rows] == [
+        ("wide@10-100%", None),
+        ("wide@70%", 0.7),
+    ]
+    assert {(row["load"], row["window"]) for row in rows} == {(0.7, 12)}
+    alone = rows_of("--policies", str(tmp_path / "specialist"))[0]
+    assert rows[1]["slowdown"] == alone["slowdown"]  # the same jobsets: nothing varies here
+    text = run(*names, "--out", str(tmp_path / "out")).stdout
+    assert "wide (trained on loads 10 to 100%, windows 12 to 20)" in text
+    again = rows_of("--policies", str(generalist), "--loads", "0.9")[0]
+    assert (again["load"], again["trained_mixture"]) == (0.9, "loads 10 to 100%, windows 12 to 20")
+
+
 def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

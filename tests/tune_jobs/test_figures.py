@@ -120,6 +120,18 @@ def test_fig6_says_what_it_rests_on(fig6: Path) -> None:
     assert "8 validation jobsets, paper's rules; bands: all training seeds (small 2)" in shown
 
 
+def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
+    vary = ("task.workload.vary.load=[0.1, 1.0]", "task.workload.vary.small_share=[0.6, 0.8]")
+    wide = make_run(tmp_path / "wide", "name=wide", *vary)
+    for name in ("deeprm-fig4", "deeprm-fig6"):
+        run(name, "--runs", str(wide), "--out", str(tmp_path), "--jobsets", "4")
+    shown = texts(slowdown_by_load.draw(tmp_path / "deeprm-fig4.csv"))
+    assert "wide\n(trained on loads 10 to 100%,\nshort jobs 60 to 80%, 1 seed)" in shown
+    assert "rings" not in shown
+    shown = texts(learning_curves.draw(tmp_path / "deeprm-fig6.csv"))
+    assert "Learning curves on loads 10 to 100%, short jobs 60 to 80%" in shown
+
+
 def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: Path) -> None:
     result = run(
         "deeprm-fig6", "--table", str(fig6 / "deeprm-fig6.csv"), "--out", str(tmp_path / "again")

@@ -95,7 +95,7 @@ def test_its_policy_can_be_compared_at_made_up_loads_too(trained: Path) -> None:
 def test_a_trace_has_one_load_only(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"loads can be asked of made-up jobs only.*my jobs\.csv"):
         run(compare.command, "--policies", f"sjf,{trained}", "--loads", "0.5")
-    with pytest.raises(InputError, match=r"deeprm-fig4 draws slowdown against load, but the trace"):
+    with pytest.raises(InputError, match=r"deeprm-fig4 draws lines over the load, but the trace"):
         run(figure.command, "deeprm-fig4", "--runs", str(trained), "--out", str(tmp_path))
 
 

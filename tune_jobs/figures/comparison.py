@@ -1,5 +1,6 @@
 """A comparison as an image: lines over the loads, or one row for each policy at a single load."""
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ COLUMNS = (
 )
 
 _HEIGHT = 4.6
+_LABEL_CHARACTERS = 30  # of a line of a name that says how varied the jobs of training were
 _ROW_HEIGHT = 0.38
 
 
@@ -150,7 +152,8 @@ def measured_on(rows: list[Cells]) -> str:
     seeds = " and seeds" if "seeds and jobsets" in over else ""
     bars = f"95% intervals over jobsets{seeds}" if over - {"nothing"} else "no intervals"
     several = _num_loads(rows) > 1
-    rings = "; rings: load of training" if several and any(map(is_learned, rows)) else ""
+    ringed = several and not all(np.isnan(number(row, "trained_load")) for row in rows)
+    rings = "; rings: load of training" if ringed else ""
     return (
         f"{int(number(first, 'jobsets')):,} unseen jobsets{' a load' if several else ''}, "
         f"{arriving(first['window'], number(first, 'warmup'))}, {rules_of(first)}, {bars}{rings}"
@@ -186,8 +189,14 @@ def name_of(row: Cells, several: bool = False) -> str:
     if is_learned(row):
         seeds = int(number(row, "seeds"))
         plural = f"{seeds} seeds" if seeds > 1 else "1 seed"
-        jobs = trained_on(number(row, "trained_load"), row.get("trained_trace", ""))
-        return f"{learned_name(row['key'])}\n({jobs}, {plural})"
+        mixture = row.get("trained_mixture", "")
+        jobs = trained_on(number(row, "trained_load"), row.get("trained_trace", ""), mixture)
+        training = f"({jobs}, {plural})"
+        if mixture:
+            training = textwrap.fill(training, _LABEL_CHARACTERS)
+        choice = row.get("guard_choice", "")
+        shown = f" -> {choice}" if choice and not several else ""
+        return f"{learned_name(row['key'])}{shown}\n{training}"
     if several and "*" in row["policy"]:
         return f"{row['key']}* (best knob)" if row["key"] == "tetris" else f"{row['key']}* (tuned)"
     return row["policy"]

@@ -29,7 +29,7 @@ from tune_jobs.history import KEY
 from tune_jobs.history import Row as Iteration
 from tune_jobs.runs import open_run
 from tune_jobs.tables import Row, number, read_table
-from tune_jobs.wording import on_jobs
+from tune_jobs.wording import mixture_of, on_jobs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -107,9 +107,10 @@ def draw(table: Path) -> "Figure":
         figure = new_figure(_HEIGHT)
         left, right = figure.subplots(1, 2)
         first = rows[0]
+        jobs = on_jobs(number(first, "load"), first.get("trace", ""), first.get("mixture", ""))
         headline(
             figure,
-            f"Learning curves {on_jobs(number(first, 'load'), first.get('trace', ''))}",
+            f"Learning curves {jobs}",
             f"{first['jobsets']} validation jobsets, {rules_of(first)}; {_seeds_note(runs)}",
         )
         left.set_title(f"(a) {metric.label}")
@@ -148,6 +149,7 @@ def _head(series: str, key: str, config: ExperimentConfig, metric: str) -> dict[
         "metric": metric,
         "load": config.task.build_part(Split.VALIDATION).load,
         "trace": config.task.workload.trace_name,
+        "mixture": mixture_of(config.task.workload),
         "rules": config.task.rules,
         "jobsets": config.evaluation.jobsets,
     }

@@ -83,7 +83,7 @@ def collect(request: FigureRequest) -> list[Row]:
     require_solver()
     runs = load_runs(find_runs(request.runs), request.decode)
     config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
-    task = config.task
+    task = config.task.at_point()
     entrants = [heuristic_entrant(name) for name in HEURISTICS]
     entrants += learned_entrants(runs, request.decode)
     hindsight = look_back(
@@ -153,6 +153,7 @@ def _entrant_cells(entrant: Entrant, result: Result) -> dict[str, Value]:
         "learned": entrant.learned,
         "trained_load": entrant.trained_load,
         "trained_trace": entrant.trained_trace,
+        "trained_mixture": entrant.trained_mixture,
         "seeds": entrant.num_seeds,
     }
 

@@ -118,6 +118,12 @@ for _kind in (
         "tune_jobs.figures.optimality_gap",
         steady=False,
     ),
+    FigureKind(
+        "guard",
+        "Learned policies (--runs) over the best heuristic on 20 tasks, with and without the "
+        "guard; --jobsets 200 will do.",
+        "tune_jobs.figures.guard",
+    ),
 ):
     FIGURES.register(_kind.name)(_kind)
 

@@ -37,7 +37,7 @@ def test_small_state_by_hand() -> None:
             "alignment": 3 * 3 / 20,  # 3 units free of the first resource, none of the second
             "area": 2 / 5 * (3 / 4 + 0) / 2,
             "index": 0,
-            "waited": 5 / (5 + 5),
+            "waited": 5 / (5 * 5),
             "stretched": 5 / (5 + 2),
         }
     )
@@ -52,7 +52,7 @@ def test_small_state_by_hand() -> None:
             "alignment": 3 * 4 / 20,
             "area": 2 / 5 * (1 + 1 / 2) / 2,
             "index": 1,
-            "waited": 2 / (2 + 5),
+            "waited": 2 / (5 * 5),
             "stretched": 2 / (2 + 2),
         }
     )

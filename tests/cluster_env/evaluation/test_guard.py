@@ -1,0 +1,91 @@
+"""The guard: whom it lets decide, and why."""
+
+import numpy as np
+import pytest
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.policy import Policy
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import Contestant, Guard, evaluate
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import BimodalWorkload, sample_jobsets
+
+CLUSTER = Cluster()
+JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
+
+
+def heuristic(spec: str) -> Policy:
+    return get_heuristic(spec, CLUSTER)
+
+
+def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
+    rivals = [Contestant(f"{spec}!", (heuristic(spec),)) for spec in specs]
+    return Guard(rivals, JOBSETS[:jobsets], CLUSTER, metric=metric)
+
+
+class Idle:
+    """Starts nothing, ever."""
+
+    name = "idle"
+
+    def act(self, codes, uniforms):  # type: ignore[no-untyped-def]
+        return np.full(len(codes), CLUSTER.num_slots, np.int32)
+
+
+def test_a_bad_policy_gives_way_to_the_best_heuristic() -> None:
+    decision = guard("packer", "sjf").decide(heuristic("random"))
+    assert not decision.learned_is_used
+    assert (decision.name, decision.chosen) == ("sjf!", heuristic("sjf"))
+    assert "random is" in decision.reason
+    assert "higher than that of sjf!, the best heuristic" in decision.reason
+
+
+def test_a_good_policy_is_used() -> None:
+    policy = heuristic("hold:8")
+    decision = guard("packer", "sjf").decide(policy, "clever")
+    assert decision.learned_is_used
+    assert (decision.name, decision.chosen) == ("clever", policy)
+    assert "the mean slowdown of clever is" in decision.reason
+    assert "lower than that of sjf!" in decision.reason
+    assert decision.candidates[-1].difference.high < 0
+
+
+def test_a_policy_that_cannot_be_told_from_the_best_is_not_used() -> None:
+    close = guard("hold:8").decide(heuristic("hold:9"))
+    assert close.candidates[-1].difference.value != 0
+    assert not close.learned_is_used
+    assert "cannot be told from that of hold:8!" in close.reason
+    same = guard("sjf").decide(heuristic("tetris:0"))
+    assert not same.learned_is_used
+    one = guard("sjf", jobsets=1).decide(heuristic("hold:8"))
+    assert not one.learned_is_used  # a single jobset proves nothing
+
+
+def test_a_policy_that_leaves_jobs_waiting_is_not_used() -> None:
+    decision = guard("sjf", metric="utilization").decide(Idle())
+    assert not decision.learned_is_used
+    jobs = sum(jobset.num_jobs for jobset in JOBSETS)
+    assert decision.reason == (f"idle left {jobs:,} jobs unfinished, sjf!, the best heuristic, 0")
+
+
+def test_a_heuristic_that_leaves_jobs_waiting_is_not_the_best() -> None:
+    rivals = [Contestant("idle", (Idle(),)), Contestant("sjf", (heuristic("sjf"),))]
+    assert Guard(rivals, JOBSETS, CLUSTER, metric="makespan").heuristic.name == "sjf"
+
+
+def test_more_is_better_where_the_metric_says_so() -> None:
+    at_hand = guard("hold:8", metric="utilization")
+    assert at_hand.decide(heuristic("packer")).learned_is_used
+    assert not guard("packer", metric="utilization").decide(heuristic("hold:8")).learned_is_used
+
+
+def test_the_table_holds_means_and_paired_differences() -> None:
+    decision = guard("packer", "sjf").decide(heuristic("hold:8"))
+    assert [candidate.name for candidate in decision.candidates] == ["sjf!", "packer!", "hold:8"]
+    for candidate, spec in zip(decision.candidates, ("sjf", "packer", "hold:8"), strict=True):
+        mean = evaluate(heuristic(spec), JOBSETS, CLUSTER).slowdown.mean()
+        assert candidate.mean.value == pytest.approx(mean)
+        gap = mean - decision.candidates[0].mean.value
+        assert candidate.difference.value == pytest.approx(gap)
+        assert candidate.unfinished == 0
+    assert decision.seconds > 0

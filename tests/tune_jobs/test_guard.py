@@ -1,0 +1,192 @@
+"""The guard on the command line: ``compare --guard``, ``guard`` and the figure."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
+from cluster_env.core.policy import Policy
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import Contestant
+from cluster_env.heuristics import get_heuristic
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.loading import load_config
+from tests.tune_jobs.made_up_runs import make_run
+from tune_jobs import compare, comparison, figure, guard
+from tune_jobs.comparison import Setting
+from tune_jobs.entrants import Entrant, Scene, heuristic_entrant
+from tune_jobs.figures import guard as guard_figure
+from tune_jobs.guarding import load_decided
+from tune_jobs.scoreboard import format_rows
+from tune_jobs.tables import number, read_table
+
+TASK = load_config("deeprm", ["task.workload.load=1.1"]).task
+
+
+def run(command: click.Command, *args: str) -> Result:
+    return CliRunner().invoke(command, list(args), catch_exceptions=False)
+
+
+def as_learned(key: str, *specs: str) -> Entrant:
+    """Heuristics in the place of a policy that was trained with so many seeds."""
+
+    def make(scene: Scene) -> Contestant:
+        cluster = scene.task.cluster.build()
+        return Contestant(key, tuple(get_heuristic(spec, cluster) for spec in specs))
+
+    return Entrant(key, make, learned=True, num_seeds=len(specs), trained_load=0.7)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose policy decides nearly at random."""
+    return make_run(tmp_path_factory.mktemp("guard") / "poor", "name=poor")
+
+
+@pytest.fixture(scope="module")
+def fig(trained: Path) -> Path:
+    out = trained.parent / "figures"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tune_jobs.comparison.TUNING_JOBSETS", 4)  # to save time
+        run(figure.command, "guard", "--runs", str(trained), "--jobsets", "3", "--out", str(out))
+    return out
+
+
+def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tune_jobs.guarding.HEURISTICS", ("sjf", "packer"))
+    entrants = [
+        heuristic_entrant("sjf"),
+        as_learned("good", "hold:8", "hold:8"),
+        as_learned("mixed", "hold:8", "random"),
+        as_learned("poor", "random", "packer"),
+    ]
+    rows = comparison.compare(Setting(TASK, jobsets=30, guard=60), entrants, [1.1])
+    shown = {str(row["policy"]): row for row in rows}
+    sjf = shown["sjf"]
+    good, mixed, poor = rows[4:]
+    assert good["policy"] == "guarded good -> policy"
+    assert good["slowdown"] == shown["good"]["slowdown"] < sjf["slowdown"]
+    assert mixed["policy"] == "guarded mixed -> policy 1, sjf 1"
+    average = (float(shown["good"]["slowdown"]) + float(sjf["slowdown"])) / 2
+    assert mixed["slowdown"] == pytest.approx(average)
+    assert poor["policy"] == "guarded poor -> sjf"
+    for end in ("", "_low", "_high"):
+        assert poor[f"slowdown{end}"] == sjf[f"slowdown{end}"]
+    assert [row["guard_used"] for row in (good, mixed, poor)] == [2, 1, 0]
+    text = format_rows(rows)
+    assert "guarded mixed (trained at 70%, 2 seeds) -> policy 1, sjf 1" in text
+    assert "where 60 validation jobsets prove it better than the best heuristic" in text
+
+
+def test_the_guard_decides_on_jobsets_that_nothing_is_tuned_or_measured_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: set[tuple[Split, int, int]] = set()
+
+    def spy(workload, seed, split, indices):  # type: ignore[no-untyped-def]
+        seen.add((split, indices.start, indices.stop))
+        return sample_jobsets(workload, seed, split, indices)
+
+    monkeypatch.setattr("tune_jobs.comparison.sample_jobsets", spy)
+    comparison.compare(Setting(TASK, jobsets=5, guard=30), [as_learned("it", "sjf")], [1.1])
+    tuning = comparison.TUNING_JOBSETS
+    assert {part for part in seen if part[0] is not Split.HELD_OUT} == {
+        (Split.VALIDATION, 0, tuning),
+        (Split.VALIDATION, tuning, tuning + 30),
+    }
+
+
+def test_compare_adds_a_guarded_line_for_each_learned_policy(trained: Path, tmp_path: Path) -> None:
+    args = ("--policies", f"sjf,{trained}", "--jobsets", "10", "--guard")
+    rows = json.loads(run(compare.command, *args, "--json").stdout)
+    assert [row["key"] for row in rows] == ["sjf", "poor", "guarded poor"]
+    assert rows[2]["guard_used"] == 0
+    assert rows[2]["slowdown"] < rows[1]["slowdown"]
+    run(compare.command, *args, "--out", str(tmp_path))
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_there_must_be_something_to_guard() -> None:
+    with pytest.raises(InputError, match="a guard needs a learned policy"):
+        run(compare.command, "--policies", "sjf", "--guard")
+
+
+def test_guard_says_who_is_used_and_why(trained: Path, tmp_path: Path) -> None:
+    args = (str(trained), "--jobsets", "20", "--set", "task.workload.load=0.9")
+    text = run(guard.command, *args).stdout
+    assert text.startswith("Load 90%: 20 validation jobsets; arrival window 12 steps")
+    assert "The learned policy is not used: the mean slowdown of poor is" in text
+    assert "the best heuristic (95% interval" in text
+    assert "Deciding took" in text
+    data = json.loads(run(guard.command, *args, "--json").stdout)
+    assert not data["learned_is_used"]
+    assert len(data["candidates"]) == 5
+    assert data["candidates"][-1]["policy"] == "poor"
+    assert data["candidates"][-1]["difference_low"] > 0
+    assert data["chosen"] == data["candidates"][0]["policy"]
+
+
+def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "decision.json"
+    text = run(guard.command, str(trained), "--jobsets", "20", "--out", str(file)).stdout
+    assert f"Wrote {file}" in text
+    chosen: Policy = load_decided(file)
+    spec = json.loads(file.read_text())["use"]
+    cluster = Cluster((4, 4), horizon=8, num_slots=3, backlog_view=6)
+    assert chosen == get_heuristic(spec, cluster)
+    file.write_text(file.read_text().replace(f'"{spec}"', '"policy"'))
+    assert load_decided(file).name == "poor"
+    file.write_text("[]")
+    with pytest.raises(InputError, match="holds no decision of the guard"):
+        load_decided(file)
+
+
+def test_the_figure_holds_every_task_with_and_without_the_guard(fig: Path) -> None:
+    rows = read_table(fig / "guard.csv", guard_figure.COLUMNS)
+    assert len(rows) == 20
+    tasks = {(row["load"], row["window"], row["small_share"]) for row in rows}
+    assert len(tasks) == 20
+    for row in rows:
+        for start, value in (("ratio", "value"), ("guarded_ratio", "guarded_value")):
+            assert number(row, start) == pytest.approx(number(row, value) / number(row, "best"))
+        assert row["guard_jobsets"] == "6"
+        if row["guard_used"] == "0" and row["guard_choice"] == row["heuristic"]:
+            assert row["guarded_ratio"] == "1.0"
+            assert (row["worse"], row["worse_seeds"]) == ("False", "0")
+
+
+def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
+    drawn: Figure = guard_figure.draw(fig / "guard.csv")
+    shown = "\n".join(
+        text.get_text()
+        for text in drawn.findobj(Text)  # type: ignore[attr-defined]
+    )
+    assert "Mean slowdown over that of the best heuristic" in shown
+    assert "poor\n(trained at 70%, 1 seed)" in shown
+    assert "500 steps, 80% short jobs" in shown
+    assert "0/1" in shown
+    assert "3 unseen jobsets of each task, paper's rules" in shown.replace("\n", " ")
+
+
+def test_the_figure_needs_runs(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs learned policies"):
+        run(figure.command, "guard", "--out", str(tmp_path))
+
+
+def test_the_guard_measures_what_a_warm_up_leaves(trained: Path) -> None:
+    args = (str(trained), "--jobsets", "10", "--window", "40", "--json")
+    every, some = (
+        json.loads(run(guard.command, *args, "--warmup", warmup).stdout)["candidates"][-1]["mean"]
+        for warmup in ("0", "10")
+    )
+    assert every != some
+    text = run(guard.command, *args[:-1], "--warmup", "10").stdout
+    assert "10 validation jobsets; jobs that arrive in steps 10 to 29 of 40" in text
