@@ -21,9 +21,9 @@ def warm() -> None:
     from rllib_configs.builders import algorithm_config
     from rllib_configs.learning.advantages import (
         advantages_by_clock,
-        tame,
         returns_to_go,
         subtract_decision_baseline,
+        tame,
     )
     from rllib_configs.loading import load_config
     from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
