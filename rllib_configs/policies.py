@@ -1,13 +1,15 @@
 """From trained weights to a `Policy` that needs neither Ray nor RLlib's checkpoints."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
 from rllib_configs.algorithms.batched import module_weights
@@ -81,21 +83,61 @@ def load_policy(
     Raises:
         InputError: if there is no policy, or it is broken. No code in the file is ever run.
     """
-    folder = Path(path)
-    if (folder / POLICY_FOLDER).is_dir():
-        folder = folder / POLICY_FOLDER
-    if not (folder / WEIGHTS_FILE).is_file():
-        raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
+    folder = _policy_folder(path)
     config = parse_config(read_yaml(folder / CONFIG_FILE))
     try:
-        tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
-        weights = {name: tensor.numpy() for name, tensor in tensors.items()}
+        weights = _read_weights(folder)
         policy = _policy(config, weights, name or config.name, decode)
     except Exception as error:
         raise InputError(
             f"{folder / WEIGHTS_FILE} is broken or of another network: {error}"
         ) from None
     return policy, config
+
+
+def start_from(algorithm: Algorithm, path: Path) -> None:
+    """Gives all learners of an algorithm the weights of a trained policy.
+
+    Args:
+        algorithm: not trained yet.
+        path: see `load_policy`. Only a critic may be missing there; it then starts anew.
+
+    Raises:
+        InputError: if there is no policy, or it is broken or of another network.
+    """
+    folder = _policy_folder(path)
+    own = module_weights(algorithm)
+    try:
+        found = _read_weights(folder)
+    except Exception as error:
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
+    kept = {name: value for name, value in own.items() if ".critic." in name}
+    weights = {**kept, **{name: value for name, value in found.items() if name in own}}
+    shapes = {name: value.shape for name, value in weights.items()}
+    if shapes != {name: value.shape for name, value in own.items()}:
+        raise InputError(
+            f"the policy in {path} is of another network than this experiment's, so it cannot be "
+            f"started from; train both with the same training.network, training.hidden and cluster"
+        )
+    algorithm.learner_group.foreach_learner(partial(_set_weights, weights=weights))
+
+
+def _set_weights(learner: Any, weights: Weights) -> None:
+    learner.module[DEFAULT_MODULE_ID].set_state(weights)
+
+
+def _policy_folder(path: str | Path) -> Path:
+    folder = Path(path)
+    if (folder / POLICY_FOLDER).is_dir():
+        folder = folder / POLICY_FOLDER
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
+    return folder
+
+
+def _read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
+    tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
 def _policy(config: ExperimentConfig, weights: Weights, name: str, decode: Decode) -> LearnedPolicy:

@@ -203,6 +203,9 @@ class TrainingSection(Section):
     network: Literal["deeprm_mlp", "slot_scorer", "rllib_mlp"] = "deeprm_mlp"
     """DeepRM's network on the image, or a scorer of slots of any number, under a mask; rllib_ppo
     takes rllib_mlp, and nothing else does."""
+    start: Path | None = None
+    """Run whose weights this one begins with, of the same network; unset: drawn from the seed. A
+    relative path counts from where the config is made."""
     iterations: Count = 1000
     """Parameter updates of a whole run."""
     jobsets: Count = 100
@@ -248,6 +251,12 @@ class TrainingSection(Section):
     gae_lambda: Share = 0.6
     """How far advantages trust rewards rather than the critic, of PPO with a critic and of RLlib's
     PPO."""
+
+    @field_validator("start")
+    @classmethod
+    def _make_absolute(cls, path: Path | None) -> Path | None:
+        """Lets a run be resumed from elsewhere."""
+        return None if path is None else path.expanduser().absolute()
 
     @model_validator(mode="after")
     def _refuse_a_network_of_another_algorithm(self) -> Self:

@@ -80,6 +80,8 @@ def run_training(
         if resume:
             loop.restore(resume.checkpoint)
             run.write_config(config)
+        else:
+            loop.start()
         if tracker is not None:
             return loop.run(tracker)
         with tracked(config, run) as opened:
@@ -115,6 +117,14 @@ class _Loop:
     def close(self) -> None:
         """Ends the algorithm's processes."""
         self._algorithm.stop()
+
+    def start(self) -> None:
+        """Begins with the weights of an earlier run, if the config names one."""
+        from rllib_configs.policies import start_from
+
+        if self._config.training.start is not None:
+            start_from(self._algorithm, self._config.training.start)
+            self._progress.say(f"Starting with the weights of {self._config.training.start}")
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Goes back to a checkpoint; what the run did after it is removed, to be done again."""

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.observations.masks import live_mask, start_now_mask
@@ -19,7 +20,7 @@ from rllib_configs.learning.advantages import advantages_by_clock, tame
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
 from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
-from rllib_configs.policies import LearnedPolicy, load_policy, save_policy
+from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.test_lookup_linear import codes_of
 
@@ -219,3 +220,30 @@ def test_numbers_depend_neither_on_runners_nor_on_a_resume(
     assert again["train/return_mean"] == last["train/return_mean"]
     for name, value in expected.items():
         assert np.array_equal(found[name], value), name
+
+
+def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Path) -> None:
+    first = build_algorithm(config_of())
+    first.train()
+    save_policy(first, config_of(), tmp_path / "policy")
+    expected = module_weights(first)
+    first.stop()
+
+    second = build_algorithm(config_of("seed=1", "training.critic=true"))
+    start_from(second, tmp_path)
+    found = module_weights(second)
+    assert set(found) - set(expected) == {name for name in found if ".critic." in name} != set()
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), name
+    second.train()
+    assert not np.array_equal(
+        module_weights(second)["network.job.weight"], expected["network.job.weight"]
+    )
+    second.stop()
+
+    wider = build_algorithm(config_of("training.hidden=8"))
+    with pytest.raises(InputError, match="of another network than this experiment's"):
+        start_from(wider, tmp_path)
+    with pytest.raises(InputError, match="no trained policy"):
+        start_from(wider, tmp_path / "nowhere")
+    wider.stop()
