@@ -110,12 +110,13 @@ class BatchedPPO(BatchedAlgorithm):
         open_rows = np.flatnonzero(rollouts.log_probabilities < 0)
         if open_rows.size < training.minibatches * max(1, self.config.num_learners):
             return  # nothing was left to chance
-        jobset = rollouts.jobset[rollouts.episode[open_rows]]
+        episode = rollouts.episode[open_rows]
+        advantages = advantages[open_rows] / rollouts.window[episode]  # a long one has more rows
         columns = {
             Names.OBS: rollouts.codes[open_rows],
             Names.ACTIONS: rollouts.actions[open_rows],
             Names.ACTION_LOGP: rollouts.log_probabilities[open_rows],
-            WEIGHTS: tame(advantages[open_rows], jobset, training.tame).astype(np.float32),
+            WEIGHTS: tame(advantages, rollouts.jobset[episode], training.tame).astype(np.float32),
         }
         if training.critic:
             columns[Names.VALUE_TARGETS] = symlog(torch.from_numpy(targets[open_rows])).numpy()

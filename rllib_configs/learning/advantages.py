@@ -133,38 +133,29 @@ def advantages_by_clock(
 def tame(
     advantages: NDArray[np.float64], group: NDArray[np.int32], share: float
 ) -> NDArray[np.float64]:
-    """Puts groups of advantages on one scale, so that none drowns the others.
+    """Scales advantages to a root mean square of 1, groups that vary much down to the others.
 
-    A jobset with ten times the time steps has ten times the rows, and a crowded one returns that
-    vary a thousand times as much. So advantages are divided by the rows of their group, and then
-    those of the groups that vary most by their own root mean square. Groups that vary little keep
-    their place: what differs there is mostly noise.
+    A crowded jobset's returns vary a thousand times as much as an empty one's, and would drown
+    them. Groups that vary little keep their place: what differs there is mostly noise.
 
     Args:
         advantages: float64 ``(rows,)``, at least one.
         group: int32 ``(rows,)``, for instance the jobset of each row.
         share: of the groups, those that vary most, which are scaled down to the spread of the
-            first that is not; 1 gives all groups the same spread, 0 divides all rows of all
-            groups by one number.
+            first that is not; 1 gives all groups the same spread, 0 divides all by one number.
 
     Returns:
-        float64 ``(rows,)``, with a root mean square of 1 over all rows.
+        float64 ``(rows,)``.
     """
     count = np.zeros(group.max() + 1)
     squares = np.zeros(group.max() + 1)
     for row in range(advantages.size):
         count[group[row]] += 1.0
         squares[group[row]] += advantages[row] ** 2
-    present = count > 0
-    mean_count = count[present].mean()
-    factor = np.ones(count.size)
-    if share > 0:
-        factor = mean_count / np.maximum(count, 1.0)
-        spread = factor * np.sqrt(squares / np.maximum(count, 1.0))
-        floor = np.quantile(spread[present], 1.0 - share)
-        floor = max(floor, 0.01 * spread[present].mean(), 1e-8)
-        factor = factor / np.maximum(spread, floor)
+    spread = np.sqrt(squares / np.maximum(count, 1.0))
+    floor = np.quantile(spread[count > 0], 1.0 - share)
+    floor = max(floor, 0.01 * np.sqrt(squares.sum() / count.sum()), 1e-8)
     scaled = np.empty(advantages.size)
     for row in range(advantages.size):
-        scaled[row] = advantages[row] * factor[group[row]]
+        scaled[row] = advantages[row] / max(spread[group[row]], floor)
     return scaled / (np.sqrt((scaled**2).mean()) + 1e-8)

@@ -38,6 +38,7 @@ class Rollouts:
         decision: int32 ``(rows,)``, index of the decision in its episode.
         time: int32 ``(rows,)``, clock of the simulator at the decision.
         jobset: int32 ``(episodes,)``, index of the jobset that each episode ran.
+        window: int32 ``(episodes,)``, time steps in which its jobs may arrive.
         slowdown_sum: float64 ``(episodes,)``, over the jobs; unfinished ones count what they have
             spent in the system.
         num_jobs: int32 ``(episodes,)``.
@@ -52,6 +53,7 @@ class Rollouts:
     decision: NDArray[np.int32]
     time: NDArray[np.int32]
     jobset: NDArray[np.int32]
+    window: NDArray[np.int32]
     slowdown_sum: NDArray[np.float64]
     num_jobs: NDArray[np.int32]
     num_unfinished: NDArray[np.int32]
@@ -141,6 +143,7 @@ def _columns(
         decision=np.repeat(np.arange(len(steps), dtype=np.int32), [step[1].size for step in steps]),
         time=time,
         jobset=schedule.jobset,
+        window=schedule.window,
         slowdown_sum=_sums(schedule.episode, schedule.slowdown, count),
         num_jobs=np.bincount(schedule.episode, minlength=count).astype(np.int32),
         num_unfinished=_sums(schedule.episode, ~schedule.finished, count).astype(np.int32),
