@@ -189,6 +189,15 @@ class TaskSection(Section):
         workload = self.workload.model_copy(update={"vary": VarySection()})
         return self.model_copy(update={"workload": workload})
 
+    def with_short_windows(self) -> Self:
+        """The task with only the shortest of the windows that vary."""
+        vary = self.workload.vary
+        if not vary.window:
+            return self
+        only = vary.model_copy(update={"window": (min(vary.window),), "window_weights": ()})
+        workload = self.workload.model_copy(update={"vary": only})
+        return self.model_copy(update={"workload": workload})
+
     def build_part(self, split: Split) -> MeasuredWorkload:
         """The workload that the jobsets of a split come from, which knows its load."""
         workload = self.build_workload()
@@ -212,6 +221,9 @@ class TrainingSection(Section):
     """Jobsets of an iteration."""
     fresh_jobsets: bool = False
     """Whether each iteration draws new jobsets instead of repeating the same ones."""
+    short_first: Share = 0.0
+    """Share of the run, at its beginning, that keeps to the shortest of the windows that vary: to
+    hold back long jobs pays soonest there, and is learned there."""
     episodes_per_jobset: Annotated[int, Field(ge=2)] = 20
     """Episodes of each jobset in an iteration, over which the baseline averages."""
     jobsets_per_unit: Count = 10
@@ -266,6 +278,12 @@ class TrainingSection(Section):
                 "the algorithm rllib_ppo and the network rllib_mlp go together, but {algorithm} "
                 "and {network} were given; set both, or take the preset rllib-ppo",
                 {"algorithm": self.algorithm, "network": self.network},
+            )
+        if self.short_first and not self.fresh_jobsets:
+            raise PydanticCustomError(
+                "short_first",
+                "short_first changes the jobsets in the course of the run, so it needs "
+                "fresh_jobsets, which is off",
             )
         if self.critic and (self.algorithm, self.network) != ("ppo", "slot_scorer"):
             raise PydanticCustomError(

@@ -48,7 +48,7 @@ def check_cluster_env(env: gymnasium.Env[Any, Any], num_episodes: int = 4, seed:
     * The same seed gives the same episode, observation by observation.
     * Every observation lies in the observation space, and a mask in it is that of the info, as is
       that of `action_masks`.
-    * An allowed slot books exactly one job, for now under the mask ``start_now``, and takes no
+    * An allowed slot books exactly one job, for now but under the mask ``placeable``, and takes no
       time and no reward. Void, and under the mask ``placeable`` any action that is not allowed,
       books nothing and lets one time step pass.
     * The units in use are those that the schedule says, and never more than the cluster has.
@@ -125,7 +125,8 @@ def _moment(core: ClusterEnv, info: dict[str, Any]) -> Moment:
         and bool(np.isin(mask, (0, 1)).all()),
         f"the mask must be int8 ({num_actions},) of zeros and ones, but it is {mask!r}",
     )
-    _require(mask[-1] == 1, "the mask forbids void")
+    forced = core.setup.view.mask_name == "live" and bool(mask[:-1].any())
+    _require(bool(mask[-1] == 1) or forced, "the mask forbids void")
     _require(
         np.array_equal(core.action_masks(), mask == 1),
         "the mask of action_masks() is not the one in the info",

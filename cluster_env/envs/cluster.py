@@ -46,9 +46,11 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     **Mask.** ``info["action_mask"]``, int8 ``(num_slots + 1,)`` of zeros and ones, as
     ``action_space.sample(mask)`` wants it. ``placeable``: the jobs that can be placed in the
     horizon, that is, exactly the slots whose action books something. ``start_now``: the jobs that
-    would start in the present time step. Void is always allowed. Actions outside the mask are
-    carried out as described above. The same mask stands where other libraries look for it: in the
-    observation (RLlib) and in `action_masks` (sb3-contrib). ``info["time"]`` is the clock.
+    would start in the present time step. ``live``: the same, but where nothing runs, something
+    could and nothing has arrived for 10 steps, void is forbidden. It is allowed everywhere else.
+    Actions outside the mask are carried out as described above. The same mask stands where other
+    libraries look for it: in the observation (RLlib) and in `action_masks` (sb3-contrib).
+    ``info["time"]`` is the clock.
 
     **Reward.** 0 for a booking. For a time step, with the default objective ``slowdown``, minus the
     sum of 1 / duration over all jobs in the system (booked, in a slot or in the backlog); it lies
@@ -77,7 +79,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         objective: name of an objective, or an `Objective`.
         observation: ``image``, ``compact``, ``slots`` or ``code``.
         max_time: clock after which an episode is truncated.
-        mask: ``placeable`` or ``start_now``.
+        mask: ``placeable``, ``start_now`` or ``live``.
         mask_in_observation: whether the mask is part of the observation too.
         render_mode: ``rgb_array`` or None.
 

@@ -70,6 +70,7 @@ def live_mask(
     codes: NDArray[np.uint8],
     layout: CodeLayout,
     try_last_start: bool = True,
+    out: Mask | None = None,
     patience: int = IDLE_PATIENCE,
 ) -> Mask:
     """As `start_now_mask`, but an idle cluster may not wait for ever.
@@ -82,6 +83,7 @@ def live_mask(
         codes: uint8 ``(n, code_size)``.
         layout: of the codes.
         try_last_start: the rule of that name (`cluster_env.simulators.rules.TimelineRules`).
+        out: written if given, bool ``(n, num_actions)``.
         patience: time steps that an idle cluster may wait after an arrival.
 
     Returns:
@@ -90,7 +92,7 @@ def live_mask(
     Raises:
         InputError: if an array has the wrong shape or type.
     """
-    allowed = start_now_mask(codes, layout, try_last_start)
+    allowed = start_now_mask(codes, layout, try_last_start, out)
     idle = ~codes[:, layout.occupied].any(axis=1) & (codes[:, layout.since] >= patience)
     allowed[:, -1] = ~(idle & allowed[:, :-1].any(axis=1))
     return allowed

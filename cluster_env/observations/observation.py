@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cluster_env.core.registry import Registry
 from cluster_env.observations.compact import compact
 from cluster_env.observations.image import ImageLayout, image
-from cluster_env.observations.masks import Mask, placeable_mask, start_now_mask
+from cluster_env.observations.masks import Mask, live_mask, placeable_mask, start_now_mask
 from cluster_env.observations.slots import (
     context_feature_names,
     slot_feature_names,
@@ -42,6 +42,7 @@ OBSERVATIONS: Registry[Callable[[CodeLayout, bool], Observation]] = Registry("ob
 MASKS: Registry[Callable[[Codes, CodeLayout, bool, Mask], Mask]] = Registry("mask")
 MASKS.register("placeable")(placeable_mask)
 MASKS.register("start_now")(start_now_mask)
+MASKS.register("live")(live_mask)
 
 
 def _write_image(layout: CodeLayout, codes: Codes, out: Any) -> None:

@@ -89,6 +89,7 @@ class BatchedEnvRunner(EnvRunner, Checkpointable):
         self._experiment = config.experiment
         task = self._experiment.task
         self._workload = task.build_workload()
+        self._first_workload = task.with_short_windows().build_workload()
         self._objective = task.build_objective()
         self._simulator = TimelineSimulator(task.cluster.build(), task.build_rules(), task.max_time)
         self._fixed_jobsets: dict[int, JobSet] = {}
@@ -129,19 +130,22 @@ class BatchedEnvRunner(EnvRunner, Checkpointable):
         return rollout(
             self._simulator,
             sampler,
-            self._jobsets(unit.jobsets),
+            self._jobsets(unit),
             self._objective,
             training.episodes_per_jobset,
             keys,
         )
 
-    def _jobsets(self, indices: tuple[int, ...]) -> list[JobSet]:
-        if self._experiment.training.fresh_jobsets:
-            return sample_jobsets(self._workload, self._experiment.seed, Split.TRAIN, indices)
-        missing = [i for i in indices if i not in self._fixed_jobsets]
-        drawn = sample_jobsets(self._workload, self._experiment.seed, Split.TRAIN, missing)
+    def _jobsets(self, unit: SampleUnit) -> list[JobSet]:
+        seed, training = self._experiment.seed, self._experiment.training
+        if training.fresh_jobsets:
+            early = unit.iteration < training.short_first * training.iterations
+            workload = self._first_workload if early else self._workload
+            return sample_jobsets(workload, seed, Split.TRAIN, unit.jobsets)
+        missing = [i for i in unit.jobsets if i not in self._fixed_jobsets]
+        drawn = sample_jobsets(self._workload, seed, Split.TRAIN, missing)
         self._fixed_jobsets.update(zip(missing, drawn, strict=True))
-        return [self._fixed_jobsets[i] for i in indices]
+        return [self._fixed_jobsets[i] for i in unit.jobsets]
 
     def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
         """Spaces of the codes and actions."""

@@ -14,13 +14,14 @@ from cluster_env.observations.masks import live_mask, start_now_mask
 from cluster_env.observations.slots import slot_feature_names
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
-from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.algorithms.batched import iteration_units, module_weights
+from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.learning.advantages import advantages_by_clock, tame
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
 from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
+from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.test_lookup_linear import codes_of
 
@@ -240,3 +241,24 @@ def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Pat
     with pytest.raises(InputError, match="no trained policy"):
         start_from(wider, tmp_path / "nowhere")
     wider.stop()
+
+
+def test_the_shortest_windows_come_first() -> None:
+    varied = [
+        "training.short_first=0.5",
+        "task.workload.vary.window=[20, 40]",
+        "task.workload.vary.load=[0.5, 1.5]",
+    ]
+    config = config_of(*varied)  # of four iterations
+    runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
+    weights = runner.module.get_state()
+
+    def windows(iteration: int) -> set[int]:
+        units = tuple(iteration_units(config, iteration))
+        rollouts = runner.sample(request=SampleRequest(units, weights, 0)).rollouts
+        return {int(window) for part in rollouts.values() for window in part.window}
+
+    assert windows(0) == windows(1) == {20}
+    assert windows(2) | windows(3) == {20, 40}
+    with pytest.raises(InputError, match="fresh_jobsets"):
+        config_of(*varied, "training.fresh_jobsets=false")

@@ -106,7 +106,7 @@ def test_mask_in_the_observation_is_that_of_the_info() -> None:
     assert env.observation_space.contains(observation)
 
 
-@pytest.mark.parametrize("mask", ["placeable", "start_now"])
+@pytest.mark.parametrize("mask", ["placeable", "start_now", "live"])
 def test_mask_is_the_same_through_wrappers(mask: str) -> None:
     env = gymnasium.make("DeepRM-v0", mask=mask)
     _, info = env.reset(seed=0)

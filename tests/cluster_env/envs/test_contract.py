@@ -19,7 +19,7 @@ from cluster_env.simulators.rules import PAPER_RULES, RELEASED_RULES
 OPTIONS = [
     {"observation": observation, "mask": mask, "mask_in_observation": inside}
     for observation in OBSERVATIONS.names()
-    for mask, inside in zip(MASKS.names(), (False, True), strict=True)
+    for mask, inside in zip(MASKS.names(), (True, False, True), strict=True)
 ]
 every_id = pytest.mark.parametrize("name", ENVIRONMENTS)
 every_option = pytest.mark.parametrize(
