@@ -25,7 +25,7 @@ define train
   if [ "$$(sed -n '$$s/,.*//p' $$run/metrics.csv 2>/dev/null)" = $(4) ]; then echo "$$run is done"; \
   elif [ -d $$run ]; then $(BIN)/metasched train --resume $$run || exit; \
   else $(BIN)/metasched train $(2) --set $(3) --set training.iterations=$(4) \
-    --set evaluation.jobsets=1000 --seed $$seed --run $$run || exit; fi
+    --seed $$seed --run $$run || exit; fi
 endef
 
 .DEFAULT_GOAL := help
@@ -33,7 +33,14 @@ endef
 RESULTS := runs/results
 SEEDS ?= 0 1 2
 
-.PHONY: help install demo results test lint format pins clean
+PPO_SEEDS ?= 0 1 2 3 4
+OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
+  weighted_completion_time fair_slowdown
+LONG_200 := task.rules=released --set name=deeprm-long-200 --set task.workload.window=200 \
+  --set training.gamma=0.999 --set training.gae_lambda=0.99 --set training.tame=0.7 \
+  --set training.jobsets=12 --set training.jobsets_per_unit=12 --set training.episodes_per_jobset=10
+
+.PHONY: help install demo results results-ppo test lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -55,9 +62,9 @@ demo: install ## Train a scheduler, compare it with the heuristics, draw the fig
 results: install ## Train what the README shows (about 40 minutes on two cores; goes on where it was) and draw it
 	@for seed in $(SEEDS); do \
 	  for load in 0.7 1.1 1.3; do \
-	    $(call train,deeprm-$$load-$$seed,deeprm-released,task.workload.load=$$load,400); \
+	    $(call train,deeprm-$$load-$$seed,deeprm-released,task.workload.load=$$load --set evaluation.jobsets=1000,400); \
 	  done; \
-	  $(call train,fresh-0.7-$$seed,deeprm-fresh,task.rules=released --set training.since_column=true,800); \
+	  $(call train,fresh-0.7-$$seed,deeprm-fresh,task.rules=released --set training.since_column=true --set evaluation.jobsets=1000,800); \
 	done
 	$(BIN)/metasched figure deeprm-fig4 --runs "$(RESULTS)/*-*-*" --out $(RESULTS)/figures
 	$(BIN)/metasched figure deeprm-fig6 --runs '$(RESULTS)/deeprm-0.7-*' --out $(RESULTS)/figures
@@ -65,6 +72,28 @@ results: install ## Train what the README shows (about 40 minutes on two cores; 
 	  $(BIN)/metasched compare --policies "sjf,tetris,hold,$(RESULTS)/*-$$load-*" --loads $$load \
 	    --out $(RESULTS)/figures/load-$$load; \
 	done
+
+results-ppo: install ## Train what the README shows of PPO (about 2 hours on two cores; goes on where it was) and draw it
+	@for seed in $(PPO_SEEDS); do \
+	  for load in 0.7 1.1 1.3 1.845; do \
+	    $(call train,ppo-$$load-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=$$load,400); \
+	  done; \
+	  $(call train,w200-$$seed,deeprm-long,$(LONG_200),200); \
+	  $(call train,long-$$seed,deeprm-long,task.rules=released,100); \
+	  $(call train,gen-$$seed,deeprm-generalist,task.rules=released,300); \
+	  for objective in $(OBJECTIVES); do \
+	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,120); \
+	  done; \
+	done
+	@for load in 0.7 1.1 1.3 1.845; do \
+	  $(BIN)/metasched compare --policies "random,sjf,packer,tetris,hold,$(RESULTS)/ppo-$$load-*,$(RESULTS)/gen-*" \
+	    --loads $$load --decode argmax --out $(RESULTS)/figures/ppo-$$load; \
+	done
+	$(BIN)/metasched figure attainment --runs '$(RESULTS)/gen-*' --decode argmax --out $(RESULTS)/figures
+	$(BIN)/metasched figure deeprm-fig5 --runs '$(RESULTS)/obj-*' --decode argmax --out $(RESULTS)/figures
+	$(BIN)/metasched figure deeprm-fig7 --runs '$(RESULTS)/ppo-1.1-*' --decode argmax --out $(RESULTS)/figures
+	$(BIN)/metasched figure guard --runs '$(RESULTS)/gen-*' --jobsets 200 --decode argmax --out $(RESULTS)/figures
+	$(BIN)/metasched figure optimality-gap --runs '$(RESULTS)/ppo-0.7-*' --jobsets 40 --decode argmax --out $(RESULTS)/figures
 
 test: install ## Run the tests; ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)

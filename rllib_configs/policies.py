@@ -111,7 +111,7 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
         found = _read_weights(folder)
     except Exception as error:
         raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
-    kept = {name: value for name, value in own.items() if ".critic." in name}
+    kept = {name: value for name, value in own.items() if ".critic" in name}
     weights = {**kept, **{name: value for name, value in found.items() if name in own}}
     shapes = {name: value.shape for name, value in weights.items()}
     if shapes != {name: value.shape for name, value in own.items()}:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns as Names
 
 from cluster_env.core.seeding import Purpose, generator
@@ -19,7 +20,7 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.learning.advantages import advantages_by_clock, tame
-from rllib_configs.learning.losses import clipped_loss, symexp, symlog
+from rllib_configs.learning.losses import clipped_loss, symlog
 from rllib_configs.modules import make_sampler
 from rllib_configs.modules.slot_scorer import SlotScorerSampler
 from rllib_configs.runners.rollout import Rollouts
@@ -83,9 +84,22 @@ class BatchedPPOLearner(GradientLearner):
         loss = loss - training.entropy * self._left * entropy.mean()
         if not training.critic:
             return loss
-        missed = ((fwd_out[Names.VF_PREDS] - batch[Names.VALUE_TARGETS]) ** 2).mean()
+        targets = symlog(batch[Names.VALUE_TARGETS] / self._critic_scale(module_id))
+        missed = ((fwd_out[Names.VF_PREDS] - targets) ** 2).mean()
         self.metrics.log_value((module_id, "critic_loss"), missed.item(), window=1)
         return loss + 0.5 * missed
+
+    def _critic_scale(self, module_id: str) -> torch.Tensor:
+        scale: torch.Tensor = self.module[module_id].unwrapped().network.critic_scale
+        return scale
+
+
+def _set_critic_scale(learner: BatchedPPOLearner, scale: float) -> None:
+    """Keeps the critic's part of the gradient small beside the policy's, whatever the rewards are.
+
+    It is part of the weights from then on, so that a run resumes with the one that it had.
+    """
+    learner.module[DEFAULT_MODULE_ID].unwrapped().network.critic_scale.fill_(max(scale, 1e-6))
 
 
 class BatchedPPO(BatchedAlgorithm):
@@ -119,8 +133,10 @@ class BatchedPPO(BatchedAlgorithm):
             WEIGHTS: tame(advantages, rollouts.jobset[episode], training.tame).astype(np.float32),
         }
         if training.critic:
-            columns[Names.VALUE_TARGETS] = symlog(torch.from_numpy(targets[open_rows])).numpy()
-            columns[Names.VALUE_TARGETS] = columns[Names.VALUE_TARGETS].astype(np.float32)
+            columns[Names.VALUE_TARGETS] = targets[open_rows].astype(np.float32)
+            if self.iteration == 0:
+                scale = float(np.abs(targets[open_rows]).mean())
+                self.learner_group.foreach_learner(partial(_set_critic_scale, scale=scale))
         size = -(-open_rows.size // (training.minibatches * max(1, self.config.num_learners)))
         for epoch in range(training.epochs):
             rng = generator(experiment.seed, Purpose.SHUFFLE, self.iteration, epoch)
@@ -135,7 +151,7 @@ class BatchedPPO(BatchedAlgorithm):
         if training.critic:
             sampler = make_sampler(experiment, module_weights(self))
             assert isinstance(sampler, SlotScorerSampler)
-            values = symexp(torch.from_numpy(sampler.values(rollouts.codes)).double()).numpy()
+            values = sampler.values(rollouts.codes)
         return advantages_by_clock(
             rollouts.rewards,
             values,

@@ -15,6 +15,7 @@ from cluster_env.observations import slot_features
 from cluster_env.observations.masks import live_mask
 from cluster_env.observations.slots import context_feature_names, slot_feature_names
 from cluster_env.simulators.code import CodeLayout
+from rllib_configs.learning.losses import symexp
 from rllib_configs.modules.sampling import sample_actions
 
 _PIECE = 4096  # rows
@@ -35,6 +36,8 @@ class SlotScorer(nn.Module):
         critic: whether it also estimates the value of a state.
     """
 
+    critic_scale: torch.Tensor  # (1,), with a critic alone
+
     def __init__(self, cluster: Cluster, width: int, seed: int, critic: bool = False) -> None:
         super().__init__()
         self.layout = CodeLayout(cluster)
@@ -49,6 +52,7 @@ class SlotScorer(nn.Module):
         self.void = nn.Linear(width, 1)
         if critic:
             self.critic = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+            self.register_buffer("critic_scale", torch.ones(1))
         self._draw(generator(seed, Purpose.INIT))
 
     @torch.no_grad()
@@ -94,7 +98,8 @@ class SlotScorer(nn.Module):
     def value(self, pooled: torch.Tensor) -> torch.Tensor:
         """Value of states, float32 ``(rows,)``, from the second result of `score_slots`.
 
-        It is on a logarithmic scale, see `rllib_configs.learning.losses.symlog`.
+        It is the `rllib_configs.learning.losses.symlog` of the value in units of ``critic_scale``,
+        which the algorithm sets.
         """
         value: torch.Tensor = self.critic(pooled).squeeze(1)
         return value
@@ -161,14 +166,14 @@ class SlotScorerSampler:
                 logits[open_rows] = self._network(codes[open_rows], allowed[open_rows]).numpy()
         return logits
 
-    def values(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """`SlotScorer.value_of`, float32 ``(n,)``, in pieces that fit a cache."""
-        values = np.empty(codes.shape[0], np.float32)
+    def values(self, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Values, float64 ``(n,)``, computed in pieces that fit a cache."""
+        values = np.empty(codes.shape[0])
         with torch.inference_mode():
             for first in range(0, codes.shape[0], _PIECE):
                 piece = slice(first, first + _PIECE)
-                values[piece] = self._network.value_of(codes[piece]).numpy()
-        return values
+                values[piece] = symexp(self._network.value_of(codes[piece])).numpy()
+        return values * self._network.critic_scale.numpy()
 
     def sample(
         self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
