@@ -21,7 +21,7 @@ ALGORITHMS: dict[str, type[AlgorithmConfig]] = {
     "reinforce": ReinforceConfig,
     "rllib_ppo": RLlibPPOConfig,
 }
-LEARNER_METRICS = ("entropy", "gradient_norm")
+LEARNER_METRICS = ("critic_loss", "entropy", "gradient_norm")
 
 # Loggers whose warnings say nothing that a user could act on: the new API stack is chosen on
 # purpose, the deprecated calls are RLlib's own, and there is no GPU to watch.

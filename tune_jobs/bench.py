@@ -25,7 +25,13 @@ DEFAULT_SECONDS = 4.0
     default=DEFAULT_SECONDS,
     help="How long each number is measured, warm-up apart.",
 )
-def command(subjects: tuple[str, ...], as_json: bool, seconds: float) -> None:
+@click.option(
+    "--preset",
+    metavar="PRESET|FILE",
+    default="deeprm",
+    help="What the subject training trains, by default deeprm.",
+)
+def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: str) -> None:
     """Measure throughput. SUBJECT is simulator, sampling or training; by default all of them.
 
     Every number stands beside a reference that is measured in turns with it, in the same process,
@@ -38,6 +44,7 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float) -> None:
       metasched bench
       metasched bench simulator --seconds 10
       metasched bench sampling training --json > bench.json
+      metasched bench training --preset deeprm-ppo
     """
     from tune_jobs.benchmarks.machine import machine
 
@@ -46,10 +53,10 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float) -> None:
     for subject in subjects or SUBJECTS:
         if not as_json:
             click.echo(f"Measuring {subject} ...", err=True)
-        measure: Callable[[float], list[Entry]] = import_module(
+        measure: Callable[..., list[Entry]] = import_module(
             f"tune_jobs.benchmarks.{subject}"
         ).measure
-        entries += measure(seconds)
+        entries += measure(seconds, preset) if subject == "training" else measure(seconds)
     if as_json:
         click.echo(json.dumps([*(entry.as_dict() for entry in entries), facts], indent=1))
         return

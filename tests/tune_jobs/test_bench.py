@@ -105,7 +105,9 @@ def test_our_runner_is_far_faster_than_rllib_s(capsys):
 def test_an_iteration_is_measured_in_seconds_and_its_reference_is_quoted(capsys, monkeypatch):
     monkeypatch.setattr("tune_jobs.benchmarks.training.ROUNDS", 1)
     monkeypatch.setattr("tune_jobs.benchmarks.training._WARM_UPS", 1)
-    entry = measured(capsys, "training", "--seconds", "0.1")["training.deeprm_iteration"]
+    entries = measured(capsys, "training", "--seconds", "0.1")
+    entry = entries["training.deeprm_iteration"]
+    assert entries["training.deeprm_learning"]["reference"] == "sampling in the same iterations"
     assert entry["unit"].startswith("s for 100 jobsets x 20 episodes")
     assert "not measured" in entry["reference"]
     assert entry["reference_value"] == 80
@@ -120,7 +122,9 @@ def test_people_get_a_table(capsys):
     assert "machine: " in shown
 
 
-@pytest.mark.parametrize("args", [["simulatr"], ["--seconds", "0"]])
+@pytest.mark.parametrize(
+    "args", [["simulatr"], ["--seconds", "0"], ["training", "--preset", "deeprn"]]
+)
 def test_bad_input_is_refused(args, capsys):
     assert cli.run(bench.command, args) == 2
     assert capsys.readouterr().err.count("\n") == 1
