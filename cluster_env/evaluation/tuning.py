@@ -16,7 +16,7 @@ from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
 SWEEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "tetris": ("0.0005", "0.001", "0.002", "0.005", "0.01", "0.05", "0.5"),
-        "hold": ("2", "4", "8", "16", "32"),
+        "hold": ("1", "2", "3", "4", "6", "8", "12", "16", "32"),
     }
 )
 """The numbers that are tried for each heuristic that takes one."""
