@@ -11,7 +11,8 @@ from pydantic import BaseModel, ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.schema import MADE_UP, ExperimentConfig
+from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import MADE_UP
 
 PRESETS = Path(__file__).parent / "presets"
 TRACE = "task.workload.trace"

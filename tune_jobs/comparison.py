@@ -7,7 +7,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Estimate, Result, best, check_warmup, get_metric, run_contest
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
-from rllib_configs.schema import TaskSection
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.entrants import Entrant, Scene
 from tune_jobs.guarding import Calibration, Guarded, calibrate
 from tune_jobs.progress import NoProgress, Progress

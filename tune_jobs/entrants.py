@@ -12,7 +12,8 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
 from cluster_env.evaluation import SWEEPS, Contestant, tune
 from cluster_env.heuristics import HEURISTICS, get_heuristic
-from rllib_configs.schema import ExperimentConfig, TaskSection
+from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.wording import mixture_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
     from cluster_env.evaluation import Candidate, GuardDecision
-    from rllib_configs.schema import TaskSection
+    from rllib_configs.task_schema import TaskSection
     from tune_jobs.comparison import Setting
     from tune_jobs.entrants import Decode
 

@@ -25,7 +25,7 @@ from cluster_env.evaluation.clairvoyant import (
 )
 from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.schema import TaskSection
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparison import TUNING_JOBSETS
 from tune_jobs.entrants import Entrant, Scene
 from tune_jobs.progress import NoProgress, Progress

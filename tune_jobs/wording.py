@@ -1,6 +1,6 @@
 """How tables, figures and messages name the jobs that numbers rest on."""
 
-from rllib_configs.schema import WorkloadSection
+from rllib_configs.task_schema import WorkloadSection
 
 
 def on_jobs(load: float, trace: str = "", mixture: str = "") -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, Result
 from cluster_env.evaluation.clairvoyant import require_solver
-from rllib_configs.schema import TaskSection
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
 from tune_jobs.figures.comparison import is_learned, name_of, rules_of
 from tune_jobs.figures.registry import FigureRequest

@@ -15,7 +15,7 @@ from cluster_env.evaluation import Result, Summary, evaluate
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.schema import TaskSection
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparison import Setting, check_entrants, entrant_cells, head_of, scene_of
 from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
 from tune_jobs.figures.comparison import by_policy, is_learned, look_of, measured_on, name_of
