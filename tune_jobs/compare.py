@@ -148,11 +148,12 @@ def command(
       metasched compare --loads 0.7 --window 500 --warmup 100 --jobsets 200
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
     """
-    from tune_jobs.comparison import Setting, compare
+    from tune_jobs.comparison import compare
     from tune_jobs.entrants import find_runs, is_heuristic, load_runs, split_names
     from tune_jobs.guarding import CALIBRATION_JOBSETS
     from tune_jobs.progress import NoProgress, Progress
     from tune_jobs.scoreboard import format_rows
+    from tune_jobs.setting import Setting
     from tune_jobs.tables import write_table
 
     if track and out is None:

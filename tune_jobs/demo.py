@@ -96,8 +96,9 @@ def compare_and_draw(
 def _compare(
     config: "ExperimentConfig", run: "RunDirectory", progress: "Progress", jobsets: int
 ) -> "list[Row]":
-    from tune_jobs.comparison import Setting, compare
+    from tune_jobs.comparison import compare
     from tune_jobs.entrants import heuristic_entrant, learned_entrants, load_runs
+    from tune_jobs.setting import Setting
     from tune_jobs.tables import write_table
 
     entrants = [heuristic_entrant(name) for name in (*RIVALS, RULE)]

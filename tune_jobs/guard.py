@@ -11,8 +11,8 @@ from tune_jobs.cli import CONTEXT
 if TYPE_CHECKING:
     from cluster_env.evaluation import Candidate, GuardDecision
     from rllib_configs.task_schema import TaskSection
-    from tune_jobs.comparison import Setting
     from tune_jobs.entrants import Decode
+    from tune_jobs.setting import Setting
 
 
 @click.command(name="guard", context_settings=CONTEXT)
@@ -90,9 +90,10 @@ def command(
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
     """
     from tune_jobs.compare import choose_config, metric_of
-    from tune_jobs.comparison import Setting, calibrate_at, check_entrants, scene_of
+    from tune_jobs.comparison import calibrate_at, check_entrants, scene_of
     from tune_jobs.entrants import find_runs, learned_entrants, load_runs
     from tune_jobs.guarding import write_decision
+    from tune_jobs.setting import Setting
 
     runs = load_runs(find_runs([str(run)]), decode)
     config = choose_config(source, overrides, None, runs, window)

@@ -19,7 +19,7 @@ from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs.compare import choose_config, command
-from tune_jobs.comparison import Setting, compare
+from tune_jobs.comparison import compare
 from tune_jobs.entrants import (
     find_runs,
     group_by_experiment,
@@ -28,6 +28,7 @@ from tune_jobs.entrants import (
     load_runs,
 )
 from tune_jobs.scoreboard import format_rows
+from tune_jobs.setting import Setting
 from tune_jobs.tables import number, read_table
 from tune_jobs.tracking import NullTracker
 from tune_jobs.tracking.tracker import PathLike

@@ -11,11 +11,12 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
-from tune_jobs.comparison import Setting, compare
+from tune_jobs.comparison import compare
 from tune_jobs.entrants import heuristic_entrant
 from tune_jobs.figure import command
 from tune_jobs.figures import FIGURES, comparison, learning_curves, slowdown_by_load
 from tune_jobs.figures.style import spread
+from tune_jobs.setting import Setting
 from tune_jobs.tables import number, read_table, write_table
 
 

@@ -19,11 +19,11 @@ from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs import compare, comparison, figure, guard
-from tune_jobs.comparison import Setting
 from tune_jobs.entrants import Entrant, Scene, heuristic_entrant
 from tune_jobs.figures import guard as guard_figure
 from tune_jobs.guarding import load_decided
 from tune_jobs.scoreboard import format_rows
+from tune_jobs.setting import Setting
 from tune_jobs.tables import number, read_table
 
 TASK = load_config("deeprm", ["task.workload.load=1.1"]).task

@@ -9,19 +9,13 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.comparison import (
-    Setting,
-    check_entrants,
-    entrant_cells,
-    evaluate_entrants,
-    guard_at,
-    head_of,
-)
+from tune_jobs.comparison import check_entrants, entrant_cells, evaluate_entrants, guard_at, head_of
 from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
 from tune_jobs.figures.comparison import name_of, rules_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, color_of, headline, new_figure, styled
 from tune_jobs.guarding import CALIBRATION_JOBSETS, HEURISTICS, Guarded
+from tune_jobs.setting import Setting
 from tune_jobs.tables import Row, Value, number, read_table
 
 if TYPE_CHECKING:

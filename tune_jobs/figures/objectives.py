@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Result, best
-from tune_jobs.comparison import Setting, check_entrants, entrant_cells, evaluate_entrants, head_of
+from tune_jobs.comparison import check_entrants, entrant_cells, evaluate_entrants, head_of
 from tune_jobs.entrants import (
     Entrant,
     TrainedRun,
@@ -21,6 +21,7 @@ from tune_jobs.entrants import (
 from tune_jobs.figures.comparison import is_learned, look_of, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
+from tune_jobs.setting import Setting
 from tune_jobs.tables import Row, number, read_table
 from tune_jobs.wording import on_jobs
 

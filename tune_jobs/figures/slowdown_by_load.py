@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparison import Setting, compare
+from tune_jobs.comparison import compare
 from tune_jobs.entrants import find_runs, heuristic_entrant, learned_entrants, load_runs
 from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.setting import Setting
 from tune_jobs.tables import Row
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparison import Setting, check_entrants, entrant_cells, head_of, scene_of
+from tune_jobs.comparison import check_entrants, entrant_cells, head_of, scene_of
 from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
 from tune_jobs.figures.comparison import by_policy, is_learned, look_of, measured_on, name_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
+from tune_jobs.setting import Setting
 from tune_jobs.tables import Row, number, read_table
 from tune_jobs.wording import on_jobs
 
