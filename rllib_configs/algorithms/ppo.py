@@ -134,9 +134,6 @@ class BatchedPPO(BatchedAlgorithm):
         }
         if training.critic:
             columns[Names.VALUE_TARGETS] = targets[open_rows].astype(np.float32)
-            if self.iteration == 0:
-                scale = float(np.abs(targets[open_rows]).mean())
-                self.learner_group.foreach_learner(partial(_set_critic_scale, scale=scale))
         size = -(-open_rows.size // (training.minibatches * max(1, self.config.num_learners)))
         for epoch in range(training.epochs):
             rng = generator(experiment.seed, Purpose.SHUFFLE, self.iteration, epoch)
@@ -148,16 +145,25 @@ class BatchedPPO(BatchedAlgorithm):
         experiment = self.config.experiment
         training = experiment.training
         values = np.zeros(rollouts.num_rows)
+        if training.critic and self.iteration == 0:
+            _, returns = self._advantages(rollouts, values, 1.0)
+            scale = float(np.abs(returns).mean())
+            self.learner_group.foreach_learner(partial(_set_critic_scale, scale=scale))
         if training.critic:
             sampler = make_sampler(experiment, module_weights(self))
             assert isinstance(sampler, SlotScorerSampler)
             values = sampler.values(rollouts.codes)
+        return self._advantages(rollouts, values, training.gae_lambda if training.critic else 1.0)
+
+    def _advantages(
+        self, rollouts: Rollouts, values: NDArray[np.float64], trace: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return advantages_by_clock(
             rollouts.rewards,
             values,
             rollouts.episode,
             rollouts.time,
             rollouts.jobset,
-            training.gamma,
-            training.gae_lambda if training.critic else 1.0,
+            self.config.experiment.training.gamma,
+            trace,
         )
