@@ -37,8 +37,7 @@ PPO_SEEDS ?= 0 1 2 3 4
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 LONG_200 := task.rules=released --set name=deeprm-long-200 --set task.workload.window=200 \
-  --set training.gamma=0.999 --set training.gae_lambda=0.99 --set training.tame=0.3 \
-  --set training.jobsets=12 --set training.jobsets_per_unit=12 --set training.episodes_per_jobset=10
+  --set training.episodes_per_jobset=10
 
 .PHONY: help install demo results results-ppo test lint format pins clean
 
