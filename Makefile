@@ -37,7 +37,7 @@ PPO_SEEDS ?= 0 1 2 3 4
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 LONG_200 := task.rules=released --set name=deeprm-long-200 --set task.workload.window=200 \
-  --set training.episodes_per_jobset=10
+  --set training.jobsets=12 --set training.episodes_per_jobset=10
 
 .PHONY: help install demo results results-ppo test lint format pins clean
 
@@ -77,8 +77,8 @@ results-ppo: install ## Train what the README shows of PPO (about 2 hours on two
 	  for load in 0.7 1.1 1.3 1.845; do \
 	    $(call train,ppo-$$load-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=$$load,400); \
 	  done; \
-	  $(call train,w200-$$seed,deeprm-long,$(LONG_200),200); \
-	  $(call train,long-$$seed,deeprm-long,task.rules=released,100); \
+	  $(call train,w200-$$seed,deeprm-long,$(LONG_200),80); \
+	  $(call train,long-$$seed,deeprm-long,task.rules=released,80); \
 	  $(call train,gen-$$seed,deeprm-generalist,task.rules=released,300); \
 	  for objective in $(OBJECTIVES); do \
 	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,120); \
