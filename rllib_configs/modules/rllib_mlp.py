@@ -18,7 +18,7 @@ from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.sampling import sample_actions
 from rllib_configs.schema import ExperimentConfig
 
-VIEW: dict[str, Any] = {"observation": "compact", "mask": "live", "mask_in_observation": True}
+VIEW: dict[str, Any] = {"observation": "compact", "mask": "start_now", "mask_in_observation": True}
 """What the network sees: options of `cluster_env.envs.ClusterEnv`."""
 
 

@@ -10,7 +10,7 @@ import torch
 
 import cluster_env  # noqa: F401 - registers the environments
 from cluster_env.core.errors import InputError
-from cluster_env.observations.masks import live_mask
+from cluster_env.observations.masks import start_now_mask
 from cluster_env.simulators.code import CodeLayout
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
@@ -108,7 +108,7 @@ def test_forbidden_actions_are_never_drawn(trained: Any) -> None:
     algorithm, _ = trained
     cluster = config_of().task.cluster.build()
     codes = codes_of(cluster, 2000)
-    allowed = live_mask(codes, CodeLayout(cluster))
+    allowed = start_now_mask(codes, CodeLayout(cluster))
     uniforms = np.random.default_rng(0).random(2000)
     uniforms[:10] = np.nextafter(1.0, 0.0)
     for decode in ("sample", "argmax"):
