@@ -59,8 +59,8 @@ COLUMNS = (
 )
 
 _ROW_HEIGHT = 0.46
-_TITLE_CHARACTERS = 27
-_NAME_CHARACTERS = 34
+_TITLE_CHARACTERS = 22
+_NAME_CHARACTERS = 26
 _WIDEST = 2.5  # times the best heuristic; whoever is farther is an arrow at the edge
 
 
@@ -216,7 +216,7 @@ def _draw_panel(axes: "Axes", panel: Sequence[Cells], rows: list[Cells]) -> None
     axes.set_title("\n".join(textwrap.wrap(metric.label, _TITLE_CHARACTERS)), fontsize=10)
     reference = next(row for row in panel if row["policy"] == row["reference"])
     better = "; higher is better" if metric.higher_is_better else ""
-    axes.set_xlabel(f"times the best heuristic,\n{reference['policy']}{better}", fontsize=9.5)
+    axes.set_xlabel(f"over the best heuristic,\n{reference['policy']}{better}", fontsize=9.5)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0, labelsize=9.5)
     axes.margins(x=0.16)
@@ -228,8 +228,8 @@ def _name_of(row: Cells) -> str:
         return f"{row['key']}*" if "*" in row["policy"] else row["policy"]
     seeds = int(number(row, "seeds"))
     plural = f"{seeds}\N{NO-BREAK SPACE}seed{'s' if seeds > 1 else ''}"
-    objective = textwrap.fill(f"(for {row['trained_for']}, {plural})", _NAME_CHARACTERS)
-    return f"{learned_name(row['key']).removesuffix('-' + row['trained_for'])}\n{objective}"
+    objective = textwrap.fill(f"for {row['trained_for']}, {plural}", _NAME_CHARACTERS)
+    return f"{learned_name(row['key']).replace('-' + row['trained_for'], '')}\n{objective}"
 
 
 def _written(row: Cells) -> str:
