@@ -46,8 +46,10 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
       metasched bench sampling training --json > bench.json
       metasched bench training --preset deeprm-ppo
     """
+    from rllib_configs.loading import load_config
     from tune_jobs.benchmarks.machine import machine
 
+    load_config(preset)
     facts = machine()
     entries: list[Entry] = []
     for subject in subjects or SUBJECTS:

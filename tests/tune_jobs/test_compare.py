@@ -126,7 +126,7 @@ def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
     setting = Setting(load_config("deeprm").task, jobsets=10)
     rows = compare(setting, [heuristic_entrant("tetris"), heuristic_entrant("hold")], [0.7])
     assert str(rows[0]["policy"]).startswith("tetris*(0.0")
-    assert str(rows[1]["policy"]) in ("hold*(4)", "hold*(8)", "hold*(16)")
+    assert str(rows[1]["policy"]) in ("hold*(6)", "hold*(8)", "hold*(12)", "hold*(16)")
     assert sorted(seen) == [
         (Split.VALIDATION, 200),
         (Split.VALIDATION, 200),

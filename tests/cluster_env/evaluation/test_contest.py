@@ -9,6 +9,7 @@ from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import (
+    SWEEPS,
     Contestant,
     Result,
     Summary,
@@ -96,7 +97,7 @@ def test_unfinished_jobsets_are_missed_and_set_no_bar() -> None:
 
 def test_tuning_finds_the_best_number_of_the_sweep() -> None:
     tuned = tune("hold", JOBSETS, CLUSTER)
-    means = {k: summary(f"hold:{k}").mean("slowdown") for k in (2, 4, 8, 16, 32)}
+    means = {k: summary(f"hold:{k}").mean("slowdown") for k in SWEEPS["hold"]}
     number = min(means, key=lambda k: means[k])
     assert tuned.spec == f"hold:{number}"
     assert tuned.name == f"hold*({number})"
