@@ -98,7 +98,7 @@ results-ppo: install ## Train what the README shows of PPO (about 2 hours on two
 	$(BIN)/metasched figure deeprm-fig4 --table $(RESULTS)/figures/ppo/attainment.csv --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig5 --runs '$(RESULTS)/obj-*' --decode argmax --out $(RESULTS)/figures
 	$(BIN)/metasched figure deeprm-fig7 --runs '$(RESULTS)/ppo-1.1-*' --decode argmax --out $(RESULTS)/figures
-	$(BIN)/metasched figure guard --runs '$(RESULTS)/gen-*' --jobsets 200 --decode argmax --out $(RESULTS)/figures
+	$(BIN)/metasched figure guard --runs '$(RESULTS)/ppo-1.1-*' --jobsets 200 --decode argmax --out $(RESULTS)/figures
 	$(BIN)/metasched figure optimality-gap --runs '$(RESULTS)/ppo-0.7-*' --jobsets 40 --decode argmax --out $(RESULTS)/figures
 
 test: install ## Run the tests; ARGS='...' goes to pytest
