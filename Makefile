@@ -89,11 +89,11 @@ results-ppo: install ## Train what the README shows of PPO (about 2 hours on two
 	    --loads $$load --decode argmax --out $(RESULTS)/figures/ppo-$$load; \
 	done
 	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/w200-*,$(RESULTS)/gen-*" --rules released \
-	  --config deeprm-ppo --window 200 --jobsets 300 --out $(RESULTS)/figures/window-200
+	  --config deeprm-ppo --window 200 --seed 1 --jobsets 300 --out $(RESULTS)/figures/window-200
 	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/long-*,$(RESULTS)/gen-*" --rules released \
-	  --config deeprm-ppo --window 500 --jobsets 300 --out $(RESULTS)/figures/window-500
+	  --config deeprm-ppo --window 500 --seed 1 --jobsets 300 --out $(RESULTS)/figures/window-500
 	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/long-*,$(RESULTS)/gen-*" --rules released \
-	  --config deeprm-ppo --window 700 --warmup 100 --jobsets 200 --out $(RESULTS)/figures/steady
+	  --config deeprm-ppo --window 700 --warmup 100 --seed 1 --jobsets 200 --out $(RESULTS)/figures/steady
 	$(BIN)/metasched figure attainment --runs '$(RESULTS)/ppo-1.1-*' --decode argmax --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig4 --table $(RESULTS)/figures/ppo/attainment.csv --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig5 --runs '$(RESULTS)/obj-*' --decode argmax --out $(RESULTS)/figures
