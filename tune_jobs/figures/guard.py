@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.comparison import check_entrants, entrant_cells, evaluate_entrants, guard_at, head_of
-from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.entrants import Entrant, heuristic_entrant, learned_entrants
 from tune_jobs.figures.comparison import name_of, rules_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, color_of, headline, new_figure, styled
@@ -77,12 +77,11 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
     """
-    from tune_jobs.compare import STEPS_PER_WINDOW, choose_config, metric_of
+    from tune_jobs.compare import STEPS_PER_WINDOW, metric_of
 
-    runs = load_runs(find_runs(request.runs), request.decode)
+    runs, config = request.load()
     if not runs:
         raise InputError("the figure guard needs learned policies: name runs with --runs")
-    config = choose_config(request.source, request.overrides, request.rules, runs)
     if config.task.workload.trace is not None:
         raise InputError(
             "the figure guard draws made-up jobs of several loads, windows and mixes; for a trace "

@@ -12,16 +12,13 @@ from tune_jobs.comparison import check_entrants, entrant_cells, evaluate_entrant
 from tune_jobs.entrants import (
     Entrant,
     TrainedRun,
-    find_runs,
     heuristic_entrant,
     learned_entrants,
     learned_name,
-    load_runs,
 )
 from tune_jobs.figures.comparison import is_learned, look_of, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.setting import Setting
 from tune_jobs.tables import Row, number, read_table
 from tune_jobs.wording import on_jobs
 
@@ -78,17 +75,8 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if a run cannot be used, or no job arrives.
     """
-    from tune_jobs.compare import choose_config
-
-    runs = load_runs(find_runs(request.runs), request.decode)
-    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
-    setting = Setting(
-        config.task,
-        jobsets=request.jobsets,
-        episodes=request.episodes,
-        seed=request.seed,
-        warmup=request.warmup,
-    )
+    runs, config = request.load()
+    setting = request.setting(config.task)
     load = setting.loads()[0]
     task = setting.at(load)
     heuristics = [heuristic_entrant(name) for name in HEURISTICS]

@@ -10,7 +10,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, Result
 from cluster_env.evaluation.clairvoyant import require_solver
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.entrants import Entrant, heuristic_entrant, learned_entrants
 from tune_jobs.figures.comparison import is_learned, name_of, rules_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
@@ -78,11 +78,8 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if OR-tools is not installed, or a run cannot be used.
     """
-    from tune_jobs.compare import choose_config
-
     require_solver()
-    runs = load_runs(find_runs(request.runs), request.decode)
-    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
+    runs, config = request.load()
     task = config.task.at_point()
     entrants = [heuristic_entrant(name) for name in HEURISTICS]
     entrants += learned_entrants(runs, request.decode)

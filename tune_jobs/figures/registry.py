@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.evaluation.clairvoyant import DEFAULT_TIME_LIMIT_S
-from tune_jobs.entrants import Decode
+from tune_jobs.entrants import Decode, TrainedRun, find_runs, load_runs
 from tune_jobs.progress import NoProgress, Progress
+from tune_jobs.setting import Setting
 from tune_jobs.tables import Row, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from rllib_configs.schema import ExperimentConfig
+    from rllib_configs.task_schema import TaskSection
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,28 @@ class FigureRequest:
     decode: Decode = "sample"
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     progress: Progress = field(default_factory=NoProgress)
+
+    def load(self) -> "tuple[list[TrainedRun], ExperimentConfig]":
+        """The trained policies, and the config that says what they are evaluated on.
+
+        Raises:
+            InputError: if a run or the config cannot be used.
+        """
+        from tune_jobs.compare import choose_config
+
+        runs = load_runs(find_runs(self.runs), self.decode)
+        return runs, choose_config(self.source, self.overrides, self.rules, runs, self.window)
+
+    def setting(self, task: "TaskSection", cap_loads: bool = False) -> Setting:
+        """What policies are compared on, see `Setting`."""
+        return Setting(
+            task,
+            jobsets=self.jobsets,
+            episodes=self.episodes,
+            seed=self.seed,
+            cap_loads=cap_loads,
+            warmup=self.warmup,
+        )
 
 
 class FigureModule(Protocol):

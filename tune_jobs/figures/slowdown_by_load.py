@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from tune_jobs.comparison import compare
-from tune_jobs.entrants import find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.entrants import heuristic_entrant, learned_entrants
 from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.setting import Setting
@@ -35,24 +35,14 @@ def compare_over_loads(request: FigureRequest, figure: str) -> list[Row]:
     Raises:
         InputError: if a run cannot be used, or the jobs are those of a trace.
     """
-    from tune_jobs.compare import choose_config
-
-    runs = load_runs(find_runs(request.runs), request.decode)
-    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
+    runs, config = request.load()
     trace = config.task.workload.trace
     if trace is not None:
         raise InputError(
             f"{figure} draws lines over the load, but the trace {trace} has only one; use "
             f"metasched compare --out FOLDER, or made-up jobs with --set task.workload.trace=null"
         )
-    setting = Setting(
-        config.task,
-        jobsets=request.jobsets,
-        episodes=request.episodes,
-        seed=request.seed,
-        cap_loads=True,
-        warmup=request.warmup,
-    )
+    setting = request.setting(config.task, cap_loads=True)
     entrants = [heuristic_entrant(name) for name in HEURISTICS]
     entrants += learned_entrants(runs, request.decode)
     return compare(setting, entrants, _reachable(setting), request.progress)

@@ -17,7 +17,7 @@ from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparison import check_entrants, entrant_cells, head_of, scene_of
-from tune_jobs.entrants import Entrant, find_runs, heuristic_entrant, learned_entrants, load_runs
+from tune_jobs.entrants import Entrant, heuristic_entrant, learned_entrants
 from tune_jobs.figures.comparison import by_policy, is_learned, look_of, measured_on, name_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
@@ -73,17 +73,8 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if a run cannot be used, or no job arrives.
     """
-    from tune_jobs.compare import choose_config
-
-    runs = load_runs(find_runs(request.runs), request.decode)
-    config = choose_config(request.source, request.overrides, request.rules, runs, request.window)
-    setting = Setting(
-        config.task,
-        jobsets=request.jobsets,
-        episodes=request.episodes,
-        seed=request.seed,
-        warmup=request.warmup,
-    )
+    runs, config = request.load()
+    setting = request.setting(config.task)
     load = setting.loads()[0]
     task = setting.at(load)
     entrants = [heuristic_entrant(name) for name in HEURISTICS]
