@@ -66,6 +66,8 @@ class TrainingSection(Section):
     the others; for loads and windows that differ."""
     critic: bool = False
     """PPO: whether the slot scorer learns a value of states too, which long windows need."""
+    show_window: bool = False
+    """Whether the slot scorer is told the length of the arrival window, for windows that differ."""
     lr_end_share: Share = 0.05
     """PPO: share of the learning rate that is left at the end of the run."""
 

@@ -95,6 +95,26 @@ def slot_features(
     return slots, context
 
 
+def window_features(codes: NDArray[np.uint8], layout: CodeLayout) -> Features:
+    """How soon arrivals end in the kind of task that the states are of.
+
+    A policy that is trained at one arrival window knows it without being told; one that is
+    trained at several needs it to be as good at each. It is a fact of the task, the same from the
+    first step to the last, and does not say how much of the window is left.
+
+    Args:
+        codes: uint8 ``(n, code_size)``.
+        layout: of the codes.
+
+    Returns:
+        float32 ``(n, 1)``: 2 x horizon / window, at most 1. Windows of more than 255 steps count as
+        255.
+    """
+    require_codes(codes, layout)
+    window = np.maximum(codes[:, layout.window : layout.window + 1], 1).astype(np.float32)
+    return np.minimum(np.float32(2 * layout.cluster.horizon) / window, np.float32(1))
+
+
 @njit(cache=True, nogil=True)
 def _describe_slots(
     codes: NDArray[np.uint8],

@@ -16,9 +16,9 @@ class CodeLayout:
     The code of one state is ``uint8 (size,)``: the units in use for each coming time step and
     resource (row-major), the jobs in the slots as (duration, demand of each resource) with
     duration 0 for an empty slot, the number of jobs in the backlog, the time steps since the last
-    arrival, and for each slot the time steps since its job arrived, 0 if it is empty; all but the
-    units and the jobs saturate at 255. The default cluster has a code of 82 bytes, where the image
-    that DeepRM looks at has 4,460.
+    arrival, for each slot the time steps since its job arrived, 0 if it is empty, and the length of
+    the arrival window; all but the units and the jobs saturate at 255. The default cluster has a
+    code of 83 bytes, where the image that DeepRM looks at has 4,460.
     """
 
     cluster: Cluster
@@ -50,9 +50,14 @@ class CodeLayout:
         return slice(self.since + 1, self.since + 1 + self.cluster.num_slots)
 
     @property
+    def window(self) -> int:
+        """Place of the length of the arrival window: of the task, not of what is left of it."""
+        return int(self.waited.stop)
+
+    @property
     def size(self) -> int:
         """Bytes of a code."""
-        return int(self.waited.stop)
+        return self.window + 1
 
     def occupied_of(self, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The units in use, a view of shape ``(n, horizon, num_resources)``."""

@@ -24,6 +24,7 @@ class TimelineShape(NamedTuple):
     backlog_at: int
     since_at: int
     waited_at: int
+    window_at: int
     max_time: int
     try_last_start: bool
     linger_finished: bool
@@ -298,6 +299,7 @@ def reset(
     for i in range(rows.size):
         e = rows[i]
         state.code[e, :] = 0
+        state.code[e, shape.window_at] = min(jobs.window[state.jobset[e]], _SATURATED)
         state.clock[e] = 0
         state.next_job[e] = 0
         state.slots[e, :] = -1

@@ -48,6 +48,7 @@ class TimelineSimulator:
             backlog_at=self.layout.backlog,
             since_at=self.layout.since,
             waited_at=int(self.layout.waited.start),
+            window_at=self.layout.window,
             max_time=max_time,
             try_last_start=rules.try_last_start,
             linger_finished=rules.linger_finished,

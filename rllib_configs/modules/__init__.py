@@ -61,6 +61,7 @@ def _model_config(experiment: ExperimentConfig) -> dict[str, Any]:
         "hidden": experiment.training.hidden,
         "since_column": experiment.training.since_column,
         "critic": experiment.training.critic,
+        "show_window": experiment.training.show_window,
         "seed": experiment.seed,
     }
 
@@ -82,7 +83,13 @@ def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSam
 
 def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> SlotScorerSampler:
     training = experiment.training
-    network = SlotScorer(experiment.task.cluster.build(), training.hidden, 0, training.critic)
+    network = SlotScorer(
+        experiment.task.cluster.build(),
+        training.hidden,
+        0,
+        training.critic,
+        training.show_window,
+    )
     return SlotScorerSampler(network, dict(weights))
 
 

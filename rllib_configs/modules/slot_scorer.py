@@ -13,7 +13,11 @@ from cluster_env.core.cluster import Cluster
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.observations import slot_features
 from cluster_env.observations.masks import live_mask
-from cluster_env.observations.slots import context_feature_names, slot_feature_names
+from cluster_env.observations.slots import (
+    context_feature_names,
+    slot_feature_names,
+    window_features,
+)
 from cluster_env.simulators.code import CodeLayout
 from rllib_configs.learning.losses import symexp
 from rllib_configs.modules.sampling import sample_actions
@@ -34,14 +38,24 @@ class SlotScorer(nn.Module):
         width: units of each hidden layer.
         seed: of the initial weights, which are normal with variance 2 / fan-in.
         critic: whether it also estimates the value of a state.
+        shows_window: whether it is told the length of the arrival window.
     """
 
     critic_scale: torch.Tensor  # (1,), with a critic alone
 
-    def __init__(self, cluster: Cluster, width: int, seed: int, critic: bool = False) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        width: int,
+        seed: int,
+        critic: bool = False,
+        shows_window: bool = False,
+    ) -> None:
         super().__init__()
         self.layout = CodeLayout(cluster)
-        slot, context = len(slot_feature_names(cluster)), len(context_feature_names(cluster))
+        self.shows_window = shows_window
+        slot = len(slot_feature_names(cluster))
+        context = len(context_feature_names(cluster)) + shows_window
         self.context = nn.Linear(context, width)
         self.job = nn.Linear(slot, width)
         self.job_context = nn.Linear(width, width, bias=False)
@@ -111,6 +125,9 @@ class SlotScorer(nn.Module):
     def _describe(self, codes: NDArray[np.uint8]) -> tuple[torch.Tensor, torch.Tensor]:
         """Each job in its context, ``(rows, slots, width)``, and all pooled, ``(rows, width)``."""
         slots, shared = (torch.from_numpy(array) for array in slot_features(codes, self.layout))
+        if self.shows_window:
+            window = torch.from_numpy(window_features(codes, self.layout))
+            shared = torch.cat([shared, window], dim=1)
         present = slots[:, :, :1]
         context = torch.relu(self.context(shared))
         jobs = torch.relu(self.job(slots) + self.job_context(context).unsqueeze(1)) * present
@@ -120,14 +137,15 @@ class SlotScorer(nn.Module):
 class SlotScorerModule(TorchRLModule):
     """`SlotScorer` as an RLModule.
 
-    ``model_config`` holds ``cluster``, ``hidden``, ``seed`` and ``critic``.
+    ``model_config`` holds ``cluster``, ``hidden``, ``seed``, ``critic`` and ``show_window``.
     """
 
     def setup(self) -> None:
         """Builds the network."""
         cluster = Cluster(**self.model_config["cluster"])
         width, seed = int(self.model_config["hidden"]), int(self.model_config["seed"])
-        self.network = SlotScorer(cluster, width, seed, bool(self.model_config["critic"]))
+        critic = bool(self.model_config["critic"])
+        self.network = SlotScorer(cluster, width, seed, critic, self.model_config["show_window"])
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits, and values if there is a critic, of the codes under ``Columns.OBS``."""
