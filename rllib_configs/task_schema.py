@@ -71,6 +71,9 @@ class VarySection(Section):
     """Arrival windows to choose from, in time steps."""
     window_weights: tuple[Positive, ...] = ()
     """How often each window is chosen, relative to the others; by default all equally often."""
+    window_loads: tuple[Positive, ...] = ()
+    """Highest load at each window, in place of the highest of `load`: above 100 % a long window is
+    only a longer queue."""
     small_share: tuple[Share, Share] | None = None
     """Lowest and highest share of short jobs, drawn uniformly."""
 
@@ -137,7 +140,14 @@ class WorkloadSection(Section):
         if not self.vary.anything:
             return point
         vary = self.vary
-        return VariedWorkload(point, vary.load, vary.window, vary.window_weights, vary.small_share)
+        return VariedWorkload(
+            point,
+            vary.load,
+            vary.window,
+            vary.window_weights,
+            vary.window_loads,
+            vary.small_share,
+        )
 
 
 class TaskSection(Section):
@@ -194,7 +204,11 @@ class TaskSection(Section):
         vary = self.workload.vary
         if not vary.window:
             return self
-        only = vary.model_copy(update={"window": (min(vary.window),), "window_weights": ()})
+        shortest = min(vary.window)
+        loads = vary.window_loads and (vary.window_loads[vary.window.index(shortest)],)
+        only = vary.model_copy(
+            update={"window": (shortest,), "window_weights": (), "window_loads": loads}
+        )
         workload = self.workload.model_copy(update={"vary": only})
         return self.model_copy(update={"workload": workload})
 

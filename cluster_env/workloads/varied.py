@@ -29,6 +29,9 @@ class VariedWorkload:
         windows: arrival windows to choose from, in time steps.
         window_weights: how often each of them is chosen, relative to the others; without weights
             they are chosen equally often.
+        window_loads: highest load at each window, in place of the highest of `loads`; without any
+            it is the same at all. Above 100 % the queue grows for as long as jobs arrive, and a long
+            window of that kind takes long to run and teaches little.
         small_shares: lowest and highest share of short jobs, drawn uniformly.
 
     Raises:
@@ -40,6 +43,7 @@ class VariedWorkload:
     loads: tuple[float, float] | None = None
     windows: tuple[int, ...] = ()
     window_weights: tuple[float, ...] = ()
+    window_loads: tuple[float, ...] = ()
     small_shares: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
@@ -49,14 +53,20 @@ class VariedWorkload:
                     f"a range goes from the lower to the higher value, but {name} from "
                     f"{bounds[0]:g} to {bounds[1]:g} were given"
                 )
-        if self.window_weights and len(self.window_weights) != len(self.windows):
-            raise InputError(
-                f"each window needs a weight, but {len(self.window_weights)} weights were given "
-                f"for {len(self.windows)} windows"
-            )
+        for name, values in (("weight", self.window_weights), ("load", self.window_loads)):
+            if values and len(values) != len(self.windows):
+                raise InputError(
+                    f"each window needs a {name}, but {len(values)} {name}s were given for "
+                    f"{len(self.windows)} windows"
+                )
         if any(weight <= 0 for weight in self.window_weights):
             raise InputError(f"weights of windows must be above 0, not {self.window_weights}")
         lowest = self._loads[0]
+        if any(highest < lowest for highest in self.window_loads):
+            raise InputError(
+                f"the highest load at a window cannot be below the lowest of all, {lowest:g}, but "
+                f"{self.window_loads} were given"
+            )
         for window in self._windows:
             for share in self._small_shares:
                 reach = self._mix(_LOW_LOAD, window, share).max_load
@@ -101,7 +111,10 @@ class VariedWorkload:
         steps = np.cumsum(weights / weights.sum())
         chosen = min(int(np.searchsorted(steps, of_window, side="right")), steps.size - 1)
         share = _between(self._small_shares, of_share)
-        return self._mix(_between(self._loads, of_load), self._windows[chosen], share)
+        low, high = self._loads
+        if self.window_loads:
+            high = self.window_loads[chosen]
+        return self._mix(_between((low, high), of_load), self._windows[chosen], share)
 
     @property
     def _loads(self) -> tuple[float, float]:

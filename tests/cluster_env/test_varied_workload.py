@@ -48,6 +48,15 @@ def test_windows_are_chosen_by_weight() -> None:
     assert 0.06 < windows.count(500) / 500 < 0.14
 
 
+def test_each_window_can_have_its_highest_load() -> None:
+    workload = VariedWorkload(loads=(0.1, 1.8), windows=(50, 500), window_loads=(1.8, 0.9))
+    mixes = drawn(workload, 400)
+    long = [mix.load for mix in mixes if mix.window == 500]
+    short = [mix.load for mix in mixes if mix.window == 50]
+    assert 0.1 <= min(long) and 0.85 < max(long) <= 0.9
+    assert max(short) > 1.7
+
+
 def test_what_has_no_range_stays_and_leaves_the_other_draws_alone() -> None:
     less = VariedWorkload(WIDE.base, loads=(0.1, 1.0))
     more = VariedWorkload(WIDE.base, loads=(0.1, 1.0), windows=(50, 200))
@@ -82,6 +91,11 @@ def test_the_middle_stands_for_the_mixture() -> None:
         ({"windows": (50, 0)}, "at least 1 step"),
         ({"windows": (50,), "window_weights": (1, 2)}, "2 weights were given for 1 windows"),
         ({"windows": (50, 60), "window_weights": (1, 0)}, "must be above 0"),
+        ({"windows": (50, 60), "window_loads": (0.8,)}, "1 loads were given for 2 windows"),
+        (
+            {"loads": (0.5, 1.0), "windows": (50, 60), "window_loads": (0.8, 0.4)},
+            "cannot be below the lowest of all, 0.5",
+        ),
     ],
 )
 def test_impossible_mixtures_are_refused_in_one_sentence(

@@ -104,12 +104,12 @@ def test_a_given_array_is_overwritten_and_returned(codes: np.ndarray, layout: Co
 
 def test_arrays_of_another_shape_or_type_are_refused() -> None:
     layout = CodeLayout(Cluster())
-    with pytest.raises(InputError, match=r"\(n, 82\)"):
+    with pytest.raises(InputError, match=r"\(n, 83\)"):
         image(np.zeros((3, 71), np.uint8), layout)
     with pytest.raises(InputError, match="uint8"):
-        image(np.zeros((3, 82), np.int32), layout)
+        image(np.zeros((3, 83), np.int32), layout)
     with pytest.raises(InputError, match="out must have the shape"):
-        image(np.zeros((3, 82), np.uint8), layout, np.zeros((2, 20, 223), np.uint8))
+        image(np.zeros((3, 83), np.uint8), layout, np.zeros((2, 20, 223), np.uint8))
 
 
 @pytest.mark.golden

@@ -85,4 +85,4 @@ def test_arrays_of_another_shape_are_refused() -> None:
     with pytest.raises(InputError, match="codes of this cluster"):
         placeable_mask(np.zeros((3, 71), np.uint8), layout)
     with pytest.raises(InputError, match="out must have"):
-        start_now_mask(np.zeros((3, 82), np.uint8), layout, out=np.zeros((3, 10), np.bool_))
+        start_now_mask(np.zeros((3, 83), np.uint8), layout, out=np.zeros((3, 10), np.bool_))

@@ -1,14 +1,20 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.objectives import get_objective
 from cluster_env.observations.masks import placeable_mask, start_now_mask
 from cluster_env.observations.slots import (
     context_feature_names,
     slot_feature_names,
     slot_features,
+    window_features,
 )
 from cluster_env.simulators.code import CodeLayout
+from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.workloads import BimodalWorkload
 
 
 def test_small_state_by_hand() -> None:
@@ -98,3 +104,27 @@ def test_given_arrays_are_written(codes: np.ndarray, layout: CodeLayout) -> None
     written = slot_features(codes, layout, out=out)
     assert all(part is given for part, given in zip(written, out, strict=True))
     assert all(np.array_equal(part, given) for part, given in zip(fresh, out, strict=True))
+
+
+def test_the_window_of_the_task_is_told_and_what_is_left_of_it_is_not() -> None:
+    cluster = Cluster(horizon=10)
+    workload = BimodalWorkload(
+        load=0.7, window=80, cluster=cluster, large_duration=(5, 10), first_step=1
+    )
+    long = replace(workload, window=600)
+    rng = np.random.default_rng(0)
+    simulator = TimelineSimulator(cluster)
+    simulator.load([workload.sample(rng), long.sample(rng)], get_objective("slowdown"))
+    void = np.full(2, cluster.num_slots, np.int32)
+    for _ in range(3):
+        told = window_features(simulator.codes, simulator.layout)
+        assert told.dtype == np.float32
+        assert told[:, 0].tolist() == pytest.approx([2 * 10 / 80, 2 * 10 / 255])
+        simulator.step(void)
+
+
+def test_a_window_of_at_most_two_horizons_counts_as_short() -> None:
+    layout = CodeLayout(Cluster(horizon=20))
+    codes = np.zeros((2, layout.size), np.uint8)
+    codes[:, layout.window] = (40, 3)
+    assert window_features(codes, layout).tolist() == [[1.0], [1.0]]
