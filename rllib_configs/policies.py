@@ -34,17 +34,24 @@ class LearnedPolicy:
         network: computes logits from codes.
         decode: ``sample`` draws from the network's distribution, as DeepRM is evaluated;
             ``argmax`` takes the likeliest action, which may wait for ever.
+        haste: what the logit of void is lowered by, with ``argmax``: with a large one the policy
+            never waits where it may start a job, and only chooses which; with a negative one it
+            waits more often than it was trained to.
     """
 
     name: str
     network: Sampler
     decode: Decode = "sample"
+    haste: float = 0.0
 
     def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""
-        if self.decode == "argmax":
-            return self.network.logits(codes).argmax(axis=1).astype(np.int32)
-        return self.network.sample(codes, uniforms)[0]
+        if self.decode == "sample":
+            return self.network.sample(codes, uniforms)[0]
+        logits = self.network.logits(codes)
+        if self.haste:
+            logits[:, -1] -= np.float32(self.haste)
+        return logits.argmax(axis=1).astype(np.int32)
 
 
 def learned_policy(

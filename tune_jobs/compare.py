@@ -74,9 +74,10 @@ def task_options(command: Any) -> Any:
         ),
         click.option(
             "--decode",
-            type=click.Choice(["sample", "argmax"]),
+            type=click.Choice(["sample", "argmax", "tuned"]),
             default="sample",
-            help="How learned policies choose; argmax may leave jobs waiting for ever.",
+            help="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
+            "argmax, more or less eager to start jobs as is best on validation jobsets.",
         ),
     ]
     for option in reversed(options):

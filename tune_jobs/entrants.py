@@ -2,15 +2,14 @@
 
 import glob
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
-from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
-from cluster_env.evaluation import SWEEPS, Contestant, tune
+from cluster_env.evaluation import SWEEPS, Contestant, best, run_contest, tune
 from cluster_env.heuristics import HEURISTICS, get_heuristic
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
@@ -18,8 +17,14 @@ from tune_jobs.wording import mixture_of
 
 if TYPE_CHECKING:
     from cluster_env.core.jobs import JobSet
+    from rllib_configs.policies import LearnedPolicy
 
-Decode = Literal["sample", "argmax"]
+Decode = Literal["sample", "argmax", "tuned"]
+"""How learned policies choose: ``tuned`` is argmax with the haste that is best on validation
+jobsets, see `tuned_haste`."""
+
+HASTES = (-1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+"""What ``tuned`` tries, see `rllib_configs.policies.LearnedPolicy.haste`."""
 
 # Sections that may differ between runs that are the same experiment with another seed.
 _NOT_THE_EXPERIMENT = ("seed", "runs", "resources", "evaluation", "checkpoint", "tracking")
@@ -76,7 +81,7 @@ class TrainedRun:
 
     path: Path
     config: ExperimentConfig
-    policy: Policy
+    policy: "LearnedPolicy"
 
     @property
     def config_file(self) -> Path:
@@ -171,7 +176,7 @@ def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
 
     loaded = []
     for path in paths:
-        policy, config = load_policy(path, decode)
+        policy, config = load_policy(path, "argmax" if decode == "tuned" else decode)
         loaded.append(TrainedRun(path, config, policy))
     return loaded
 
@@ -207,11 +212,17 @@ def learned_name(key: str) -> str:
 
 def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Entrant:
     name = key if decode == "sample" else f"{key} ({decode})"
+    known: dict[str, Contestant] = {}
 
     def make(scene: Scene) -> Contestant:
         for run in runs:
             _check_cluster(run, scene.task)
-        return Contestant(name, tuple(run.policy for run in runs))
+        if decode != "tuned":
+            return Contestant(name, tuple(run.policy for run in runs))
+        where = repr((scene.task, scene.metric, scene.warmup))
+        if where not in known:
+            known[where] = _tuned(key, [run.policy for run in runs], scene)
+        return known[where]
 
     workload = runs[0].config.task.workload
     return Entrant(
@@ -224,6 +235,40 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> Entrant:
         trained_for=runs[0].config.task.build_objective().name,
         trained_mixture=mixture_of(workload),
     )
+
+
+def _tuned(key: str, policies: "Sequence[LearnedPolicy]", scene: Scene) -> Contestant:
+    """The policies with the haste that suits a scene, and a name that says which."""
+    members = [tuned_haste(policy, scene) for policy in policies]
+    hastes = sorted({member.haste for member in members})
+    shown = f"{hastes[0]:g}" if len(hastes) == 1 else f"{hastes[0]:g} to {hastes[-1]:g}"
+    return Contestant(f"{key}*(haste {shown})", tuple(members))
+
+
+def tuned_haste(policy: "LearnedPolicy", scene: Scene) -> "LearnedPolicy":
+    """A policy with the haste that is best on validation jobsets, as a heuristic's number is tuned.
+
+    How much it pays to hold jobs back depends on how long they keep arriving and how crowded the
+    cluster gets, which a policy that was trained elsewhere cannot know; which job to start next
+    carries over far better. One number sets it right, without training.
+
+    Args:
+        policy: of which kind is of no matter, but void is its last action.
+        scene: what it is to suit; the first of equally good hastes wins.
+    """
+    task = scene.task
+    choices = [replace(policy, haste=haste, decode="argmax") for haste in HASTES]
+    results = run_contest(
+        [Contestant(f"{choice.haste:g}", (choice,)) for choice in choices],
+        scene.validation(),
+        task.cluster.build(),
+        task.build_rules(),
+        max_time=task.max_time,
+        also=[scene.metric],
+        warmup=scene.warmup,
+    )
+    winner = best(results, scene.metric)
+    return next(choice for choice in choices if f"{choice.haste:g}" == winner.name)
 
 
 def _check_cluster(run: TrainedRun, task: TaskSection) -> None:

@@ -30,8 +30,8 @@ class VariedWorkload:
         window_weights: how often each of them is chosen, relative to the others; without weights
             they are chosen equally often.
         window_loads: highest load at each window, in place of the highest of `loads`; without any
-            it is the same at all. Above 100 % the queue grows for as long as jobs arrive, and a long
-            window of that kind takes long to run and teaches little.
+            it is the same at all. Above 100 % the queue grows for as long as jobs arrive, so that
+            a long window of that kind takes long to run and teaches little.
         small_shares: lowest and highest share of short jobs, drawn uniformly.
 
     Raises:

@@ -1,0 +1,71 @@
+"""A policy that waits too much or too little is set right by one number."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cluster_env.core.cluster import Cluster
+from cluster_env.core.seeding import Split, uniforms
+from cluster_env.heuristics import get_heuristic
+from cluster_env.observations.masks import live_mask
+from cluster_env.simulators.code import CodeLayout
+from cluster_env.workloads import sample_jobsets
+from rllib_configs.policies import LearnedPolicy
+from rllib_configs.task_schema import TaskSection, WorkloadSection
+from tune_jobs.entrants import HASTES, Scene, tuned_haste
+
+CLUSTER = Cluster()
+
+
+class ShortestFirst:
+    """Prefers short jobs; `void` is the logit of waiting."""
+
+    def __init__(self, void: float) -> None:
+        self.void = void
+        self.layout = CodeLayout(CLUSTER)
+
+    def logits(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Minus a tenth of each duration."""
+        duration = self.layout.slots_of(codes)[:, :, 0].astype(np.float32)
+        void = np.full((codes.shape[0], 1), self.void, np.float32)
+        logits = np.concatenate([-0.1 * duration, void], axis=1)
+        return np.where(live_mask(codes, self.layout), logits, np.float32(-1e9))
+
+    def sample(
+        self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Not needed here."""
+        raise NotImplementedError
+
+
+def scene(load: float, window: int) -> Scene:
+    task = TaskSection(rules="released", workload=WorkloadSection(load=load, window=window))
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.VALIDATION, range(20))
+    return Scene(task, "slowdown", lambda: jobsets)
+
+
+def test_haste_makes_a_policy_that_always_waits_start_the_shortest_job() -> None:
+    codes = np.zeros((50, CodeLayout(CLUSTER).size), np.uint8)
+    rng = np.random.default_rng(0)
+    slots = CodeLayout(CLUSTER).slots_of(codes)
+    slots[:, :, 0] = rng.permuted(np.tile(np.arange(1, 11), (50, 1)), axis=1)
+    slots[:, :, 1:] = 1
+    numbers = uniforms(np.arange(50, dtype=np.uint64), 0)
+    waits = LearnedPolicy("waits", ShortestFirst(void=3.0), "argmax")
+    hurries = LearnedPolicy("hurries", ShortestFirst(void=3.0), "argmax", haste=6.0)
+    assert (waits.act(codes, numbers) == CLUSTER.num_slots).all()
+    shortest = get_heuristic("sjf", CLUSTER).act(codes, numbers)
+    assert np.array_equal(hurries.act(codes, numbers), shortest)
+
+
+@pytest.mark.parametrize("window", [50, 400])
+def test_the_haste_that_suits_is_found_on_validation_jobsets(window: int) -> None:
+    # -0.1 x duration against void at -0.8: short jobs start, those of 10 to 15 steps are held
+    # until nothing else happens, which is right while the window is short, and ruins a long one.
+    policy = LearnedPolicy("holds", ShortestFirst(void=-0.8), "argmax")
+    tuned = tuned_haste(policy, scene(0.7, window))
+    assert tuned.haste in HASTES
+    if window == 50:
+        assert tuned.haste <= 0
+    else:
+        assert tuned.haste >= 1
