@@ -244,6 +244,7 @@ def _job_costs(schedule: Schedule, objective: Objective) -> NDArray[np.float64]:
             schedule.duration[of],
             schedule.demand[of],
             int(schedule.window[episode]),
+            schedule.job_class[of],
         )
         costs[episode] = completion[of] @ objective.job_cost(jobset)
         for late in objective.late_costs:

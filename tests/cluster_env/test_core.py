@@ -1,5 +1,6 @@
 """Jobs, clusters, seeds, registries and objectives: what they promise and refuse."""
 
+import pickle
 import re
 
 import numpy as np
@@ -42,6 +43,30 @@ def test_cluster_refuses_jobs_that_can_never_run() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Cluster().check(jobset)
+
+
+def test_jobs_have_classes_of_their_own_or_class_0() -> None:
+    assert ONE.job_class.tolist() == [0, 0]
+    assert ONE.job_class.dtype == np.uint8
+    given = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], 5, job_class=[2, 1])
+    assert given.job_class.tolist() == [2, 1]
+    assert pickle.loads(pickle.dumps(given)).job_class.tolist() == [2, 1]
+    for wrong, message in (([1], "one class per job"), ([1, 300], "0..255"), ([-1, 0], "0..255")):
+        with pytest.raises(InputError, match=message):
+            JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], 5, job_class=wrong)
+    with pytest.raises(InputError, match="one class per job"):
+        JobSet(ONE.arrival, ONE.duration, ONE.demand, 5, np.zeros(2, np.int32))  # type: ignore[arg-type]
+
+
+def test_cluster_refuses_classes_that_it_does_not_have() -> None:
+    jobset = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], 5, job_class=[0, 2])
+    Cluster(num_classes=3).check(jobset)
+    for num_classes in (1, 2):
+        with pytest.raises(InputError, match=f"job 1 has class 2, .*num_classes={num_classes}"):
+            Cluster(num_classes=num_classes).check(jobset)
+    for wrong in (0, 17):
+        with pytest.raises(InputError, match=r"num_classes must lie in 1\.\.16"):
+            Cluster(num_classes=wrong)
 
 
 @pytest.mark.parametrize("options", [{"capacity": ()}, {"capacity": (0,)}, {"horizon": 256}])

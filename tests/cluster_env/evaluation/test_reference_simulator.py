@@ -129,7 +129,9 @@ class Reference:
             0 if job is None else min(self.clock - int(self.jobset.arrival[job]), 255)
             for job in self.slots
         ]
-        return [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited]
+        classes = [0 if job is None else int(self.jobset.job_class[job]) for job in self.slots]
+        code = [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited]
+        return code + classes if cluster.num_classes > 1 else code
 
     def _arrive(self) -> None:
         for job in np.flatnonzero(self.jobset.arrival == self.clock).tolist():
@@ -166,6 +168,8 @@ CLUSTERS = (
     Cluster(capacity=(4,), horizon=6, num_slots=2, backlog_view=3),
     Cluster(capacity=(7, 3, 5), horizon=9, num_slots=4, backlog_view=5),
     Cluster(capacity=(255, 2), horizon=30, num_slots=3, backlog_view=2),
+    Cluster(capacity=(3, 4), horizon=5, num_slots=3, backlog_view=4, num_classes=3),
+    Cluster(capacity=(9,), horizon=7, num_slots=1, backlog_view=2, num_classes=16),
 )
 
 
@@ -177,7 +181,8 @@ def random_jobset(rng: np.random.Generator, cluster: Cluster, window: int, at_mo
     demand = rng.integers(0, cluster.capacity, size=(count, cluster.num_resources), endpoint=True)
     empty = demand.max(axis=1, initial=0) == 0
     demand[empty, 0] = 1
-    return JobSet.of(arrival, duration, demand, window)
+    job_class = rng.integers(cluster.num_classes, size=count)
+    return JobSet.of(arrival, duration, demand, window, job_class)
 
 
 def random_actions(rng: np.random.Generator, cluster: Cluster, busy: float) -> NDArray[np.int32]:
