@@ -15,6 +15,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.simulators.timeline import TimelineSimulator
 
+CLASS_WEIGHTS = tuple((7 * c % 5) / 2 for c in range(16))
+BY_CLASS = f"class_slowdown({', '.join(map(str, CLASS_WEIGHTS))})"
 OBJECTIVES = (
     "slowdown",
     "completion_time",
@@ -22,7 +24,9 @@ OBJECTIVES = (
     "utilization",
     "bounded_slowdown",
     "weighted_completion_time",
+    "duration_weighted_completion_time",
     "fair_slowdown",
+    BY_CLASS,
 )
 # Areas are thousands of units times steps, and so much larger is their rounding error.
 TOLERANCE = {name: 1e-9 if name == "weighted_completion_time" else 1e-12 for name in OBJECTIVES}
@@ -80,6 +84,9 @@ class Reference:
         duration = int(self.jobset.duration[job])
         return (5 if duration > 5 and self.age(job) >= 3 * duration else 1) / duration
 
+    def by_class(self, job: int) -> float:
+        return CLASS_WEIGHTS[int(self.jobset.job_class[job])] / int(self.jobset.duration[job])
+
     def area(self, job: int) -> float:
         demand = self.jobset.demand[job].tolist()
         return int(self.jobset.duration[job]) * sum(demand) / len(demand)
@@ -100,7 +107,11 @@ class Reference:
             "utilization": sum(shares) / len(shares) if inside else 0.0,
             "bounded_slowdown": -math.fsum(map(self.bounded, self.in_system())),
             "weighted_completion_time": -math.fsum(map(self.area, self.in_system())),
+            "duration_weighted_completion_time": -float(
+                sum(int(self.jobset.duration[job]) for job in self.in_system())
+            ),
             "fair_slowdown": -math.fsum(map(self.fair, self.in_system())),
+            BY_CLASS: -math.fsum(map(self.by_class, self.in_system())),
         }
         self.clock += 1
         if (
