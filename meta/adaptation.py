@@ -190,11 +190,10 @@ def adapt_parameters(
     _check_shapes(policy, task.cluster, f"the policy {policy.name}")
     options = policy.options
     network = SlotScorer(task.cluster, policy.config.training.hidden, 0)
-    parameters = policy.parameters
+    found = [policy.parameters]
+    names = adapted_names(tuple(found[0]), options.adapt)
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
-    names = adapted_names(tuple(parameters), options.adapt)
-    found = [parameters]
-    with _single_threaded():
+    with single_threaded():
         for step in range(steps):
             batch = seed * MAX_STEPS + step
             decisions = _sample(policy, task, found[-1], batch, episodes, jobsets)
@@ -309,7 +308,7 @@ def _check_numbers(steps: int, episodes: int, jobsets: int, seed: int) -> None:
 
 
 @contextmanager
-def _single_threaded() -> Iterator[None]:
+def single_threaded() -> Iterator[None]:
     """Sums in the same order on every machine; networks of this size are fastest so, too."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -158,12 +158,11 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem of a validation, as one sentence."""
     problem = error.errors()[0]
     path = [str(part) for part in problem["loc"]]
-    key = ".".join(path)
+    key = ".".join(path) or "config"
     if problem["type"] != "extra_forbidden":
         given = problem.get("input")
         shown = f", but {given!r} was given" if not isinstance(given, dict) else ""
-        where = f"{key}: " if key else ""
-        return f"{where}{problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
+        return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
     known = _known_keys(model, path[:-1])
     close = get_close_matches(path[-1], [name.rsplit(".", 1)[-1] for name in known], n=1)
     section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
