@@ -9,7 +9,7 @@ from meta.tasks.distribution import (
     training_tasks,
 )
 from meta.tasks.family import FamilySection, RangesSection, read_family
-from meta.tasks.task import Task, cost_of, describe, mean_cost, objective_name
+from meta.tasks.task import Task, cost_of, describe, mean_cost, objective_kind, objective_name
 
 __all__ = [
     "TASK_DISTRIBUTIONS",
@@ -22,6 +22,7 @@ __all__ = [
     "describe",
     "get_distribution",
     "mean_cost",
+    "objective_kind",
     "objective_name",
     "read_family",
     "require_training",

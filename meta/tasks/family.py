@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
+from cluster_env.objectives.classes import class_slowdown_name
 from cluster_env.workloads import BimodalWorkload
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.task_schema import (
@@ -23,6 +25,9 @@ from rllib_configs.task_schema import (
 
 T = TypeVar("T")
 
+Burstiness = Annotated[float, Field(ge=0, lt=1)]
+
+_CLASS_SLOWDOWN = "class_slowdown"
 _LOW_LOAD = 1e-6  # for a workload whose highest load is asked for before its load is known
 _TRIES = 64  # tasks that are drawn to find out whether a family is possible
 _DRAWS = (
@@ -43,7 +48,8 @@ class RangesSection(Section):
     """What differs from task to task; what has no range stays as in the base."""
 
     objectives: tuple[str | dict[str, WholeNumber | float], ...] = ()
-    """Objectives to choose from, all equally often: names, or weights of several by name."""
+    """Objectives to choose from, all equally often: names, or weights of several by name. With
+    `class_weight`, class_slowdown without weights gets those that are drawn."""
     load: tuple[Positive, Positive] | None = None
     """Lowest and highest load, drawn uniformly; one that a task's mix of jobs cannot reach becomes
     the highest that it can."""
@@ -58,6 +64,15 @@ class RangesSection(Section):
     """Likewise of long jobs."""
     capacity: tuple[Count, Count] | None = None
     """Smallest and largest capacity, drawn for each resource by itself."""
+    dominant_share: tuple[Share, Share] | None = None
+    """Lowest and highest share of jobs whose dominant resource is the first, drawn uniformly; the
+    other resources share the rest evenly."""
+    burstiness: tuple[Burstiness, Burstiness] | None = None
+    """From arrivals that are independent (0) to such that come in bursts, drawn uniformly."""
+    class_weight: tuple[Positive, Positive] | None = None
+    """Lowest and highest weight of a class of jobs, drawn for each class uniformly on a logarithmic
+    scale; the objective is then class_slowdown with these weights, or, if `objectives` are given,
+    it is where class_slowdown is drawn from them."""
 
     @model_validator(mode="after")
     def _refuse_empty_ranges(self) -> Self:
@@ -93,9 +108,8 @@ class FamilySection(Section):
         """
         place = dict(zip(_DRAWS, rng.random(len(_DRAWS)).tolist(), strict=True))
         capacities = rng.random(len(self.base.cluster.capacity))
-        changes: dict[str, Any] = {}
-        if self.vary.objectives:
-            changes["objective"] = _choose(self.vary.objectives, place["objective"])
+        classes = rng.random(self.base.cluster.num_classes)
+        changes: dict[str, Any] = {"objective": self._objective(place["objective"], classes)}
         if self.vary.capacity is not None:
             drawn = tuple(_whole(self.vary.capacity, at) for at in capacities.tolist())
             changes["cluster"] = self.base.cluster.model_copy(update={"capacity": drawn})
@@ -120,11 +134,32 @@ class FamilySection(Section):
                 f"the base of the family '{self.name}' takes its jobs from a trace, so leave out "
                 f"the ranges of made-up jobs: {', '.join(made_up)}"
             )
+        cluster = self.base.cluster
+        if self.vary.dominant_share is not None and len(cluster.capacity) < 2:
+            raise InputError(
+                f"a dominant_share needs at least 2 resources, but the base of the family "
+                f"'{self.name}' has one"
+            )
+        if self.vary.class_weight is not None and cluster.num_classes < 2:
+            raise InputError(
+                f"a class_weight needs jobs of several classes, so give the base of the family "
+                f"'{self.name}' a cluster with num_classes of 2 or more"
+            )
         rng = np.random.default_rng(0)
         for section in (self.base, *(self.draw(rng) for _ in range(_TRIES))):
             section.build_workload()
             section.build_objective()
         return self
+
+    def _objective(self, place: float, of_classes: NDArray[np.float64]) -> Any:
+        """The objective of a task; ``of_classes`` are the places of the classes' weights."""
+        choices = self.vary.objectives
+        chosen = _choose(choices, place) if choices else self.base.objective
+        bounds = self.vary.class_weight
+        if bounds is None or (choices and chosen != _CLASS_SLOWDOWN):
+            return chosen
+        weights = [_between_logs(bounds, at) for at in of_classes.tolist()]
+        return class_slowdown_name([float(f"{weight:.3g}") for weight in weights])
 
     def _with_mix(self, section: TaskSection, place: dict[str, float]) -> TaskSection:
         """The task with the window, the share and the durations of its jobs."""
@@ -139,6 +174,12 @@ class FamilySection(Section):
             if bounds is not None:
                 ends = (place[f"{kind}_low"], place[f"{kind}_high"])
                 changes[f"{kind}_duration"] = tuple(sorted(_whole(bounds, at) for at in ends))
+        if vary.dominant_share is not None:
+            first = _between(vary.dominant_share, place["dominant"])
+            others = len(self.base.cluster.capacity) - 1
+            changes["dominant_shares"] = (first, *[(1 - first) / others] * others)
+        if vary.burstiness is not None:
+            changes["burstiness"] = _between(vary.burstiness, place["bursts"])
         return _with_workload(section, changes)
 
     def _with_load(self, section: TaskSection, place: float) -> TaskSection:
@@ -151,7 +192,10 @@ class FamilySection(Section):
         return _with_workload(section, {"load": load})
 
 
-_OF_MADE_UP_JOBS = ("load", "small_share", "small_duration", "large_duration")
+_OF_MADE_UP_JOBS = (
+    *("load", "small_share", "small_duration", "large_duration"),
+    *("dominant_share", "burstiness"),
+)
 
 
 def read_family(path: Path) -> FamilySection:

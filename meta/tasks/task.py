@@ -11,7 +11,7 @@ from cluster_env.core.cluster import Cluster
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Metric, objective_metric
+from cluster_env.evaluation import METRICS, Metric, objective_metric
 from cluster_env.objectives import Objective
 from cluster_env.simulators.rules import TimelineRules
 from cluster_env.workloads import sample_jobsets
@@ -77,17 +77,7 @@ def cost_of(objective: Objective) -> Metric:
     """
     metric = objective_metric(objective)
     if metric.higher_is_better:
-
-        def idle(schedule: Schedule) -> NDArray[np.float64]:
-            return 1.0 - metric.values(schedule)
-
-        return replace(
-            metric,
-            name=f"idle_{metric.name}",
-            label=f"1 - {metric.label}",
-            values=idle,
-            higher_is_better=False,
-        )
+        return METRICS.get("idle")
     if objective.utilization_gain and metric.per == "episode":
         gain = objective.utilization_gain
 
@@ -117,3 +107,10 @@ def describe(section: TaskSection) -> str:
 def objective_name(section: TaskSection) -> str:
     """Name of a task's objective; a mixture's lists its parts with their weights."""
     return section.build_objective().name
+
+
+def objective_kind(section: TaskSection) -> str:
+    """What tasks with like objectives share: the name without weights, or ``mixture``."""
+    name = objective_name(section)
+    kind = name.partition("(")[0]
+    return "mixture" if " " in kind else kind

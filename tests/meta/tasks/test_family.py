@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from meta.tasks import FamilySection, RangesSection, get_distribution, read_family
+from cluster_env.objectives import read_class_weights
+from meta.tasks import (
+    FamilySection,
+    RangesSection,
+    get_distribution,
+    objective_kind,
+    read_family,
+)
 from rllib_configs.loading import parse_section
 from rllib_configs.task_schema import TaskSection
 
@@ -18,6 +25,8 @@ RANGES = {
     "small_duration": [1, 4],
     "large_duration": [7, 15],
     "capacity": [6, 20],
+    "dominant_share": [0.1, 0.9],
+    "burstiness": [0, 0.8],
 }
 
 
@@ -45,6 +54,10 @@ def test_every_drawn_value_lies_in_its_range_and_both_ends_come_up() -> None:
     shares = [t.workload.small_share for t in tasks]
     assert 0.3 <= min(shares) < 0.32
     assert 0.93 < max(shares) <= 0.95
+    dominant = [t.workload.dominant_shares for t in tasks]
+    assert all(sum(shares) == pytest.approx(1) for shares in dominant)
+    assert 0.1 <= min(shares[0] for shares in dominant) < 0.12
+    assert 0.78 < max(t.workload.burstiness for t in tasks) < 0.8
     for low, high, name in ((1, 4, "small_duration"), (7, 15, "large_duration")):
         ends = [getattr(t.workload, name) for t in tasks]
         assert all(low <= a <= b <= high for a, b in ends)
@@ -70,6 +83,32 @@ def test_one_range_more_leaves_the_other_draws_as_they_are() -> None:
     for a, b in zip(draws(few, 20), draws(more, 20), strict=True):
         assert a.workload.small_share == b.workload.small_share
         assert a.cluster != b.cluster
+
+
+def test_weights_of_classes_are_uniform_on_a_logarithmic_scale_and_replace_the_objective() -> None:
+    classes = {"cluster": {"num_classes": 3}}
+    data = {"name": "mine", "base": classes, "vary": {"class_weight": [0.1, 10]}}
+    tasks = draws(parse_section(FamilySection, data).check(), 1000)
+    weights = np.log10([read_class_weights(str(t.objective)) for t in tasks])
+    assert weights.shape == (1000, 3)
+    assert -1 <= weights.min() < -0.99
+    assert 0.99 < weights.max() <= 1
+    # Standard errors: 2 / sqrt(12 x 3000) = .011 of the mean; correlations 1 / sqrt(1000) = .032.
+    assert weights.mean() == pytest.approx(0, abs=0.04)
+    assert np.abs(np.corrcoef(weights.T) - np.eye(3)).max() < 0.13
+
+
+def test_among_other_objectives_only_class_slowdown_gets_weights() -> None:
+    data = {
+        "name": "mine",
+        "base": {"cluster": {"num_classes": 2}},
+        "vary": {"class_weight": [0.1, 10], "objectives": ["makespan", "class_slowdown"]},
+    }
+    tasks = draws(parse_section(FamilySection, data).check())
+    assert {objective_kind(t) for t in tasks} == {"makespan", "class_slowdown"}
+    weighted = [t for t in tasks if objective_kind(t) == "class_slowdown"]
+    assert all(len(read_class_weights(str(t.objective)) or ()) == 2 for t in weighted)
+    assert len({str(t.objective) for t in weighted}) == len(weighted)
 
 
 def test_the_same_generator_state_gives_the_same_task() -> None:
@@ -100,6 +139,13 @@ def test_wrong_ranges_are_refused_in_one_sentence(ranges: dict[str, object], mes
         ("base: {workload: {vary: {load: [0.5, 1]}}}", "under 'vary' of the family"),
         ("base: {workload: {trace: no.csv}}\nvary: {load: [0.5, 1]}", "leave out .* load"),
         ("base: {max_time: 40}", "task.max_time is 40"),
+        ("vary: {class_weight: [0.1, 10]}", "num_classes of 2 or more"),
+        ("vary: {objectives: [class_slowdown]}", "class_slowdown"),
+        ("vary: {burstiness: [0, 1]}", "vary.burstiness.1: input should be less than 1"),
+        (
+            "base: {cluster: {capacity: [10]}}\nvary: {dominant_share: [0.1, 0.9]}",
+            "needs at least 2 resources",
+        ),
         ("name: 'two words'", "name: string should match pattern"),
         ("- 1", "should hold a table"),
     ],

@@ -30,6 +30,7 @@ def two_jobs() -> Schedule:
         window=np.array([4], np.int32),
         jobset=np.zeros(1, np.int32),
         capacity=np.array([2], np.int32),
+        job_class=np.array([0, 1], np.uint8),
     )
 
 
@@ -44,6 +45,8 @@ def two_jobs() -> Schedule:
         # The sum of the slowdowns, and twice the idle share of the window of 4 steps.
         ({"slowdown": 1, "utilization": 2}, 4 + 2 * 4 * 0.5),
         ({"slowdown": 1, "makespan": 0.5}, 4 + 0.5 * 4),
+        ("duration_weighted_completion_time", (2 * 2 + 1 * 3) / 2),
+        ("class_slowdown(1, 5)", (1 * 1 + 5 * 3) / 2),
     ],
 )
 def test_costs_by_hand(objective: object, cost: float) -> None:
