@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -52,7 +52,7 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
     config = parse_config(data)
     config.task.build_workload()
     config.task.build_objective()
-    if config.training.jobsets % config.training.jobsets_per_unit:
+    if config.meta is None and config.training.jobsets % config.training.jobsets_per_unit:
         raise InputError(
             f"training.jobsets ({config.training.jobsets}) must be a multiple of "
             f"training.jobsets_per_unit ({config.training.jobsets_per_unit})"
@@ -136,7 +136,9 @@ def _apply(data: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
     place = data
     for section in sections:
-        inner = place.setdefault(section, {})
+        if place.get(section) is None:  # not given, or null as in the config of a run
+            place[section] = {}
+        inner = place[section]
         if not isinstance(inner, dict):
             raise InputError(f"'{key}' cannot be set, because '{section}' holds no settings")
         place = inner
@@ -147,7 +149,7 @@ def _explain(error: ValidationError) -> str:
     """The first problem of a validation, as one sentence."""
     problem = error.errors()[0]
     path = [str(part) for part in problem["loc"]]
-    key = ".".join(path)
+    key = ".".join(path) or "config"
     if problem["type"] != "extra_forbidden":
         given = problem.get("input")
         shown = f", but {given!r} was given" if not isinstance(given, dict) else ""
@@ -162,5 +164,7 @@ def _explain(error: ValidationError) -> str:
 def _known_keys(sections: list[str]) -> list[str]:
     model: type[BaseModel] = ExperimentConfig
     for section in sections:
-        model = model.model_fields[section].annotation  # type: ignore[assignment]
+        annotation = model.model_fields[section].annotation
+        optional = [part for part in get_args(annotation) if part is not type(None)]
+        model = optional[0] if optional else annotation  # type: ignore[assignment]
     return sorted(model.model_fields)
