@@ -54,7 +54,7 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
     config = parse_config(data)
     config.task.build_workload()
     config.task.build_objective()
-    if config.training.jobsets % config.training.jobsets_per_unit:
+    if config.meta is None and config.training.jobsets % config.training.jobsets_per_unit:
         raise InputError(
             f"training.jobsets ({config.training.jobsets}) must be a multiple of "
             f"training.jobsets_per_unit ({config.training.jobsets_per_unit})"
@@ -147,7 +147,9 @@ def _apply(data: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
     place = data
     for section in sections:
-        inner = place.setdefault(section, {})
+        if place.get(section) is None:  # not given, or null as in the config of a run
+            place[section] = {}
+        inner = place[section]
         if not isinstance(inner, dict):
             raise InputError(f"'{key}' cannot be set, because '{section}' holds no settings")
         place = inner

@@ -269,4 +269,5 @@ def test_tasks_without_decisions_count_as_zero() -> None:
     assert float(both.detach()) == pytest.approx(float(alone.detach()) / 2)
     assert stats.num_tasks == 1
     none, _ = outer_loss(network, parameters, rates, [[full, empty]])
-    assert float(none) == 0 and not none.requires_grad
+    assert float(none) == 0
+    assert not none.requires_grad
