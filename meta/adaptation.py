@@ -270,7 +270,7 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
         for parameter in rates
         if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
     }
-    learned = bool(found) and (meta is None or meta.learn_rates)
+    learned = bool(found) and (meta is None or (meta.learn_rates and meta.inner_steps > 0))
     return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 
