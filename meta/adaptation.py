@@ -27,6 +27,7 @@ from rllib_configs.modules.slot_scorer import SlotScorer
 from rllib_configs.policies import LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import TaskSection
 
 DEFAULT_RATE = 1.0
 """Inner rate of a run that has learned none and whose config says nothing."""
@@ -34,6 +35,7 @@ DEFAULT_RATE = 1.0
 MAX_STEPS = 1000
 """Most steps of an adaptation, so that no two seeds share a jobset."""
 
+_ADAPTED = "-adapted"  # at the end of an adapted policy's name
 _NETWORK, _RATES = "network.", "rates."
 _ADAPTATION = 2000  # first key of the random streams; evaluation has 1000, training a split's
 
@@ -83,6 +85,11 @@ class MetaPolicy:
             for name, value in self.weights.items()
             if name.startswith(_NETWORK) and not name.startswith(f"{_NETWORK}critic")
         }
+
+    @property
+    def task(self) -> TaskSection:
+        """What it was trained on, without variation; of meta-training, the base of the family."""
+        return self.config.task.at_point()
 
     @property
     def options(self) -> InnerOptions:
@@ -230,7 +237,8 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
         folder: created if need be; see `rllib_configs.policies.load_policy`.
     """
     config, weights = _for_task(policy, task, parameters)
-    write_policy(weights, config, folder)
+    name = f"{config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
+    write_policy(weights, config.model_copy(update={"name": name}), folder)
 
 
 def _for_task(

@@ -37,12 +37,36 @@ def load_config(source: str | Path, overrides: Iterable[str] = ()) -> Experiment
         InputError: if there is no such preset or file, a key is unknown, or a value impossible.
     """
     data = read_yaml(_find(source))
+    change(data, overrides)
+    return make_config(data)
+
+
+def change(data: dict[str, Any], overrides: Iterable[str], trace: str = TRACE) -> None:
+    """Makes changes to plain data, in place.
+
+    Args:
+        data: of a config, or of a part of one.
+        overrides: texts of the form ``key=value``; values are read as YAML.
+        trace: key of a trace in the data, which replaces the made-up jobs beside it.
+
+    Raises:
+        InputError: if a text cannot be read.
+    """
     changes = [_parse(override) for override in overrides]
-    if any(key == TRACE and value is not None for key, value in changes):
-        _forget_made_up_jobs(data)
+    if any(key == trace and value is not None for key, value in changes):
+        forget_made_up_jobs(data, trace)
     for key, value in changes:
         _apply(data, key, value)
-    return make_config(data)
+
+
+def forget_made_up_jobs(data: dict[str, Any], trace: str = TRACE) -> None:
+    """Takes out what a trace that is given makes meaningless; see `change`."""
+    place: Any = data
+    for section in trace.split(".")[:-1]:
+        place = place.get(section) if isinstance(place, dict) else None
+    if isinstance(place, dict):
+        for name in MADE_UP:
+            place.pop(name, None)
 
 
 def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
@@ -131,16 +155,6 @@ def _parse(override: str) -> tuple[str, Any]:
         with contextlib.suppress(ValueError):
             value = float(value)
     return key, value
-
-
-def _forget_made_up_jobs(data: dict[str, Any]) -> None:
-    """Takes out what a trace given with ``--set`` makes meaningless."""
-    place: Any = data
-    for section in TRACE.split(".")[:-1]:
-        place = place.get(section) if isinstance(place, dict) else None
-    if isinstance(place, dict):
-        for name in MADE_UP:
-            place.pop(name, None)
 
 
 def _apply(data: dict[str, Any], key: str, value: Any) -> None:

@@ -9,6 +9,7 @@ from meta.tasks.distribution import (
     training_tasks,
 )
 from meta.tasks.family import FamilySection, RangesSection, read_family
+from meta.tasks.reading import read_task
 from meta.tasks.task import Task, cost_of, describe, mean_cost, objective_kind, objective_name
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "objective_kind",
     "objective_name",
     "read_family",
+    "read_task",
     "require_training",
     "training_tasks",
 ]
