@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -12,7 +12,9 @@ from pydantic import BaseModel, ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import MADE_UP
+from rllib_configs.task_schema import MADE_UP, Section
+
+S = TypeVar("S", bound=Section)
 
 PRESETS = Path(__file__).parent / "presets"
 TRACE = "task.workload.trace"
@@ -66,10 +68,19 @@ def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
     """
+    return parse_section(ExperimentConfig, data)
+
+
+def parse_section(section: type[S], data: Mapping[str, Any]) -> S:
+    """Checks keys and types of any part of a config.
+
+    Raises:
+        InputError: if a key is unknown, or a value of the wrong type or out of its range.
+    """
     try:
-        return ExperimentConfig.model_validate(data)
+        return section.model_validate(data)
     except ValidationError as error:
-        raise InputError(_explain(error)) from None
+        raise InputError(_explain(error, section)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -145,7 +156,7 @@ def _apply(data: dict[str, Any], key: str, value: Any) -> None:
     place[last] = value
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem of a validation, as one sentence."""
     problem = error.errors()[0]
     path = [str(part) for part in problem["loc"]]
@@ -154,17 +165,15 @@ def _explain(error: ValidationError) -> str:
         given = problem.get("input")
         shown = f", but {given!r} was given" if not isinstance(given, dict) else ""
         return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
-    known = _known_keys(path[:-1])
+    known = _known_keys(model, path[:-1])
     close = get_close_matches(path[-1], [name.rsplit(".", 1)[-1] for name in known], n=1)
     section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
     hint = f"did you mean '{'.'.join([*path[:-1], *close])}'? " if close else ""
     return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
 
 
-def _known_keys(sections: list[str]) -> list[str]:
-    model: type[BaseModel] = ExperimentConfig
+def _known_keys(model: type[BaseModel], sections: list[str]) -> list[str]:
     for section in sections:
-        annotation = model.model_fields[section].annotation
-        optional = [part for part in get_args(annotation) if part is not type(None)]
-        model = optional[0] if optional else annotation  # type: ignore[assignment]
+        inner: Any = model.model_fields[section].annotation
+        model = next((part for part in get_args(inner) if part is not type(None)), inner)
     return sorted(model.model_fields)

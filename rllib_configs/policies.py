@@ -57,10 +57,13 @@ def learned_policy(
 
 def save_policy(algorithm: Algorithm, config: ExperimentConfig, folder: Path) -> None:
     """Writes what `load_policy` needs: the weights as plain tensors, and the config."""
+    write_policy(module_weights(algorithm), config, folder)
+
+
+def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> None:
+    """Writes weights, by name as the RLModule has them, and their config; see `load_policy`."""
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        name: torch.from_numpy(value.copy()) for name, value in module_weights(algorithm).items()
-    }
+    tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
     for file, write in (
         (WEIGHTS_FILE, lambda path: torch.save(tensors, path)),
         (CONFIG_FILE, lambda path: write_config(config, path)),
@@ -93,6 +96,20 @@ def load_policy(
             f"{folder / WEIGHTS_FILE} is broken or of another network: {error}"
         ) from None
     return policy, config
+
+
+def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
+    """Reads the weights of a policy as they were written, and its config; see `load_policy`.
+
+    Raises:
+        InputError: if there is no policy, or it is broken. No code in the file is ever run.
+    """
+    folder = _policy_folder(path)
+    config = parse_config(read_yaml(folder / CONFIG_FILE))
+    try:
+        return _read_weights(folder), config
+    except Exception as error:
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
 
 
 def start_from(algorithm: Algorithm, path: Path) -> None:

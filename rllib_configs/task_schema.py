@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import Objective, get_objective, mixture
 from cluster_env.simulators.rules import RULES, TimelineRules
@@ -51,13 +52,18 @@ class ClusterSection(Section):
     """Waiting jobs that the policy sees."""
     backlog_view: WholeNumber = 60
     """Jobs beyond the slots that an observation can show."""
+    num_classes: Count = 1
+    """Classes of jobs (queues, tenants) that the policy can tell apart."""
 
     def build(self) -> Cluster:
         """Builds what the section describes."""
-        return Cluster(self.capacity, self.horizon, self.num_slots, self.backlog_view)
+        return Cluster(**self.model_dump())
 
 
-MADE_UP = ("load", "small_share", "small_duration", "large_duration", "demands", "vary")
+MADE_UP = (
+    *("load", "small_share", "small_duration", "large_duration", "demands"),
+    *("class_shares", "dominant_shares", "burstiness", "vary"),
+)
 """Settings of the workload that mean nothing beside a trace."""
 
 
@@ -98,6 +104,12 @@ class WorkloadSection(Section):
     """Shortest and longest duration of a long job."""
     demands: Literal["released", "paper"] = "released"
     """Demands of the released code (loads up to 184 %) or of the paper's text (up to 92 %)."""
+    class_shares: tuple[Share, ...] = ()
+    """Probability of each class of jobs; by default all of the cluster's are equally likely."""
+    dominant_shares: tuple[Share, ...] = ()
+    """Probability of each resource of being a job's dominant one; by default equal."""
+    burstiness: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """From 0 (arrivals are independent) to below 1 (they come in bursts); the load stays."""
     vary: VarySection = VarySection()
     """Ranges for training and validation; comparisons use load, window and small_share above."""
 
@@ -147,7 +159,8 @@ class TaskSection(Section):
     """DeepRM's paper, or the rules of its released code."""
     objective: str | dict[str, WholeNumber | float] = "slowdown"
     """Name of an objective (`cluster_env.objectives`), or weights of several by name; a mixture is
-    validated and compared by what an episode costs, minus its return."""
+    validated and compared by what an episode costs, minus its return. Where jobs have classes,
+    class_slowdown(0.1, 1, 10) is the slowdown with a weight for each class."""
     max_time: Count = 1000
     """Clock at which an episode is truncated, in time steps."""
     cluster: ClusterSection = ClusterSection()
@@ -158,10 +171,19 @@ class TaskSection(Section):
         return RULES.get(self.rules)
 
     def build_objective(self) -> Objective:
-        """The objective by name, or the weighted sum of several."""
+        """The objective by name, or the weighted sum of several.
+
+        Raises:
+            InputError: if it is unknown, its weights cannot be used, or a class of jobs has none.
+        """
         if isinstance(self.objective, str):
-            return get_objective(self.objective)
-        return mixture(self.objective)
+            objective = get_objective(self.objective)
+        else:
+            objective = mixture(self.objective)
+        num = self.cluster.num_classes
+        one_of_each = JobSet.of([0] * num, [1] * num, [[1]] * num, 1, job_class=range(num))
+        objective.job_cost(one_of_each)
+        return objective
 
     def build_workload(self) -> MeasuredWorkload:
         """The workload; under the released code's rules nothing arrives at step 0.

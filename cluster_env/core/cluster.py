@@ -8,6 +8,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 
 _LARGEST = 255
+_MOST_CLASSES = 16
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Cluster:
         num_slots: waiting jobs that the policy sees (the paper: M = 10).
         backlog_view: jobs beyond the slots that an observation can show (the paper: 60). More may
             wait; the observation then saturates.
+        num_classes: classes of jobs (queues, tenants) that the policy can tell apart, 1 to 16.
     """
 
     capacity: tuple[int, ...] = (10, 10)
     horizon: int = 20
     num_slots: int = 10
     backlog_view: int = 60
+    num_classes: int = 1
 
     def __post_init__(self) -> None:
         if not self.capacity or not all(1 <= units <= _LARGEST for units in self.capacity):
@@ -39,6 +42,10 @@ class Cluster:
         if not 0 <= self.backlog_view <= _LARGEST:
             raise InputError(
                 f"backlog_view must lie in 0..{_LARGEST}, but {self.backlog_view} was given"
+            )
+        if not 1 <= self.num_classes <= _MOST_CLASSES:
+            raise InputError(
+                f"num_classes must lie in 1..{_MOST_CLASSES}, but {self.num_classes} was given"
             )
 
     @property
@@ -55,7 +62,8 @@ class Cluster:
         """Makes sure that every job of a jobset can run on the empty cluster.
 
         Raises:
-            InputError: if the number of resources differs, or a job is too large or too long.
+            InputError: if the number of resources differs, or a job is too large, too long or of
+                a class that the cluster does not have.
         """
         if jobset.num_resources != self.num_resources:
             raise InputError(
@@ -74,4 +82,10 @@ class Cluster:
             raise InputError(
                 f"a job lasts {jobset.duration.max()} steps, but the cluster's horizon is only "
                 f"{self.horizon}; give the cluster a larger horizon"
+            )
+        if jobset.job_class.max() >= self.num_classes:
+            job = int(np.argmax(jobset.job_class >= self.num_classes))
+            raise InputError(
+                f"job {job} has class {jobset.job_class[job]}, but the cluster has num_classes="
+                f"{self.num_classes}, so that classes lie in 0..{self.num_classes - 1}"
             )

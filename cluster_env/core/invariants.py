@@ -72,17 +72,18 @@ def _rules(
 def _same_jobs(
     schedule: Schedule, jobsets: Sequence[JobSet]
 ) -> Iterator[tuple[NDArray[np.bool_], str]]:
-    """Each entry is a job of its jobset, with that job's arrival, duration and demand."""
+    """Each entry is a job of its jobset, with that job's arrival, duration, demand and class."""
     first = np.cumsum([0] + [jobset.num_jobs for jobset in jobsets])
     jobset = schedule.jobset[schedule.episode]
     known = (schedule.job >= 0) & (schedule.job < np.diff(first)[jobset])
     yield ~known, "is not in its jobset"
     place = first[jobset] + schedule.job
-    for name in ("arrival", "duration", "demand"):
+    for name in ("arrival", "duration", "demand", "job_class"):
         given = np.concatenate([getattr(jobset, name) for jobset in jobsets])
         differs = getattr(schedule, name) != given[place]
         wrong = differs.any(axis=1) if differs.ndim == 2 else differs
-        yield wrong, f"has another {name} than in its jobset"
+        word = name.removeprefix("job_")
+        yield wrong, f"has another {word} than in its jobset"
 
 
 def _all_present(schedule: Schedule, jobsets: Sequence[JobSet]) -> None:

@@ -1,11 +1,24 @@
 """Jobs, as a struct of arrays."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.errors import InputError
+
+_NO_CLASSES = np.empty(0, np.uint8)
+_MOST_CLASSES = 256
+
+
+def no_classes() -> NDArray[np.uint8]:
+    """What stands for the classes of jobs until it is known how many jobs there are."""
+    return _NO_CLASSES
+
+
+def classes_or_zeros(job_class: NDArray[np.uint8], num_jobs: int) -> NDArray[np.uint8]:
+    """The classes, or if they were not given (`no_classes`), class 0 for each job."""
+    return np.zeros(num_jobs, np.uint8) if job_class is _NO_CLASSES else job_class
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +31,19 @@ class JobSet:
         demand: int32 ``(num_jobs, num_resources)``, units of each resource that a job holds from
             its start to its finish; at least one of them positive.
         window: number of time steps in which jobs may arrive: arrivals lie in ``[0, window)``.
+        job_class: uint8 ``(num_jobs,)``, the class of each job (a queue, a tenant); 0 if not given.
+            A policy sees it where the cluster has more than one class.
     """
 
     arrival: NDArray[np.int32]
     duration: NDArray[np.int32]
     demand: NDArray[np.int32]
     window: int
+    job_class: NDArray[np.uint8] = field(default_factory=no_classes)
 
     def __post_init__(self) -> None:
+        given = classes_or_zeros(self.job_class, self.num_jobs)
+        object.__setattr__(self, "job_class", given)
         if self.demand.ndim != 2 or self.demand.shape[1] == 0:
             raise InputError(
                 "a jobset needs demands of shape (number of jobs, number of resources)"
@@ -33,6 +51,11 @@ class JobSet:
         if not self.arrival.shape == self.duration.shape == self.demand.shape[:1]:
             raise InputError(
                 "a jobset needs one arrival, one duration and one row of demands per job"
+            )
+        if given.shape != self.arrival.shape or given.dtype != np.uint8:
+            raise InputError(
+                f"a jobset needs one class per job, of the type uint8, but {given.shape} of "
+                f"{given.dtype} were given for {self.num_jobs} jobs"
             )
         if self.num_jobs == 0:
             return
@@ -52,7 +75,12 @@ class JobSet:
 
     @classmethod
     def of(
-        cls, arrival: ArrayLike, duration: ArrayLike, demand: ArrayLike, window: int
+        cls,
+        arrival: ArrayLike,
+        duration: ArrayLike,
+        demand: ArrayLike,
+        window: int,
+        job_class: ArrayLike | None = None,
     ) -> "JobSet":
         """Builds a jobset from anything that numpy can read as whole numbers."""
         return cls(
@@ -60,6 +88,7 @@ class JobSet:
             np.asarray(duration, np.int32),
             np.atleast_2d(np.asarray(demand, np.int32)),
             int(window),
+            no_classes() if job_class is None else _small(np.asarray(job_class, np.int64)),
         )
 
     @property
@@ -77,3 +106,12 @@ class JobSet:
         """Units times steps that the jobs hold, int64 ``(num_resources,)``."""
         held: NDArray[np.int64] = self.duration.astype(np.int64) @ self.demand.astype(np.int64)
         return held
+
+
+def _small(classes: NDArray[np.int64]) -> NDArray[np.uint8]:
+    if np.any((classes < 0) | (classes >= _MOST_CLASSES)):
+        raise InputError(
+            f"a class must lie in 0..{_MOST_CLASSES - 1}, but {classes.min()} to {classes.max()} "
+            f"were given"
+        )
+    return classes.astype(np.uint8)

@@ -1,9 +1,11 @@
 """What a simulator hands out: when each job arrived, started and finished."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cluster_env.core.jobs import classes_or_zeros, no_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,7 @@ class Schedule:
         window: int32 ``(num_episodes,)``, steps in which jobs may arrive.
         jobset: int32 ``(num_episodes,)``, index of the jobset that each episode ran.
         capacity: int32 ``(num_resources,)``.
+        job_class: uint8 ``(n,)``, the class of each job; 0 if not given.
     """
 
     episode: NDArray[np.int32]
@@ -35,6 +38,11 @@ class Schedule:
     window: NDArray[np.int32]
     jobset: NDArray[np.int32]
     capacity: NDArray[np.int32]
+    job_class: NDArray[np.uint8] = field(default_factory=no_classes)
+
+    def __post_init__(self) -> None:
+        given = classes_or_zeros(self.job_class, int(self.job.size))
+        object.__setattr__(self, "job_class", given)
 
     @property
     def num_episodes(self) -> int:

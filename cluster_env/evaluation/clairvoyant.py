@@ -266,4 +266,5 @@ def _schedule(jobset: JobSet, cluster: Cluster, start: Starts) -> Schedule:
         window=np.array([jobset.window], np.int32),
         jobset=np.zeros(1, np.int32),
         capacity=np.asarray(cluster.capacity, np.int32),
+        job_class=jobset.job_class,
     )

@@ -11,21 +11,24 @@ its arrival to the end of the episode; the reward knows nothing of it.
 The identities that tie metrics and rewards, for one episode that finishes all jobs under the
 paper's rules, without discounting (see `cluster_env.objectives.objective`):
 
-============================  =======================================================
-objective                     return
-============================  =======================================================
-``slowdown``                  :math:`-\sum` of ``slowdown`` over jobs
-``completion_time``           :math:`-\sum` of ``completion_time`` over jobs
-``makespan``                  :math:`-` ``makespan``
-``utilization``               window :math:`\times` ``utilization``
-``bounded_slowdown``          number of jobs :math:`-\sum` of ``bounded_slowdown`` over them
-``weighted_completion_time``  :math:`-\sum` of ``weighted_completion_time`` over jobs
-``fair_slowdown``             :math:`-\sum` of ``fair_slowdown`` over jobs
-any other, and mixtures       :math:`-` its `cost_metric`
-============================  =======================================================
+=====================================  ==========================================================
+objective                              return
+=====================================  ==========================================================
+``slowdown``                           :math:`-\sum` of ``slowdown`` over jobs
+``completion_time``                    :math:`-\sum` of ``completion_time`` over jobs
+``makespan``                           :math:`-` ``makespan``
+``utilization``                        window :math:`\times` ``utilization``
+the same                               window :math:`\times (1 -` ``idle`` :math:`)`
+``bounded_slowdown``                   number of jobs :math:`-\sum` of ``bounded_slowdown``
+``weighted_completion_time``           :math:`-\sum` of ``weighted_completion_time`` over jobs
+``duration_weighted_completion_time``  :math:`-\sum` of that metric over jobs
+``fair_slowdown``                      :math:`-\sum` of ``fair_slowdown`` over jobs
+``class_slowdown(...)``                :math:`-\sum` of the metric of the same name over jobs
+any other, and mixtures                :math:`-` its `cost_metric`
+=====================================  ==========================================================
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,7 +38,8 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.schedule import Schedule
-from cluster_env.objectives import Objective, read_mixture
+from cluster_env.objectives import Objective, read_class_weights, read_mixture
+from cluster_env.objectives.classes import class_slowdown_name, weight_of
 from cluster_env.objectives.objective import (
     BOUND_STEPS,
     FAIR_BOUND,
@@ -91,6 +95,11 @@ def bounded_slowdown(schedule: Schedule, bound_steps: int = BOUND_STEPS) -> NDAr
 def weighted_completion_time(schedule: Schedule) -> NDArray[np.float64]:
     """Completion time times area, in units times squared steps, float64 ``(num_jobs,)``."""
     return schedule.completion * job_area(schedule.duration, schedule.demand)
+
+
+def duration_weighted_completion_time(schedule: Schedule) -> NDArray[np.float64]:
+    """Completion time times duration, in squared steps, float64 ``(num_jobs,)``."""
+    return schedule.completion.astype(np.float64) * schedule.duration
 
 
 def fair_slowdown(schedule: Schedule) -> NDArray[np.float64]:
@@ -175,6 +184,12 @@ for _metric in (
         "job",
         weighted_completion_time,
     ),
+    Metric(
+        "duration_weighted_completion_time",
+        "mean duration-weighted completion time (steps²)",
+        "job",
+        duration_weighted_completion_time,
+    ),
     Metric("fair_slowdown", "mean fair slowdown", "job", fair_slowdown),
     Metric("makespan", "mean makespan (steps)", "episode", makespan),
     Metric(
@@ -183,6 +198,12 @@ for _metric in (
         "episode",
         utilization,
         higher_is_better=True,
+    ),
+    Metric(
+        "idle",
+        "mean idle share in the arrival window",
+        "episode",
+        lambda s: 1.0 - utilization(s),
     ),
     *(
         Metric(
@@ -215,21 +236,37 @@ def cost_metric(objective: Objective) -> Metric:
     return Metric(objective.name, f"mean cost of an episode: {objective.name}", "episode", values)
 
 
+def class_metric(weights: Sequence[float]) -> Metric:
+    """The slowdown times the weight of the job's class; `cluster_env.objectives.classes`."""
+    readable = ", ".join(f"{weight:.3g}" for weight in weights)
+    return Metric(
+        class_slowdown_name(weights),
+        f"mean slowdown, classes weighted {readable}",
+        "job",
+        lambda schedule: weight_of(schedule.job_class, weights) * schedule.slowdown,
+    )
+
+
 def get_metric(name: str) -> Metric:
-    """Returns the metric of that name; the name of a mixture of objectives is one, too.
+    """Returns the metric of that name.
+
+    The names of a mixture of objectives and of a slowdown weighted by class are metrics, too.
 
     Raises:
         InputError: if there is none.
     """
-    mixed = read_mixture(name)
-    return METRICS.get(name) if mixed is None else cost_metric(mixed)
+    mixed, weights = read_mixture(name), read_class_weights(name)
+    if mixed is not None:
+        return cost_metric(mixed)
+    return METRICS.get(name) if weights is None else class_metric(weights)
 
 
 def objective_metric(objective: Objective) -> Metric:
     """Returns the metric by which schedules are ranked under an objective."""
     if objective.name in METRICS.names():
         return METRICS.get(objective.name)
-    return cost_metric(objective)
+    weights = read_class_weights(objective.name)
+    return cost_metric(objective) if weights is None else class_metric(weights)
 
 
 def _job_costs(schedule: Schedule, objective: Objective) -> NDArray[np.float64]:
@@ -244,6 +281,7 @@ def _job_costs(schedule: Schedule, objective: Objective) -> NDArray[np.float64]:
             schedule.duration[of],
             schedule.demand[of],
             int(schedule.window[episode]),
+            schedule.job_class[of],
         )
         costs[episode] = completion[of] @ objective.job_cost(jobset)
         for late in objective.late_costs:

@@ -102,6 +102,7 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
         window=joined("window"),
         jobset=joined("jobset", jobsets),
         capacity=schedules[0].capacity,
+        job_class=np.concatenate([part.job_class for part in schedules]),
     )
 
 

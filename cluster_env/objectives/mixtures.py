@@ -8,18 +8,28 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.objectives.classes import class_slowdown, read_class_weights
 from cluster_env.objectives.objective import OBJECTIVES, JobCost, LateCost, Objective
 
 _PLUS = " + "
 
 
 def get_objective(name: str) -> Objective:
-    """Returns the objective of that name, or of the name of a mixture; see `read_mixture`.
+    """Returns the objective of that name.
+
+    Args:
+        name: one of `OBJECTIVES`, a mixture of several (`read_mixture`), or the slowdown weighted
+            by class, such as ``class_slowdown(0.1, 1, 10)`` (`read_class_weights`).
 
     Raises:
-        InputError: if there is none.
+        InputError: if there is none, or its weights cannot be used.
     """
-    return read_mixture(name) or OBJECTIVES.get(name)
+    return read_mixture(name) or _single(name)
+
+
+def _single(name: str) -> Objective:
+    weights = read_class_weights(name)
+    return OBJECTIVES.get(name) if weights is None else class_slowdown(weights)
 
 
 def mixture(weights: Mapping[str, float]) -> Objective:
@@ -36,7 +46,7 @@ def mixture(weights: Mapping[str, float]) -> Objective:
         raise InputError(
             f"a mixture needs weights of at least 0, one of them above, not {dict(weights)}"
         )
-    parts = [(weight, OBJECTIVES.get(name)) for name, weight in weights.items()]
+    parts = [(weight, _single(name)) for name, weight in weights.items()]
 
     def job_cost(jobset: JobSet) -> NDArray[np.float64]:
         cost = np.zeros(jobset.num_jobs)
@@ -59,6 +69,8 @@ def mixture(weights: Mapping[str, float]) -> Objective:
 
 def read_mixture(name: str) -> Objective | None:
     """Reads the name of a mixture, as in ``0.5 slowdown + 2 makespan``.
+
+    A part may be weighted by class: ``0.5 class_slowdown(0.1, 1, 10) + 2 makespan``.
 
     Returns:
         The mixture, or None if the text does not look like one.

@@ -20,10 +20,16 @@ episode that finishes all jobs under the paper's rules, without discounting, is 
   average weighted response time of Krallmann, Schwiegelshohn and Yahyapour (1999): on a machine
   that is always full every order of the jobs is worth the same, so that long and wide jobs are not
   sacrificed to short and narrow ones, and good packing is all that pays;
+* ``duration_weighted_completion_time``: :math:`-\sum_j T_j C_j`. A step of a job costs the more the
+  longer it lasts, where with ``slowdown`` it costs the less. On a machine that runs one job at a
+  time every order would be worth the same (Smith's rule, 1956); here long jobs are to start while
+  there is room for them, and of equally long ones those with small demands;
 * ``fair_slowdown``: :math:`-\sum_j f_j` with :math:`f_j = C_j / T_j` for small jobs, those that
   last at most `SMALL_AT_MOST` steps, and :math:`f_j = C_j / T_j + a \max(0, C_j / T_j - b)` for
   large ones, with :math:`a` = `FAIR_WEIGHT` and :math:`b` = `FAIR_BOUND`: the slowdown, under the
   soft constraint that no large job is slowed down by more than :math:`b`.
+
+`cluster_env.objectives.classes` has one more, whose weights are a part of its name.
 """
 
 from collections.abc import Callable
@@ -120,6 +126,10 @@ def _area_cost(jobset: JobSet) -> NDArray[np.float64]:
     return job_area(jobset.duration, jobset.demand)
 
 
+def _duration_cost(jobset: JobSet) -> NDArray[np.float64]:
+    return jobset.duration.astype(np.float64)
+
+
 def _bounded_duration(jobset: JobSet) -> NDArray[np.int32]:
     return np.maximum(jobset.duration, BOUND_STEPS).astype(np.int32)
 
@@ -147,6 +157,7 @@ for _objective in (
         "bounded_slowdown", _no_cost, late_costs=(LateCost(_bounded_cost, _bounded_duration),)
     ),
     Objective("weighted_completion_time", _area_cost),
+    Objective("duration_weighted_completion_time", _duration_cost),
     Objective("fair_slowdown", _slowdown_cost, late_costs=(LateCost(_unfair_cost, _fair_steps),)),
 ):
     OBJECTIVES.register(_objective.name)(_objective)

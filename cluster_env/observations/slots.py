@@ -15,6 +15,8 @@ Features = NDArray[np.float32]
 def slot_feature_names(cluster: Cluster) -> tuple[str, ...]:
     """Names of a slot's features, in order; see `slot_features`."""
     demands = (f"demand_{r}" for r in range(cluster.num_resources))
+    num_classes = cluster.num_classes if cluster.num_classes > 1 else 0
+    classes = (f"class_{c}" for c in range(num_classes))
     return (
         "present",
         "duration",
@@ -28,6 +30,7 @@ def slot_feature_names(cluster: Cluster) -> tuple[str, ...]:
         "index",
         "waited",
         "stretched",
+        *classes,
     )
 
 
@@ -59,6 +62,7 @@ def slot_features(
     * ``index``: slot / (num_slots - 1), 0 for the only slot.
     * ``waited``: w / (5 x horizon) of the time steps w since its arrival, at most 1.
     * ``stretched``: w / (w + duration), 1 - 1 / slowdown if it started now.
+    * ``class_c``: 1 if the job is of class c; only if the cluster has more than one class.
 
     Features of the context, each in [0, 1]:
 
@@ -74,8 +78,9 @@ def slot_features(
         out: both results, written if given.
 
     Returns:
-        The slots' features, float32 ``(n, num_slots, 11 + num_resources)``, and the context,
-        float32 ``(n, horizon * num_resources + 3)``.
+        The slots' features, float32 ``(n, num_slots, 11 + num_resources)``, with `num_classes` more
+        of each slot if there are more than one, and the context, float32
+        ``(n, horizon * num_resources + 3)``.
 
     Raises:
         InputError: if an array has the wrong shape or type.
@@ -89,6 +94,8 @@ def slot_features(
     capacity = capacity_of(layout)
     waited_at = int(layout.waited.start)
     _describe_slots(codes, capacity, cluster.horizon, waited_at, try_last_start, slots)
+    if cluster.num_classes > 1:
+        _describe_classes(codes, int(layout.classes.start), cluster.num_classes, slots)
     _describe_context(
         codes, capacity, cluster.horizon, cluster.num_slots, cluster.backlog_view, context
     )
@@ -140,6 +147,20 @@ def _describe_slots(
             waited = int(code[waited_at + slot])
             features[k + 6] = min(1.0, waited / (5 * horizon))
             features[k + 7] = waited / (waited + duration)
+
+
+@njit(cache=True, nogil=True)
+def _describe_classes(
+    codes: NDArray[np.uint8], classes_at: int, num_classes: int, out: Features
+) -> None:
+    """Fills the last features of each slot; called after `_describe_slots`."""
+    first = out.shape[2] - num_classes
+    for i in range(codes.shape[0]):
+        for slot in range(out.shape[1]):
+            present = out[i, slot, 0]
+            shown = codes[i, classes_at + slot]
+            for c in range(num_classes):
+                out[i, slot, first + c] = present if shown == c else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -17,8 +17,9 @@ class CodeLayout:
     resource (row-major), the jobs in the slots as (duration, demand of each resource) with
     duration 0 for an empty slot, the number of jobs in the backlog, the time steps since the last
     arrival, and for each slot the time steps since its job arrived, 0 if it is empty; all but the
-    units and the jobs saturate at 255. The default cluster has a code of 82 bytes, where the image
-    that DeepRM looks at has 4,460.
+    units and the jobs saturate at 255. Only if the cluster has more than one class of jobs, the
+    class of the job in each slot follows, 0 if it is empty. The default cluster has a code of 82
+    bytes, where the image that DeepRM looks at has 4,460.
     """
 
     cluster: Cluster
@@ -49,10 +50,16 @@ class CodeLayout:
         """Time steps since the arrival of the job in each slot, ``num_slots`` bytes."""
         return slice(self.since + 1, self.since + 1 + self.cluster.num_slots)
 
+    @cached_property
+    def classes(self) -> slice:
+        """Class of the job in each slot, ``num_slots`` bytes; none if there is only one class."""
+        first = self.waited.stop
+        return slice(first, first + (self.cluster.num_slots if self.cluster.num_classes > 1 else 0))
+
     @property
     def size(self) -> int:
         """Bytes of a code."""
-        return int(self.waited.stop)
+        return int(self.classes.stop)
 
     def occupied_of(self, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The units in use, a view of shape ``(n, horizon, num_resources)``."""

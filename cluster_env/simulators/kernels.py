@@ -287,6 +287,29 @@ def _pass_time(
 
 
 @njit(cache=True, nogil=True)
+def show_classes(
+    job_class: NDArray[np.uint8], state: TimelineState, rows: NDArray[np.int32], classes_at: int
+) -> None:
+    """Writes the class of the job in each slot into codes, 0 for an empty slot.
+
+    It stands apart from `step` for the same reason as `LateState`: where there is one class, which
+    no code shows, it is not called, and costs nothing.
+
+    Args:
+        job_class: ``(num_jobsets, most_jobs)``.
+        state: its codes are changed in place.
+        rows: episodes, ``(m,)``.
+        classes_at: place of the classes in a code.
+    """
+    for i in range(rows.size):
+        e = rows[i]
+        k = state.jobset[e]
+        for slot in range(state.slots.shape[1]):
+            job = state.slots[e, slot]
+            state.code[e, classes_at + slot] = job_class[k, job] if job >= 0 else 0
+
+
+@njit(cache=True, nogil=True)
 def reset(
     shape: TimelineShape,
     jobs: TimelineJobs,

@@ -58,6 +58,7 @@ class TimelineSimulator:
         self._jobs: kernels.TimelineJobs
         self._state: kernels.TimelineState
         self._late: kernels.LateState | None
+        self._job_class: NDArray[np.uint8]
         self._rows = np.empty(0, np.int32)
 
     def load(
@@ -78,6 +79,7 @@ class TimelineSimulator:
         for jobset in jobsets:
             self.cluster.check(jobset)
         self._jobs = _pad(jobsets, objective, self.cluster.num_resources)
+        self._job_class = _pad_classes(jobsets, most_jobs=self._jobs.arrival.shape[1])
         self._state = _empty_state(
             np.repeat(np.arange(len(jobsets), dtype=np.int32), episodes_per_jobset),
             self.layout,
@@ -91,6 +93,7 @@ class TimelineSimulator:
         """Puts all episodes, or the given ones, back to time 0 of their jobsets."""
         which = self._rows if rows is None else rows
         kernels.reset(self._shape, self._jobs, self._state, self._late, which)
+        self._show_classes(which)
 
     @property
     def num_episodes(self) -> int:
@@ -152,7 +155,14 @@ class TimelineSimulator:
         left = kernels.step(
             self._shape, self._jobs, self._state, self._late, rows, actions, rewards
         )
+        self._show_classes(rows)
         return int(left)
+
+    def _show_classes(self, rows: NDArray[np.int32]) -> None:
+        """Brings the classes of the jobs in the slots into codes that have them."""
+        if self.cluster.num_classes > 1:
+            first = int(self.layout.classes.start)
+            kernels.show_classes(self._job_class, self._state, rows, first)
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
@@ -176,6 +186,7 @@ class TimelineSimulator:
             window=jobs.window[state.jobset],
             jobset=state.jobset.copy(),
             capacity=self._shape.capacity,
+            job_class=self._job_class[jobset, job],
         )
 
 
@@ -203,6 +214,14 @@ def _pad(
         busy_cost=float(objective.busy_cost),
         utilization_gain=float(objective.utilization_gain),
     )
+
+
+def _pad_classes(jobsets: Sequence[JobSet], most_jobs: int) -> NDArray[np.uint8]:
+    """Classes of the jobs, uint8 ``(num_jobsets, most_jobs)``."""
+    classes = np.zeros((len(jobsets), most_jobs), np.uint8)
+    for k, jobset in enumerate(jobsets):
+        classes[k, : jobset.num_jobs] = jobset.job_class
+    return classes
 
 
 def _empty_state(

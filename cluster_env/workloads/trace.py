@@ -56,6 +56,7 @@ class TracePart:
             jobs.duration[first:stop],
             jobs.demand[first:stop],
             self.window,
+            jobs.job_class[first:stop],
         )
 
 
@@ -147,5 +148,6 @@ class TraceWorkload:
             jobs.duration[first:last],
             jobs.demand[first:last],
             stop - start,
+            jobs.job_class[first:last],
         )
         return TracePart(own, self.cluster, self.window, self.first_step)

@@ -1,16 +1,21 @@
 """Jobs, clusters, seeds, registries and objectives: what they promise and refuse."""
 
+import pickle
 import re
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
-from cluster_env.objectives import get_objective, mixture
+from cluster_env.evaluation import get_metric
+from cluster_env.objectives import class_slowdown, get_objective, mixture, read_class_weights
 
 ONE = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], window=5)
 
@@ -42,6 +47,30 @@ def test_cluster_refuses_jobs_that_can_never_run() -> None:
     ):
         with pytest.raises(InputError, match=message):
             Cluster().check(jobset)
+
+
+def test_jobs_have_classes_of_their_own_or_class_0() -> None:
+    assert ONE.job_class.tolist() == [0, 0]
+    assert ONE.job_class.dtype == np.uint8
+    given = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], 5, job_class=[2, 1])
+    assert given.job_class.tolist() == [2, 1]
+    assert pickle.loads(pickle.dumps(given)).job_class.tolist() == [2, 1]
+    for wrong, message in (([1], "one class per job"), ([1, 300], "0..255"), ([-1, 0], "0..255")):
+        with pytest.raises(InputError, match=message):
+            JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], 5, job_class=wrong)
+    with pytest.raises(InputError, match="one class per job"):
+        JobSet(ONE.arrival, ONE.duration, ONE.demand, 5, np.zeros(2, np.int32))  # type: ignore[arg-type]
+
+
+def test_cluster_refuses_classes_that_it_does_not_have() -> None:
+    jobset = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], 5, job_class=[0, 2])
+    Cluster(num_classes=3).check(jobset)
+    for num_classes in (1, 2):
+        with pytest.raises(InputError, match=f"job 1 has class 2, .*num_classes={num_classes}"):
+            Cluster(num_classes=num_classes).check(jobset)
+    for wrong in (0, 17):
+        with pytest.raises(InputError, match=r"num_classes must lie in 1\.\.16"):
+            Cluster(num_classes=wrong)
 
 
 @pytest.mark.parametrize("options", [{"capacity": ()}, {"capacity": (0,)}, {"horizon": 256}])
@@ -78,6 +107,60 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
     assert registry.names() == ("alpha", "beta")
     with pytest.raises(InputError, match="unknown thing 'alpah': did you mean 'alpha'"):
         registry.get("alpah")
+
+
+def test_slowdown_by_class_weighs_each_job_by_its_class() -> None:
+    jobset = JobSet.of([0, 0, 1], [2, 4, 5], [[1], [1], [1]], window=2, job_class=[2, 0, 1])
+    objective = get_objective("class_slowdown(0.1,1, 10)")
+    assert objective.name == "class_slowdown(0.1, 1, 10)"
+    assert objective.job_cost(jobset) == pytest.approx([10 / 2, 0.1 / 4, 1 / 5])
+    mixed = get_objective("2 class_slowdown(0.1, 1, 10) + 3 completion_time")
+    assert mixed.name == "2 class_slowdown(0.1, 1, 10) + 3 completion_time"
+    assert mixed.job_cost(jobset) == pytest.approx(2 * objective.job_cost(jobset) + 3)
+
+
+@given(st.lists(st.floats(0, 1e300), min_size=1, max_size=16).filter(any))
+def test_weights_of_classes_survive_the_name_to_the_last_bit(weights: list[float]) -> None:
+    name = class_slowdown(weights).name
+    assert read_class_weights(name) == tuple(weights)
+    assert get_objective(name).name == name
+    assert get_objective(f"2 {name} + 1 makespan").name == f"2 {name} + 1 makespan"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("class_slowdown", "class_slowdown()", "class_slowdown(1, 2", "class_slowdown(1,,2)"),
+        *("class_slowdown(-1, 2)", "class_slowdown(0, 0)", "class_slowdown(nan, 1)"),
+        *("class_slowdown(one)", "class_slowdown(1, inf)", "class_slowdown 1, 2)"),
+    ],
+)
+def test_weights_of_classes_that_cannot_be_used_are_refused_in_one_sentence(name: str) -> None:
+    if name == "class_slowdown 1, 2)":
+        expected = "unknown objective"
+    else:
+        expected = re.escape(f"as in class_slowdown(0.1, 1, 10), but '{name}' was given")
+    for found in (get_objective, get_metric):
+        with pytest.raises(InputError, match=expected.replace("objective", "(objective|metric)")):
+            found(name)
+
+
+def test_a_class_without_a_weight_is_named() -> None:
+    jobset = JobSet.of([0, 0], [2, 4], [[1], [1]], window=1, job_class=[0, 2])
+    message = r"jobs of class 2, but class_slowdown\(1, 2\) has weights for the classes 0\.\.1 only"
+    with pytest.raises(InputError, match=message):
+        class_slowdown((1, 2)).job_cost(jobset)
+    with pytest.raises(InputError, match=message):
+        get_metric("class_slowdown(1, 2)").values(one_job_of_class_2())
+
+
+def one_job_of_class_2() -> Schedule:
+    one = np.zeros(1, np.int32)
+    last = dict.fromkeys(("finish", "duration", "end", "window"), one + 1)
+    first = dict.fromkeys(("episode", "job", "arrival", "start", "jobset"), one)
+    return Schedule(
+        **first, **last, demand=one[:, None] + 1, capacity=one + 1, job_class=np.uint8([2])
+    )
 
 
 def test_mixture_is_the_weighted_sum_of_its_parts() -> None:

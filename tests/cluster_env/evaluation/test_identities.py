@@ -10,7 +10,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
-from cluster_env.evaluation import METRICS, objective_metric
+from cluster_env.evaluation import METRICS, get_metric, objective_metric
 from cluster_env.evaluation.metrics import cost_metric
 from cluster_env.heuristics import get_heuristic
 from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
@@ -25,6 +25,7 @@ IDENTITIES = {
     "utilization": 1,
     "bounded_slowdown": -1,
     "weighted_completion_time": -1,
+    "duration_weighted_completion_time": -1,
     "fair_slowdown": -1,
 }
 HEURISTICS = ("random", "sjf", "packer", "tetris:0.002", "hold:4")
@@ -92,6 +93,7 @@ def test_return_is_the_metric_to_the_last_bit_in_powers_of_two(seed: int, heuris
     [
         {"slowdown": 0.5, "makespan": 0.25, "utilization": 2.0},
         {"fair_slowdown": 0.5, "bounded_slowdown": 3.0, "weighted_completion_time": 0.01},
+        {"duration_weighted_completion_time": 0.1, "completion_time": 1.0},
     ],
 )
 def test_return_of_a_mixture_is_the_mixture_of_the_metrics(weights: dict[str, float]) -> None:
@@ -113,6 +115,56 @@ def test_return_of_every_objective_is_minus_its_cost(name: str) -> None:
     total, schedule = play(policy, jobset, workload.cluster, get_objective(name))
     [cost] = cost_metric(get_objective(name)).values(schedule)
     assert total == pytest.approx(-cost, rel=1e-12)
+
+
+THREE_CLASSES = BimodalWorkload(load=1.1, cluster=Cluster(num_classes=3))
+
+
+@pytest.mark.parametrize("heuristic", HEURISTICS)
+def test_return_of_a_slowdown_by_class_is_the_metric(heuristic: str) -> None:
+    name = "class_slowdown(0.1, 0, 7.5)"
+    policy = get_heuristic(heuristic, THREE_CLASSES.cluster)
+    for seed in range(3):
+        jobset = THREE_CLASSES.sample(np.random.default_rng(seed))
+        assert set(jobset.job_class) == {0, 1, 2}
+        total, schedule = play(policy, jobset, THREE_CLASSES.cluster, get_objective(name))
+        assert schedule.finished.all()
+        by_hand = sum(
+            (0.1, 0, 7.5)[jobset.job_class[job]] * (finish - arrival) / jobset.duration[job]
+            for job, arrival, finish in zip(
+                schedule.job, schedule.arrival, schedule.finish, strict=True
+            )
+        )
+        metric = get_metric(name)
+        assert (metric.name, metric.per, metric.higher_is_better) == (name, "job", False)
+        assert metric.label == "mean slowdown, classes weighted 0.1, 0, 7.5"
+        assert -total == pytest.approx(by_hand, rel=1e-12)
+        assert metric.values(schedule).sum() == pytest.approx(by_hand, rel=1e-12)
+        assert objective_metric(get_objective(name)).name == name
+
+
+def test_return_of_a_mixture_with_classes_is_minus_its_cost() -> None:
+    """The metric of a mixture rebuilds jobsets from the schedule, with their classes."""
+    name = "0.5 class_slowdown(4, 0, 1) + 0.25 makespan"
+    jobset = THREE_CLASSES.sample(np.random.default_rng(8))
+    policy = get_heuristic("sjf", THREE_CLASSES.cluster)
+    total, schedule = play(policy, jobset, THREE_CLASSES.cluster, get_objective(name))
+    parts = 0.5 * get_metric("class_slowdown(4, 0, 1)").values(schedule).sum()
+    parts += 0.25 * float(METRICS.get("makespan").values(schedule).sum())
+    [cost] = get_metric(name).values(schedule)
+    assert -total == pytest.approx(parts, rel=1e-12)
+    assert cost == pytest.approx(parts, rel=1e-12)
+
+
+def test_idle_is_what_utilization_leaves() -> None:
+    workload = BimodalWorkload(load=0.9)
+    jobset = workload.sample(np.random.default_rng(2))
+    policy = get_heuristic("packer", workload.cluster)
+    total, schedule = play(policy, jobset, workload.cluster, get_objective("utilization"))
+    [idle] = METRICS.get("idle").values(schedule)
+    assert 0 < idle < 1
+    assert total == pytest.approx(workload.window * (1 - idle), rel=1e-12)
+    assert not METRICS.get("idle").higher_is_better
 
 
 def test_every_objective_has_a_metric_of_its_name_and_an_identity() -> None:

@@ -55,6 +55,7 @@ def test_a_schedule_without_fault_passes() -> None:
         ({"arrival": [0, 0, 0]}, "job 2 of episode 0 has another arrival"),
         ({"duration": [2, 4, 4]}, "job 2 of episode 0 has another duration"),
         ({"demand": [[1, 1], [1, 2], [1, 1]]}, "job 1 of episode 0 has another demand"),
+        ({"job_class": [0, 0, 1]}, "job 2 of episode 0 has another class"),
         ({"job": [0, 1, 3]}, "job 3 of episode 0 is not in its jobset"),
         (
             {
@@ -75,7 +76,10 @@ def test_each_fault_is_found_and_named(changes: dict[str, object], complaint: st
 
 def test_a_lost_job_is_found() -> None:
     full = worked()
-    per_job = ("episode", "job", "arrival", "start", "finish", "duration", "demand")
+    per_job = (
+        *("episode", "job", "arrival", "start", "finish"),
+        *("duration", "demand", "job_class"),
+    )
     lost = replace(full, **{name: getattr(full, name)[:2] for name in per_job})
     with pytest.raises(ScheduleFault, match="episode 0 has 2 jobs, but 3"):
         check_schedule(lost, JOBSETS)

@@ -15,6 +15,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
 from cluster_env.simulators.timeline import TimelineSimulator
 
+CLASS_WEIGHTS = tuple((7 * c % 5) / 2 for c in range(16))
+BY_CLASS = f"class_slowdown({', '.join(map(str, CLASS_WEIGHTS))})"
 OBJECTIVES = (
     "slowdown",
     "completion_time",
@@ -22,7 +24,9 @@ OBJECTIVES = (
     "utilization",
     "bounded_slowdown",
     "weighted_completion_time",
+    "duration_weighted_completion_time",
     "fair_slowdown",
+    BY_CLASS,
 )
 # Areas are thousands of units times steps, and so much larger is their rounding error.
 TOLERANCE = {name: 1e-9 if name == "weighted_completion_time" else 1e-12 for name in OBJECTIVES}
@@ -80,6 +84,9 @@ class Reference:
         duration = int(self.jobset.duration[job])
         return (5 if duration > 5 and self.age(job) >= 3 * duration else 1) / duration
 
+    def by_class(self, job: int) -> float:
+        return CLASS_WEIGHTS[int(self.jobset.job_class[job])] / int(self.jobset.duration[job])
+
     def area(self, job: int) -> float:
         demand = self.jobset.demand[job].tolist()
         return int(self.jobset.duration[job]) * sum(demand) / len(demand)
@@ -100,7 +107,11 @@ class Reference:
             "utilization": sum(shares) / len(shares) if inside else 0.0,
             "bounded_slowdown": -math.fsum(map(self.bounded, self.in_system())),
             "weighted_completion_time": -math.fsum(map(self.area, self.in_system())),
+            "duration_weighted_completion_time": -float(
+                sum(int(self.jobset.duration[job]) for job in self.in_system())
+            ),
             "fair_slowdown": -math.fsum(map(self.fair, self.in_system())),
+            BY_CLASS: -math.fsum(map(self.by_class, self.in_system())),
         }
         self.clock += 1
         if (
@@ -129,7 +140,9 @@ class Reference:
             0 if job is None else min(self.clock - int(self.jobset.arrival[job]), 255)
             for job in self.slots
         ]
-        return [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited]
+        classes = [0 if job is None else int(self.jobset.job_class[job]) for job in self.slots]
+        code = [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited]
+        return code + classes if cluster.num_classes > 1 else code
 
     def _arrive(self) -> None:
         for job in np.flatnonzero(self.jobset.arrival == self.clock).tolist():
@@ -166,6 +179,8 @@ CLUSTERS = (
     Cluster(capacity=(4,), horizon=6, num_slots=2, backlog_view=3),
     Cluster(capacity=(7, 3, 5), horizon=9, num_slots=4, backlog_view=5),
     Cluster(capacity=(255, 2), horizon=30, num_slots=3, backlog_view=2),
+    Cluster(capacity=(3, 4), horizon=5, num_slots=3, backlog_view=4, num_classes=3),
+    Cluster(capacity=(9,), horizon=7, num_slots=1, backlog_view=2, num_classes=16),
 )
 
 
@@ -177,7 +192,8 @@ def random_jobset(rng: np.random.Generator, cluster: Cluster, window: int, at_mo
     demand = rng.integers(0, cluster.capacity, size=(count, cluster.num_resources), endpoint=True)
     empty = demand.max(axis=1, initial=0) == 0
     demand[empty, 0] = 1
-    return JobSet.of(arrival, duration, demand, window)
+    job_class = rng.integers(cluster.num_classes, size=count)
+    return JobSet.of(arrival, duration, demand, window, job_class)
 
 
 def random_actions(rng: np.random.Generator, cluster: Cluster, busy: float) -> NDArray[np.int32]:

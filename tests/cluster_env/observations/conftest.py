@@ -21,6 +21,7 @@ CLUSTERS = {
     "one_slot": Cluster(num_slots=1),
     "uneven": Cluster(capacity=(3, 17, 8), horizon=16, num_slots=4, backlog_view=23),
     "no_backlog": Cluster(capacity=(10,), horizon=30, num_slots=6, backlog_view=0),
+    "classes": Cluster(num_slots=5, num_classes=4),
     "wide": Cluster(capacity=(255, 64), horizon=15, num_slots=2, backlog_view=200),
 }
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,9 @@ def test_features_lie_between_0_and_1_and_agree_with_the_masks(
     cluster = layout.cluster
     for try_last_start in (True, False):
         slots, context = slot_features(codes, layout, try_last_start)
-        assert slots.shape == (len(codes), cluster.num_slots, 11 + cluster.num_resources)
+        classes = cluster.num_classes if cluster.num_classes > 1 else 0
+        num_features = 11 + cluster.num_resources + classes
+        assert slots.shape == (len(codes), cluster.num_slots, num_features)
         assert context.shape == (len(codes), len(context_feature_names(cluster)))
         for features in (slots, context):
             assert features.min() >= 0
@@ -90,6 +94,33 @@ def test_features_lie_between_0_and_1_and_agree_with_the_masks(
         )
         assert np.array_equal(now, start_now_mask(codes, layout, try_last_start)[:, :-1])
         assert np.array_equal(now + later, placeable_mask(codes, layout, try_last_start)[:, :-1])
+
+
+def test_classes_are_shown_one_hot_behind_all_other_features() -> None:
+    plain = Cluster(capacity=(4, 2), horizon=5, num_slots=3)
+    cluster = replace(plain, num_classes=3)
+    layout = CodeLayout(cluster)
+    assert (layout.classes.start, layout.size) == (CodeLayout(plain).size, layout.classes.stop)
+    assert layout.size == CodeLayout(plain).size + 3
+    code = np.zeros((2, layout.size), np.uint8)
+    layout.slots_of(code)[0, 0] = (2, 3, 0)
+    layout.slots_of(code)[0, 2] = (2, 4, 1)
+    code[0, layout.classes] = (0, 0, 2)  # the slot in the middle is empty
+    slots, context = slot_features(code, layout)
+    names = slot_feature_names(cluster)
+    assert names == (*slot_feature_names(plain), "class_0", "class_1", "class_2")
+    assert slots[0, :, -3:].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert not slots[1].any()
+    without = slot_features(code[:, : CodeLayout(plain).size].copy(), CodeLayout(plain))
+    assert np.array_equal(slots[:, :, :-3], without[0])
+    assert np.array_equal(context, without[1])
+
+
+def test_one_class_is_not_shown() -> None:
+    layout = CodeLayout(Cluster())
+    assert layout.size == layout.waited.stop == 82
+    assert layout.classes == slice(82, 82)
+    assert slot_feature_names(Cluster())[-1] == "stretched"
 
 
 def test_given_arrays_are_written(codes: np.ndarray, layout: CodeLayout) -> None:

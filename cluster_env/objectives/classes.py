@@ -1,0 +1,87 @@
+r"""The slowdown where some jobs matter more: every class of jobs (a queue, a tenant) has a weight.
+
+An episode costs :math:`\sum_j w_{c_j} C_j / T_j` with :math:`c_j` the class of job :math:`j`, its
+completion time :math:`C_j` and its duration :math:`T_j`. The weights are a part of the name, as in
+``class_slowdown(0.1, 1, 10)``, so that whatever takes the name of an objective takes this one too.
+A policy sees the classes in the code, but never the weights.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.objectives.objective import Objective
+
+_NAME = "class_slowdown"
+
+
+def class_slowdown(weights: Sequence[float]) -> Objective:
+    """Returns the slowdown weighted by class.
+
+    Args:
+        weights: of the classes 0, 1, ...; each finite and at least 0, one of them above 0.
+
+    Raises:
+        InputError: for other weights; and from `Objective.job_cost`, if a job's class has none.
+    """
+    _check(weights, class_slowdown_name(weights))
+
+    def job_cost(jobset: JobSet) -> NDArray[np.float64]:
+        cost: NDArray[np.float64] = weight_of(jobset.job_class, weights) / jobset.duration
+        return cost
+
+    return Objective(class_slowdown_name(weights), job_cost)
+
+
+def class_slowdown_name(weights: Sequence[float]) -> str:
+    """The name of the objective with these weights, which `read_class_weights` reads exactly."""
+    return f"{_NAME}({', '.join(repr(float(weight)).removesuffix('.0') for weight in weights)})"
+
+
+def read_class_weights(name: str) -> tuple[float, ...] | None:
+    """Reads the weights out of a name such as ``class_slowdown(0.1, 1, 10)``.
+
+    Returns:
+        The weights of the classes 0, 1, ..., or None if it is the name of something else.
+
+    Raises:
+        InputError: if the weights are missing or cannot be used.
+    """
+    kind, opening, rest = name.strip().partition("(")
+    if kind.strip() != _NAME:
+        return None
+    try:
+        weights = tuple(float(number) for number in rest.removesuffix(")").split(","))
+    except ValueError:
+        weights = ()
+    if not opening or not rest.endswith(")"):
+        weights = ()
+    _check(weights, name)
+    return weights
+
+
+def weight_of(job_class: NDArray[np.uint8], weights: Sequence[float]) -> NDArray[np.float64]:
+    """The weight of each job, float64 ``(num_jobs,)``, from its class, uint8 ``(num_jobs,)``.
+
+    Raises:
+        InputError: if there is a class without a weight.
+    """
+    largest = int(job_class.max(initial=0))
+    if largest >= len(weights):
+        raise InputError(
+            f"there are jobs of class {largest}, but {class_slowdown_name(weights)} has weights "
+            f"for the classes 0..{len(weights) - 1} only"
+        )
+    return np.asarray(weights, np.float64)[job_class]
+
+
+def _check(weights: Sequence[float], given: str) -> None:
+    if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
+        raise InputError(
+            f"{_NAME} needs a finite weight of at least 0 for each class, one of them above 0, as "
+            f"in {_NAME}(0.1, 1, 10), but '{given}' was given"
+        )
