@@ -88,7 +88,7 @@ class MetaPolicy:
     def options(self) -> InnerOptions:
         """How its steps are made."""
         gamma = self.config.training.gamma
-        meta = getattr(self.config, "meta", None)
+        meta = self.config.meta
         if meta is None:
             return InnerOptions(gamma=gamma)
         return InnerOptions(
@@ -261,7 +261,7 @@ def _sample(
 
 def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:
     """The policy with the rates among its weights, else with one of its config."""
-    meta = getattr(config, "meta", None)
+    meta = config.meta
     rate = DEFAULT_RATE if meta is None else float(meta.inner_rate)
     policy = MetaPolicy(name, config, weights, {}, learned_rates=False)
     rates = dict.fromkeys(policy.parameters, rate)
@@ -270,7 +270,7 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
         for parameter in rates
         if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
     }
-    learned = bool(found) and (meta is None or meta.learn_rates)
+    learned = bool(found) and (meta is None or (meta.learn_rates and meta.inner_steps > 0))
     return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 
