@@ -163,6 +163,8 @@ class MAMLLearner(TorchLearner):
         """A network whose features are those of a cluster; its own parameters are not used."""
         key = section.model_dump_json()
         if key not in self._networks:
-            hidden = self.config.experiment.training.hidden
-            self._networks[key] = SlotScorer(section.build(), hidden, 0)
+            experiment = self.config.experiment
+            network = SlotScorer(section.build(), experiment.training.hidden, 0)
+            network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
+            self._networks[key] = network
         return self._networks[key]
