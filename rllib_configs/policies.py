@@ -117,7 +117,8 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
 
     Args:
         algorithm: not trained yet.
-        path: see `load_policy`. Only a critic may be missing there; it then starts anew.
+        path: see `load_policy`. Only a critic may be missing there, and what maml learns beside
+            the network; they then start anew.
 
     Raises:
         InputError: if there is no policy, or it is broken or of another network.
@@ -128,7 +129,7 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
         found = _read_weights(folder)
     except Exception as error:
         raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
-    kept = {name: value for name, value in own.items() if ".critic" in name}
+    kept = {name: value for name, value in own.items() if _may_be_missing(name)}
     weights = {**kept, **{name: value for name, value in found.items() if name in own}}
     shapes = {name: value.shape for name, value in weights.items()}
     if shapes != {name: value.shape for name, value in own.items()}:
@@ -137,6 +138,10 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
             f"started from; train both with the same training.network, training.hidden and cluster"
         )
     algorithm.learner_group.foreach_learner(partial(_set_weights, weights=weights))
+
+
+def _may_be_missing(name: str) -> bool:
+    return ".critic" in name or name.startswith(("rates.", "entropy_coefficient"))
 
 
 def _set_weights(learner: Any, weights: Weights) -> None:

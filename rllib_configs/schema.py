@@ -127,8 +127,8 @@ class MetaSection(Section):
     """
 
     family: str = "objectives"
-    """Where tasks come from: name of a distribution over tasks, or of a YAML file that describes
-    one."""
+    """Where tasks come from: name of a distribution over tasks, a YAML file that describes one, or
+    module:attribute of one in Python. A relative path counts from where the config is made."""
     tasks: Count = 8
     """Tasks of an iteration. Of each, every stage samples training.jobsets x
     training.episodes_per_jobset episodes."""
@@ -157,6 +157,12 @@ class MetaSection(Section):
     warm_up: Share = 0.0
     """Share of the run, at its beginning, that learns the family's base task without inner steps;
     not needed with training.start."""
+
+    @field_validator("family")
+    @classmethod
+    def _make_absolute(cls, family: str) -> str:
+        """Lets a run be resumed from elsewhere."""
+        return str(Path(family).absolute()) if family.endswith((".yaml", ".yml")) else family
 
 
 class ResourcesSection(Section):

@@ -80,12 +80,12 @@ def inner_loss(
 ) -> torch.Tensor:
     """The scalar that an inner step descends; decisions: at least one."""
     logits = functional_call(network, dict(parameters), (decisions.codes,))
-    actions = torch.from_numpy(decisions.actions).long()
+    actions = torch.tensor(decisions.actions).long()
     chosen = torch.log_softmax(logits, dim=-1).gather(1, actions.unsqueeze(1)).squeeze(1)
-    advantages = torch.from_numpy(decisions.advantages)
+    advantages = torch.tensor(decisions.advantages)
     if surrogate == "log_probability":
         return -(chosen * advantages).mean()
-    ratio = torch.exp(chosen - torch.from_numpy(decisions.log_probabilities))
+    ratio = torch.exp(chosen - torch.tensor(decisions.log_probabilities))
     return -(ratio * advantages).mean()
 
 
@@ -213,9 +213,9 @@ def outer_loss(
         )
         loss, entropy = clipped_loss(
             functional_call(network, adapted, (last.codes,)),
-            torch.from_numpy(last.actions),
-            torch.from_numpy(last.log_probabilities),
-            torch.from_numpy(last.advantages),
+            torch.tensor(last.actions),
+            torch.tensor(last.log_probabilities),
+            torch.tensor(last.advantages),
             clip,
         )
         total = total + (loss - entropy_coefficient * entropy.mean()) / len(tasks)

@@ -147,8 +147,12 @@ def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
     """Weights of the learner's module by name."""
     path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
     state = algorithm.learner_group.get_state(components=path)[COMPONENT_LEARNER]
-    weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
-    return weights
+    weights = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
+    # RLlib makes a plain number of what has no dimensions.
+    return {
+        name: np.asarray(value, np.float32) if isinstance(value, float) else value
+        for name, value in weights.items()
+    }
 
 
 def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:

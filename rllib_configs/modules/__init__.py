@@ -83,7 +83,8 @@ def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSam
 def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> SlotScorerSampler:
     training = experiment.training
     network = SlotScorer(experiment.task.cluster.build(), training.hidden, 0, training.critic)
-    return SlotScorerSampler(network, dict(weights))
+    own = {name: value for name, value in weights.items() if name.startswith("network.")}
+    return SlotScorerSampler(network, own)  # an algorithm may keep more beside the network
 
 
 NETWORKS.register("deeprm_mlp")(Network(DeepRMModule, _model_config, _deeprm_sampler))

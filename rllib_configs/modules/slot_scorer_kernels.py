@@ -1,0 +1,200 @@
+"""The slot scorer's forward and backward pass, compiled, one row after the other.
+
+A row's results never depend on the rows beside it, and every sum has a fixed order, so the same
+weights give the same bits however a batch is cut. Slots without a job, more than half of them, cost
+nothing.
+
+Weights and whatever is computed from them are fields of structured arrays, whose shapes are part of
+their types: the compiler knows the width of each layer, and keeps a sum over its inputs in vector
+registers.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Records = NDArray[Any]  # structured
+Record = Any  # an element of such an array
+
+ORDERED = {"contract"}  # multiply-add in one instruction; sums keep their order
+
+
+@cache
+def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.void]:
+    """Type of all weights, or of their gradient: matrices are ``(inputs, outputs)``.
+
+    The fields are the layers of `rllib_configs.modules.slot_scorer.SlotScorer`, in the order of its
+    parameters; the first half of the inputs of ``pooled`` is the context.
+
+    Args:
+        context_size: features of the context.
+        slot_size: features of a slot.
+        width: units of each hidden layer.
+    """
+    shapes = {
+        "context": (context_size, width),
+        "context_bias": (width,),
+        "job": (slot_size, width),
+        "job_bias": (width,),
+        "job_context": (width, width),
+        "pooled": (2 * width, width),
+        "pooled_bias": (width,),
+        "again": (width, width),
+        "again_bias": (width,),
+        "again_pooled": (width, width),
+        "score": (width,),
+        "score_bias": (1,),
+        "void": (width,),
+        "void_bias": (1,),
+    }
+    return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
+
+
+@cache
+def row_type(width: int) -> np.dtype[np.void]:
+    """Type of what `score_rows` finds out about a row."""
+    names = ("context", "summed", "pooled", "shared")
+    return np.dtype([(name, np.float32, (width,)) for name in names])
+
+
+@cache
+def entry_type(width: int) -> np.dtype[np.void]:
+    """Type of what `score_rows` finds out about an entry: a slot with a job, or a choice.
+
+    ``job`` is the job in the context of the cluster; ``again``, undefined unless it may be chosen,
+    knows of all other jobs too.
+    """
+    return np.dtype([("job", np.float32, (width,)), ("again", np.float32, (width,))])
+
+
+@njit(cache=True, nogil=True, fastmath=ORDERED)
+def add_product(x: Floats, weight: Floats, out: Floats) -> None:
+    """``out += x @ weight``."""
+    for k in range(weight.shape[0]):
+        for j in range(weight.shape[1]):
+            out[j] += x[k] * weight[k, j]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def _dot(x: Floats, y: Floats) -> np.float32:
+    total = np.float32(0)
+    for j in range(y.shape[0]):
+        total += x[j] * y[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _rectify(x: Floats) -> None:
+    for j in range(x.shape[0]):
+        x[j] = np.float32(0) if x[j] < 0 else x[j]  # not a number stays what it is
+
+
+@njit(cache=True, nogil=True)
+def score_rows(
+    packed: Records,
+    slots: Floats,
+    context: Floats,
+    allowed: NDArray[np.bool_],
+    keep: bool,
+    first: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    rows: Records,
+    entries: Records,
+    logits: Floats,
+    pooled: Floats,
+) -> None:
+    """Computes logits and what is known of each state as a whole.
+
+    Args:
+        packed: `weights_type` ``(1,)``.
+        slots: float32 ``(n, num_slots, slot_size)``; the first feature is 0 for an empty slot.
+        context: float32 ``(n, context_size)``.
+        allowed: bool ``(n, num_slots + 1)``; the last action is void.
+        keep: whether what `backward_rows` needs is kept, of all rows. Else the next four arrays
+            are scratch for one row.
+        first: written, int64 ``(n + 1,)`` or ``(2,)``, index of each row's first entry.
+        slot: written, int64 ``(n * num_slots,)`` or ``(num_slots,)``, each entry's slot.
+        rows: written, `row_type` ``(n,)`` or ``(1,)``.
+        entries: written, `entry_type` ``(n * num_slots,)`` or ``(num_slots,)``.
+        logits: written where allowed, float32 ``(n, num_slots + 1)``.
+        pooled: written, float32 ``(n, width)``.
+    """
+    weights = packed[0]
+    first[0] = 0
+    for i in range(slots.shape[0]):
+        at = i if keep else 0
+        count = first[at]
+        for s in range(slots.shape[1]):
+            if slots[i, s, 0] != 0 or allowed[i, s]:
+                slot[count] = s
+                count += 1
+        first[at + 1] = count
+        begin = first[at]
+        _pool_row(weights, slots[i], context[i], slot, begin, count, rows[at], entries)
+        _score_row(weights, allowed[i], slot, begin, count, rows[at], entries, logits[i])
+        pooled[i] = rows[at].pooled
+
+
+@njit(cache=True, nogil=True)
+def _pool_row(
+    weights: Record,
+    slots: Floats,
+    features: Floats,
+    slot: NDArray[np.int64],
+    begin: int,
+    end: int,
+    row: Record,
+    entries: Records,
+) -> None:
+    """Everything up to the pooled vector of one row."""
+    width = row.summed.shape[0]
+    row.context[:] = weights.context_bias
+    add_product(features, weights.context, row.context)
+    _rectify(row.context)
+    row.shared[:] = weights.job_bias
+    add_product(row.context, weights.job_context, row.shared)
+    row.summed[:] = np.float32(0)
+    for e in range(begin, end):
+        job = entries[e].job
+        if slots[slot[e], 0] == 0:
+            job[:] = np.float32(0)
+            continue
+        job[:] = row.shared
+        add_product(slots[slot[e]], weights.job, job)
+        _rectify(job)
+        for j in range(width):
+            row.summed[j] += job[j]
+    row.pooled[:] = weights.pooled_bias
+    add_product(row.context, weights.pooled[:width], row.pooled)
+    add_product(row.summed, weights.pooled[width:], row.pooled)
+    _rectify(row.pooled)
+
+
+@njit(cache=True, nogil=True)
+def _score_row(
+    weights: Record,
+    allowed: NDArray[np.bool_],
+    slot: NDArray[np.int64],
+    begin: int,
+    end: int,
+    row: Record,
+    entries: Records,
+    logits: Floats,
+) -> None:
+    """Logits of one row, from the pooled vector."""
+    void = allowed.size - 1
+    row.shared[:] = weights.again_bias
+    add_product(row.pooled, weights.again_pooled, row.shared)
+    for e in range(begin, end):
+        if allowed[slot[e]]:
+            again = entries[e].again
+            again[:] = row.shared
+            add_product(entries[e].job, weights.again, again)
+            _rectify(again)
+            logits[slot[e]] = _dot(again, weights.score) + weights.score_bias[0]
+    if allowed[void]:
+        logits[void] = _dot(row.pooled, weights.void) + weights.void_bias[0]
