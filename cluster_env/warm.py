@@ -5,6 +5,7 @@ load it. Run after an installation; it takes half a minute the first time and se
 """
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from cluster_env.observations import MASKS, OBSERVATIONS, LookupLayout
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.simulators.rules import RULES
 from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload
+from cluster_env.workloads import BimodalWorkload, Workload
 
 # Compiled code does not depend on sizes, so small ones do.
 CLUSTER = Cluster(capacity=(4, 4), horizon=6, num_slots=2, backlog_view=6)
@@ -41,14 +42,16 @@ def warm() -> None:
     for observation in OBSERVATIONS.names():
         for mask in MASKS.names():
             _warm_environments(observation, mask)
+    with_classes = replace(CLUSTER, num_classes=2)
+    _warm_environments("slots", "live", replace(WORKLOAD, cluster=with_classes))
     _warm_lookups()
 
 
-def _warm_environments(observation: str, mask: str) -> None:
-    single = ClusterEnv(workload=WORKLOAD, observation=observation, mask=mask)
+def _warm_environments(observation: str, mask: str, workload: Workload = WORKLOAD) -> None:
+    single = ClusterEnv(workload=workload, observation=observation, mask=mask)
     single.reset(seed=0)
     single.step(0)
-    several = ClusterVectorEnv(2, workload=WORKLOAD, observation=observation, mask=mask)
+    several = ClusterVectorEnv(2, workload=workload, observation=observation, mask=mask)
     several.reset(seed=0)
     several.step(np.zeros(2, np.int64))
 

@@ -38,10 +38,12 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     **Observation.** Chosen by name; all are functions of the same state. ``image``: uint8
     ``(horizon, width)`` of zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``:
     float32 ``(71,)`` by default, free units, slots and backlog unscaled. ``slots``: a dict of
-    ``slots``, float32 ``(num_slots, 9 + num_resources)``, and ``context``, float32
+    ``slots``, float32 ``(num_slots, 11 + num_resources)``, and ``context``, float32
     ``(horizon * num_resources + 3,)``, all in [0, 1]. ``code``: uint8 ``(82,)`` by default, what
-    the other three are computed from. With `mask_in_observation`, a dict of ``observations`` and
-    ``action_mask``.
+    the other three are computed from. Where the cluster has more than one class of jobs, ``slots``
+    and ``code`` show the class of each, with `num_classes` numbers more or one byte more for each
+    slot; ``image`` and ``compact`` do not show it. With `mask_in_observation`, a dict of
+    ``observations`` and ``action_mask``.
 
     **Mask.** ``info["action_mask"]``, int8 ``(num_slots + 1,)`` of zeros and ones, as
     ``action_space.sample(mask)`` wants it. ``placeable``: the jobs that can be placed in the

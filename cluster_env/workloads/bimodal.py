@@ -39,8 +39,8 @@ class BimodalWorkload:
     `PHASE_STEPS` / (1 - p) steps on average and calm ones `PHASE_STEPS` / p, which is 10 steps
     each where p is a half.
 
-    What is left at its default, of the settings behind `first_step`, draws no random number; what
-    is set leaves all else of a jobset as it is without.
+    Of the settings behind `first_step`, what is left at its default draws no random number, and
+    what is set leaves the other random numbers of a jobset as they are.
 
     Attributes:
         load: mean demand over capacity: arrival rate x mean duration x mean share of a resource

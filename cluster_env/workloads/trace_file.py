@@ -14,6 +14,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 
 _REQUIRED = ("arrival", "duration")
+_CLASS = "class"
+_LARGEST_CLASS = 15  # of those that a cluster can have
 _LARGEST_TIME = 2**62
 _LARGEST = int(np.iinfo(np.int32).max)
 
@@ -39,8 +41,10 @@ class Trace:
         """Makes sure that every job can run on the empty cluster.
 
         Raises:
-            InputError: if one is too large or too long; it names the first one in the file.
+            InputError: if one is too large or too long, or of a class that the cluster does not
+                have; it names the first one in the file.
         """
+        self._check_classes(cluster)
         too_large = self.jobs.demand > np.asarray(cluster.capacity)
         faulty = np.flatnonzero(too_large.any(axis=1) | (self.jobs.duration > cluster.horizon))
         if not faulty.size:
@@ -64,14 +68,28 @@ class Trace:
             f"cluster more, or write the trace in larger units and longer steps",
         )
 
+    def _check_classes(self, cluster: Cluster) -> None:
+        faulty = np.flatnonzero(self.jobs.job_class >= cluster.num_classes)
+        if not faulty.size:
+            return
+        job = int(faulty[np.argmin(self.line[faulty])])
+        raise _fault(
+            self.path,
+            self.line[job],
+            f"the job has class {self.jobs.job_class[job]}, but classes count from 0 and the "
+            f"cluster has {cluster.num_classes}; give it num_classes="
+            f"{int(self.jobs.job_class.max()) + 1}, or leave out the column {_CLASS}",
+        )
+
 
 def read_jobs(path: Path | str, num_resources: int) -> Trace:
     """Reads a CSV file of jobs, one a line.
 
     The header names the columns, in any order: ``arrival`` (time step), ``duration`` (time steps,
-    at least 1), and every other column is a resource, with the units that the job holds from its
-    start to its finish. All values are whole numbers. Jobs need not be sorted; those that arrive in
-    the same step keep their order. Time counts from the first arrival.
+    at least 1), if there are classes of jobs ``class`` (counted from 0), and every other column is
+    a resource, with the units that the job holds from its start to its finish. All values are whole
+    numbers. Jobs need not be sorted; those that arrive in the same step keep their order. Time
+    counts from the first arrival.
 
     Args:
         path: the file, in UTF-8.
@@ -131,7 +149,7 @@ def _names(path: Path, cells: Sequence[str], num_resources: int) -> list[str]:
         )
     if "" in names or len(set(names)) < len(names):
         raise _fault(path, 1, "every column of the header needs a name of its own")
-    resources = [name for name in names if name not in _REQUIRED]
+    resources = [name for name in names if name not in (*_REQUIRED, _CLASS)]
     if len(resources) != num_resources:
         raise _fault(
             path,
@@ -145,7 +163,11 @@ def _names(path: Path, cells: Sequence[str], num_resources: int) -> list[str]:
 
 def _rows(path: Path, names: Sequence[str], lines: Iterator[list[str]]) -> Iterator[list[int]]:
     """Number of the line and all values of each job, checked."""
-    special = {"arrival": (0, _LARGEST_TIME), "duration": (1, _LARGEST)}
+    special = {
+        "arrival": (0, _LARGEST_TIME),
+        "duration": (1, _LARGEST),
+        _CLASS: (0, _LARGEST_CLASS),
+    }
     bounds = [special.get(name, (0, _LARGEST)) for name in names]
     resources = [1 + k for k, name in enumerate(names) if name not in special]
     for cells in lines:
@@ -183,6 +205,7 @@ def _sorted_by_arrival(path: Path, names: Sequence[str], table: NDArray[np.int64
     """The trace of a table with a row for each job: line number, then the columns."""
     columns = dict(zip(names, table.T[1:], strict=True))
     arrival, duration = columns.pop("arrival"), columns.pop("duration")
+    job_class = columns.pop(_CLASS, np.zeros_like(arrival))
     order = np.argsort(arrival, kind="stable")
     arrival = arrival - arrival[order[0]]
     length = int(arrival[order[-1]]) + 1
@@ -192,7 +215,7 @@ def _sorted_by_arrival(path: Path, names: Sequence[str], table: NDArray[np.int64
             f"most; write it in longer steps"
         )
     demand = np.stack(list(columns.values()), axis=1)
-    jobs = JobSet.of(arrival[order], duration[order], demand[order], length)
+    jobs = JobSet.of(arrival[order], duration[order], demand[order], length, job_class[order])
     return Trace(path, tuple(columns), jobs, table[order, 0])
 
 

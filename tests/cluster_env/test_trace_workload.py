@@ -15,7 +15,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import check_cluster_env
 from cluster_env.workloads import BimodalWorkload, TraceWorkload, read_jobs, sample_jobsets
-from cluster_env.workloads.workload import DividedWorkload
+from cluster_env.workloads.workload import DividedWorkload, Workload
 from tests.cluster_env.made_up_trace import make_trace
 
 WIDE = Cluster(capacity=(255, 255), horizon=20)
@@ -61,6 +61,34 @@ def test_arrivals_may_be_timestamps(tmp_path: Path) -> None:
     assert jobs.arrival.tolist() == [0, 5]
 
 
+def test_jobs_keep_the_classes_of_the_file_through_sorting_and_windows(tmp_path: Path) -> None:
+    rows = "".join(f"{399 - k},{(399 - k) % 3},1,1,1\n" for k in range(400))
+    path = written(tmp_path, "arrival,class,duration,cpu,memory\n" + rows)
+    trace = read_jobs(path, 2)
+    assert trace.resources == ("cpu", "memory")
+    assert np.array_equal(trace.jobs.job_class, trace.jobs.arrival % 3)
+    workload = TraceWorkload(path, Cluster(num_classes=3), WINDOW)
+    first = {int(part.sample(np.random.default_rng(0)).job_class[0]) for part in parts_of(workload)}
+    assert len(first) > 1
+    for part in parts_of(workload):
+        for seed in range(5):
+            jobset = part.sample(np.random.default_rng(seed))
+            assert np.all(np.diff(jobset.job_class.astype(int)) % 3 == 1)
+
+
+def parts_of(workload: TraceWorkload) -> list[Workload]:
+    return [workload, *(workload.part(split) for split in Split)]
+
+
+def test_a_class_that_the_cluster_lacks_is_named_with_its_line(tmp_path: Path) -> None:
+    rows = "".join(f"{k},1,1,1,{2 * (k > 50)}\n" for k in range(200))
+    path = written(tmp_path, "arrival,duration,cpu,memory,class\n" + rows)
+    with pytest.raises(
+        InputError, match=r"line 53: the job has class 2, .* num_classes=3, or leav"
+    ):
+        TraceWorkload(path, window=WINDOW)
+
+
 HEADER = "arrival,duration,cpu,memory\n"
 
 
@@ -71,6 +99,8 @@ HEADER = "arrival,duration,cpu,memory\n"
         ("0,1,2,3\n", r"line 1: a header is needed .* but it is '0,1,2,3'"),
         ("arrival;duration;cpu;memory\n", r"line 1: a header is needed .*commas between"),
         ("arrival,duration,arrival,cpu\n", r"line 1: a header is needed"),
+        ("arrival,duration,class,cpu\n", r"line 1: .* cluster's 2 resources, .* are 1: cpu"),
+        ("arrival,duration,cpu,memory,class\n0,1,2,3,16\n", r"line 2: class must .* 15 or less"),
         ("arrival,duration,cpu,cpu\n", r"line 1: every column of the header needs a name"),
         ("arrival,duration,cpu\n0,1,2\n", r"line 1: .* cluster's 2 resources, .* are 1: cpu"),
         ("arrival,duration\n0,1\n", r"line 1: .* 2 resources, but there are 0$"),
