@@ -1,5 +1,6 @@
 """Learning across tasks: policies that adapt to a new workload, cluster or objective.
 
-Still empty. Task distributions and meta-learning algorithms will stand here; algorithms that learn
-within one task are in ``rllib_configs``.
+``meta.tasks`` says what tasks there are, ``meta.maml`` learns parameters from which adaptation goes
+fast, ``meta.adaptation`` adapts them. Algorithms that learn within one task are in
+``rllib_configs``.
 """

@@ -10,17 +10,19 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import Registry
 from rllib_configs.algorithms.batched import METRICS
 from rllib_configs.algorithms.ppo import BatchedPPOConfig
 from rllib_configs.algorithms.reinforce import ReinforceConfig
 from rllib_configs.algorithms.rllib_ppo import RLlibPPOConfig, rllib_metrics
 from rllib_configs.schema import ExperimentConfig
 
-ALGORITHMS: dict[str, type[AlgorithmConfig]] = {
-    "ppo": BatchedPPOConfig,
-    "reinforce": ReinforceConfig,
-    "rllib_ppo": RLlibPPOConfig,
-}
+ALGORITHMS: Registry[type[AlgorithmConfig]] = Registry("algorithm")
+"""RLlib's configs by the name of the algorithm; importing `meta.maml.algorithm` enters maml."""
+ALGORITHMS.register("ppo")(BatchedPPOConfig)
+ALGORITHMS.register("reinforce")(ReinforceConfig)
+ALGORITHMS.register("rllib_ppo")(RLlibPPOConfig)
+
 LEARNER_METRICS = ("critic_loss", "entropy", "gradient_norm")
 
 # Loggers whose warnings say nothing that a user could act on: the new API stack is chosen on
@@ -36,7 +38,7 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
     """RLlib's config of an experiment."""
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.ERROR)
-    made = ALGORITHMS[config.training.algorithm]()
+    made = ALGORITHMS.get(config.training.algorithm)()
     made.experiment = config
     made.debugging(seed=config.seed, log_level="ERROR")
     made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -12,7 +12,9 @@ from pydantic import BaseModel, ValidationError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import MADE_UP
+from rllib_configs.task_schema import MADE_UP, Section
+
+S = TypeVar("S", bound=Section)
 
 PRESETS = Path(__file__).parent / "presets"
 TRACE = "task.workload.trace"
@@ -35,12 +37,36 @@ def load_config(source: str | Path, overrides: Iterable[str] = ()) -> Experiment
         InputError: if there is no such preset or file, a key is unknown, or a value impossible.
     """
     data = read_yaml(_find(source))
+    change(data, overrides)
+    return make_config(data)
+
+
+def change(data: dict[str, Any], overrides: Iterable[str], trace: str = TRACE) -> None:
+    """Makes changes to plain data, in place.
+
+    Args:
+        data: of a config, or of a part of one.
+        overrides: texts of the form ``key=value``; values are read as YAML.
+        trace: key of a trace in the data, which replaces the made-up jobs beside it.
+
+    Raises:
+        InputError: if a text cannot be read.
+    """
     changes = [_parse(override) for override in overrides]
-    if any(key == TRACE and value is not None for key, value in changes):
-        _forget_made_up_jobs(data)
+    if any(key == trace and value is not None for key, value in changes):
+        forget_made_up_jobs(data, trace)
     for key, value in changes:
         _apply(data, key, value)
-    return make_config(data)
+
+
+def forget_made_up_jobs(data: dict[str, Any], trace: str = TRACE) -> None:
+    """Takes out what a trace that is given makes meaningless; see `change`."""
+    place: Any = data
+    for section in trace.split(".")[:-1]:
+        place = place.get(section) if isinstance(place, dict) else None
+    if isinstance(place, dict):
+        for name in MADE_UP:
+            place.pop(name, None)
 
 
 def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
@@ -52,7 +78,7 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
     config = parse_config(data)
     config.task.build_workload()
     config.task.build_objective()
-    if config.training.jobsets % config.training.jobsets_per_unit:
+    if config.meta is None and config.training.jobsets % config.training.jobsets_per_unit:
         raise InputError(
             f"training.jobsets ({config.training.jobsets}) must be a multiple of "
             f"training.jobsets_per_unit ({config.training.jobsets_per_unit})"
@@ -66,10 +92,19 @@ def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
     """
+    return parse_section(ExperimentConfig, data)
+
+
+def parse_section(section: type[S], data: Mapping[str, Any]) -> S:
+    """Checks keys and types of any part of a config.
+
+    Raises:
+        InputError: if a key is unknown, or a value of the wrong type or out of its range.
+    """
     try:
-        return ExperimentConfig.model_validate(data)
+        return section.model_validate(data)
     except ValidationError as error:
-        raise InputError(_explain(error)) from None
+        raise InputError(_explain(error, section)) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -122,45 +157,37 @@ def _parse(override: str) -> tuple[str, Any]:
     return key, value
 
 
-def _forget_made_up_jobs(data: dict[str, Any]) -> None:
-    """Takes out what a trace given with ``--set`` makes meaningless."""
-    place: Any = data
-    for section in TRACE.split(".")[:-1]:
-        place = place.get(section) if isinstance(place, dict) else None
-    if isinstance(place, dict):
-        for name in MADE_UP:
-            place.pop(name, None)
-
-
 def _apply(data: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
     place = data
     for section in sections:
-        inner = place.setdefault(section, {})
+        if place.get(section) is None:  # not given, or null as in the config of a run
+            place[section] = {}
+        inner = place[section]
         if not isinstance(inner, dict):
             raise InputError(f"'{key}' cannot be set, because '{section}' holds no settings")
         place = inner
     place[last] = value
 
 
-def _explain(error: ValidationError) -> str:
+def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem of a validation, as one sentence."""
     problem = error.errors()[0]
     path = [str(part) for part in problem["loc"]]
-    key = ".".join(path)
+    key = ".".join(path) or "config"
     if problem["type"] != "extra_forbidden":
         given = problem.get("input")
         shown = f", but {given!r} was given" if not isinstance(given, dict) else ""
         return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
-    known = _known_keys(path[:-1])
+    known = _known_keys(model, path[:-1])
     close = get_close_matches(path[-1], [name.rsplit(".", 1)[-1] for name in known], n=1)
     section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
     hint = f"did you mean '{'.'.join([*path[:-1], *close])}'? " if close else ""
     return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
 
 
-def _known_keys(sections: list[str]) -> list[str]:
-    model: type[BaseModel] = ExperimentConfig
+def _known_keys(model: type[BaseModel], sections: list[str]) -> list[str]:
     for section in sections:
-        model = model.model_fields[section].annotation  # type: ignore[assignment]
+        inner: Any = model.model_fields[section].annotation
+        model = next((part for part in get_args(inner) if part is not type(None)), inner)
     return sorted(model.model_fields)

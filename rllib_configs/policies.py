@@ -64,10 +64,13 @@ def learned_policy(
 
 def save_policy(algorithm: Algorithm, config: ExperimentConfig, folder: Path) -> None:
     """Writes what `load_policy` needs: the weights as plain tensors, and the config."""
+    write_policy(module_weights(algorithm), config, folder)
+
+
+def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> None:
+    """Writes weights, by name as the RLModule has them, and their config; see `load_policy`."""
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {
-        name: torch.from_numpy(value.copy()) for name, value in module_weights(algorithm).items()
-    }
+    tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
     for file, write in (
         (WEIGHTS_FILE, lambda path: torch.save(tensors, path)),
         (CONFIG_FILE, lambda path: write_config(config, path)),
@@ -102,12 +105,27 @@ def load_policy(
     return policy, config
 
 
+def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
+    """Reads the weights of a policy as they were written, and its config; see `load_policy`.
+
+    Raises:
+        InputError: if there is no policy, or it is broken. No code in the file is ever run.
+    """
+    folder = _policy_folder(path)
+    config = parse_config(read_yaml(folder / CONFIG_FILE))
+    try:
+        return _read_weights(folder), config
+    except Exception as error:
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
+
+
 def start_from(algorithm: Algorithm, path: Path) -> None:
     """Gives all learners of an algorithm the weights of a trained policy.
 
     Args:
         algorithm: not trained yet.
-        path: see `load_policy`. Only a critic may be missing there; it then starts anew.
+        path: see `load_policy`. Only a critic may be missing there, and what maml learns beside
+            the network; they then start anew.
 
     Raises:
         InputError: if there is no policy, or it is broken or of another network.
@@ -118,7 +136,7 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
         found = _read_weights(folder)
     except Exception as error:
         raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
-    kept = {name: value for name, value in own.items() if ".critic" in name}
+    kept = {name: value for name, value in own.items() if _may_be_missing(name)}
     weights = {**kept, **{name: value for name, value in found.items() if name in own}}
     shapes = {name: value.shape for name, value in weights.items()}
     if shapes != {name: value.shape for name, value in own.items()}:
@@ -127,6 +145,10 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
             f"started from; train both with the same training.network, training.hidden and cluster"
         )
     algorithm.learner_group.foreach_learner(partial(_set_weights, weights=weights))
+
+
+def _may_be_missing(name: str) -> bool:
+    return ".critic" in name or name.startswith(("rates.", "entropy_coefficient"))
 
 
 def _set_weights(learner: Any, weights: Weights) -> None:

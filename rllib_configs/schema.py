@@ -1,5 +1,6 @@
 """The typed experiment config: what a preset, a YAML file and ``--set`` may say."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -19,31 +20,34 @@ from rllib_configs.task_schema import (
 class TrainingSection(Section):
     """How it is learned; the defaults are DeepRM's (section 4.1)."""
 
-    algorithm: Literal["reinforce", "ppo", "rllib_ppo"] = "reinforce"
-    """The learning algorithm; rllib_ppo is RLlib's own PPO with its own runners."""
+    algorithm: Literal["reinforce", "ppo", "rllib_ppo", "maml"] = "reinforce"
+    """The learning algorithm; rllib_ppo is RLlib's own PPO with its own runners, maml learns on
+    many tasks, see the section meta."""
     network: Literal["deeprm_mlp", "slot_scorer", "rllib_mlp"] = "deeprm_mlp"
     """DeepRM's network on the image, or a scorer of slots of any number, under a mask; rllib_ppo
-    takes rllib_mlp, and nothing else does."""
+    takes rllib_mlp, and nothing else does; maml takes slot_scorer."""
     start: Path | None = None
     """Run whose weights this one begins with, of the same network; unset: drawn from the seed. A
     relative path counts from where the config is made."""
     iterations: Count = 1000
     """Parameter updates of a whole run."""
     jobsets: Count = 100
-    """Jobsets of an iteration."""
+    """Jobsets of an iteration; with maml, of a stage of a task."""
     fresh_jobsets: bool = False
-    """Whether each iteration draws new jobsets instead of repeating the same ones."""
+    """Whether each iteration draws new jobsets instead of repeating the same ones; maml always
+    does."""
     short_first: Share = 0.0
     """Share of the run, at its beginning, that keeps to the shortest of the windows that vary: to
     hold back long jobs pays soonest there, and is learned there."""
     episodes_per_jobset: Annotated[int, Field(ge=2)] = 20
     """Episodes of each jobset in an iteration, over which the baseline averages."""
     jobsets_per_unit: Count = 10
-    """Jobsets that are simulated side by side; results depend on it in their last digits only."""
+    """Jobsets that are simulated side by side; results depend on it in their last digits only.
+    With maml those of a stage are."""
     gamma: Share = 1.0
     """Discount of a decision, with ppo of a time step."""
     lr: Positive = 1e-3
-    """Learning rate of RMSProp."""
+    """Learning rate of RMSProp, or of Adam."""
     rmsprop_decay: Share = 0.9
     """Decay of RMSProp's mean square."""
     rmsprop_eps: Positive = 1e-9
@@ -54,13 +58,14 @@ class TrainingSection(Section):
     """Whether the image shows the time since the last arrival, as in the released code."""
 
     epochs: Count = 3
-    """PPO: passes over the decisions of an iteration."""
+    """PPO: passes over the decisions of an iteration; maml: over its tasks."""
     minibatches: Count = 4
     """PPO: updates of a pass."""
     clip: Positive = 0.2
-    """PPO: how far the ratio of new to old probability counts."""
+    """PPO and maml: how far the ratio of new to old probability counts."""
     entropy: Annotated[float, Field(ge=0)] = 0.02
-    """PPO: bonus for entropy at the start; it falls to 0 in the course of the run."""
+    """PPO: bonus for entropy at the start; it falls to 0 in the course of the run. With maml it
+    then follows meta.entropy_target."""
     tame: Share = 0.0
     """PPO: share of an iteration's jobsets, those whose returns vary most, that are scaled down to
     the others; for loads and windows that differ."""
@@ -69,7 +74,7 @@ class TrainingSection(Section):
     show_window: bool = False
     """Whether the slot scorer is told the length of the arrival window, for windows that differ."""
     lr_end_share: Share = 0.05
-    """PPO: share of the learning rate that is left at the end of the run."""
+    """PPO and maml: share of the learning rate that is left at the end of the run."""
 
     decisions: Count = 4000
     """RLlib's PPO: least number of decisions of an iteration, on new jobsets always; the settings
@@ -93,6 +98,12 @@ class TrainingSection(Section):
                 "and {network} were given; set both, or take the preset rllib-ppo",
                 {"algorithm": self.algorithm, "network": self.network},
             )
+        if self.algorithm == "maml" and self.network != "slot_scorer":
+            raise PydanticCustomError(
+                "maml_and_network",
+                "the algorithm maml needs the network slot_scorer, but {network} was given",
+                {"network": self.network},
+            )
         if self.short_first and not self.fresh_jobsets:
             raise PydanticCustomError(
                 "short_first",
@@ -107,6 +118,53 @@ class TrainingSection(Section):
                 {"algorithm": self.algorithm, "network": self.network},
             )
         return self
+
+
+class MetaSection(Section):
+    """How a policy learns to adapt; see `meta.maml`.
+
+    Usual names: order first with surrogate ratio is first-order MAML, second with log_probability
+    MAML as published, second with ratio near ProMP; adapt head is ANIL; no inner steps, joint
+    training on all tasks.
+    """
+
+    family: str = "objectives"
+    """Where tasks come from: name of a distribution over tasks, a YAML file that describes one, or
+    module:attribute of one in Python. A relative path counts from where the config is made."""
+    tasks: Count = 8
+    """Tasks of an iteration. Of each, every stage samples training.jobsets x
+    training.episodes_per_jobset episodes."""
+    tasks_per_update: Count = 2
+    """Tasks of an update; more make it less noisy, and an iteration has fewer of them."""
+    inner_steps: WholeNumber = 1
+    """Steps of adaptation before the stage that counts; 0 trains one policy for all tasks."""
+    order: Literal["first", "second"] = "first"
+    """Whether the outer gradient sees how the inner ones change with the parameters."""
+    surrogate: Literal["ratio", "log_probability"] = "ratio"
+    """What an inner step ascends, times the advantage: the ratio of new to old probability, or the
+    logarithm of the new one."""
+    inner_rate: Positive = 1.0
+    """Length of an inner step, at the start if it is learned."""
+    learn_rates: bool = True
+    """Whether each block of parameters learns an inner rate of its own."""
+    adapt: Literal["all", "head"] = "all"
+    """What inner steps move: all parameters, or the layers after the pooling."""
+    advantage_floor: Annotated[float, Field(ge=0)] = 0.03
+    """Share of a task's mean return that its advantages are divided by, beside their spread."""
+    gradient_clip: Positive = 0.1
+    """Largest norm of an inner gradient."""
+    entropy_target: Annotated[float, Field(ge=0)] = 0.25
+    """Mean entropy of adapted policies that the entropy bonus aims at, in nats of a decision that
+    leaves a choice; a policy without any has nothing left to adapt."""
+    warm_up: Share = 0.0
+    """Share of the run, at its beginning, that learns the family's base task without inner steps;
+    not needed with training.start."""
+
+    @field_validator("family")
+    @classmethod
+    def _make_absolute(cls, family: str) -> str:
+        """Lets a run be resumed from elsewhere."""
+        return str(Path(family).absolute()) if family.endswith((".yaml", ".yml")) else family
 
 
 class ResourcesSection(Section):
@@ -158,10 +216,37 @@ class ExperimentConfig(Section):
     """Folder that holds the runs."""
     task: TaskSection = TaskSection()
     training: TrainingSection = TrainingSection()
+    meta: MetaSection | None = None
+    """Settings of the algorithm maml; null with any other."""
     resources: ResourcesSection = ResourcesSection()
     evaluation: EvaluationSection = EvaluationSection()
     checkpoint: CheckpointSection = CheckpointSection()
     tracking: TrackingSection = TrackingSection()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _give_maml_its_defaults(cls, data: Any) -> Any:
+        """An algorithm maml without settings of its own has the default ones."""
+        if isinstance(data, Mapping) and data.get("meta") is None:
+            training = data.get("training", {})
+            if isinstance(training, Mapping):
+                algorithm = training.get("algorithm")
+            else:
+                algorithm = getattr(training, "algorithm", None)
+            if algorithm == "maml":
+                return {**data, "meta": {}}
+        return data
+
+    @model_validator(mode="after")
+    def _refuse_meta_without_maml(self) -> Self:
+        if self.meta is not None and self.training.algorithm != "maml":
+            raise PydanticCustomError(
+                "meta_without_maml",
+                "the section meta belongs to the algorithm maml, but training.algorithm is "
+                "{algorithm}; leave it out, or set the algorithm",
+                {"algorithm": self.training.algorithm},
+            )
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """The whole config as plain data, for YAML and for MLflow."""

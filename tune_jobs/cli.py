@@ -23,6 +23,8 @@ COMMANDS = {
     "train": "Train a scheduler on Ray.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide on a task between a learned policy and the best heuristic.",
+    "adapt": "Adapt a trained policy to a task, in seconds.",
+    "arms": "Measure how runs adapt to unseen tasks, for the adaptation figures.",
     "figure": "Draw a figure of a paper, or of ours.",
     "demo": "Train, compare and draw, in a few minutes.",
     "bench": "Measure throughput against a reference.",
@@ -137,6 +139,7 @@ def metasched() -> None:
       metasched demo                               train, compare and draw, in a few minutes
       metasched train deeprm --set task.workload.load=1.1
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 0.7,1.1
+      metasched adapt runs/MY_RUN --task objective=makespan --steps 3
       metasched ui                                 what was recorded, in the browser
 
     'metasched COMMAND --help' says more about a command.

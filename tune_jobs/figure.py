@@ -32,6 +32,13 @@ def _list_figures(context: click.Context, parameter: click.Parameter, value: boo
     multiple=True,
     help="Run directories and globs of them; can be repeated.",
 )
+@click.option(
+    "--rows",
+    metavar="FOLDER",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Folder that metasched arms wrote; the adaptation figures alone need it.",
+)
 @task_options
 @click.option(
     "--time-limit",
@@ -63,6 +70,7 @@ def _list_figures(context: click.Context, parameter: click.Parameter, value: boo
 def command(
     name: str | None,
     runs: tuple[str, ...],
+    rows: tuple[Path, ...],
     source: str | None,
     overrides: tuple[str, ...],
     rules: str | None,
@@ -89,6 +97,7 @@ def command(
       metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
       metasched figure attainment --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
+      metasched figure adaptation --rows adaptation
     """
     from tune_jobs.entrants import split_names
     from tune_jobs.figures import FIGURES, FigureRequest, make_figure
@@ -98,6 +107,7 @@ def command(
         raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
     request = FigureRequest(
         runs=split_names(runs),
+        rows=rows,
         source=source,
         overrides=overrides,
         rules=rules,

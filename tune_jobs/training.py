@@ -64,6 +64,10 @@ def run_training(
         InputError: before anything has started, if the run cannot start.
     """
     progress = progress or NoProgress()
+    if config.meta is not None:
+        from meta.maml.algorithm import with_base_task
+
+        config = with_base_task(config)
     check_placement(config, address)
     run = resume.run if resume else create_run(config, run_dir)
     with ExitStack() as stack:
@@ -184,6 +188,8 @@ class _Loop:
 
     def _throughput(self) -> dict[str, float]:
         training, metrics = self._config.training, self._metrics
+        if "time/decisions_per_s" in metrics:
+            return {}
         episodes = training.jobsets * training.episodes_per_jobset
         decisions = metrics.get("train/decisions_per_episode", 0.0) * episodes
         seconds = metrics.get("time/iteration_s", 0.0)
@@ -196,6 +202,8 @@ class _Loop:
             parts.append(f"slowdown {row['train/slowdown']:.2f}")
         if self._evaluation:
             parts.append(f"validation {metric} {self._evaluation[metric]:.3g}")
+        if "meta/gain" in row:
+            parts.append(f"gain by adapting {row['meta/gain']:+.3f}")
         if "time/decisions_per_s" in row:
             parts.append(f"{row['time/decisions_per_s']:,.0f} decisions/s")
         return "  ".join(parts)

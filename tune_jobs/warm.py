@@ -33,7 +33,7 @@ def warm() -> None:
     runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
     weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
     result = runner.sample(request=SampleRequest(tuple(iteration_units(config, 0)), weights, 0))
-    rollouts = Rollouts.join(list(result.rollouts.values()))
+    rollouts = Rollouts.join(list(result.answers.values()))
     episode = rollouts.episode
     returns = returns_to_go(rollouts.rewards, episode, rollouts.num_episodes, 1.0)
     subtract_decision_baseline(returns, episode, rollouts.decision, rollouts.jobset)

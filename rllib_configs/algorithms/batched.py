@@ -52,13 +52,49 @@ class GradientLearner(TorchLearner):
         super().apply_gradients(gradients_dict)
 
 
-class BatchedAlgorithm(Algorithm):
-    """Samples every jobset several times, then updates, in each iteration."""
+class UnitAlgorithm(Algorithm):
+    """Has units done by runners that hold nothing, and logs what happened in an iteration."""
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
         """Takes back restarted runners; they hold nothing that would have to be restored."""
         restored: list[int] = env_runner_group.probe_unhealthy_env_runners()
         return restored
+
+    def log_workers(self) -> None:
+        """Logs how many runners there are, and how often one was replaced."""
+        group = self.env_runner_group
+        self.log_values(
+            {
+                "workers/healthy": group.num_healthy_remote_env_runners(),
+                "workers/restarts": group.num_remote_worker_restarts(),
+            }
+        )
+
+    def log_values(self, values: dict[str, float]) -> None:
+        """Logs numbers of this iteration."""
+        for name, value in values.items():
+            self.metrics.log_value((METRICS, name), float(value), window=1)
+
+    def count(self, values: dict[str, int]) -> None:
+        """Adds to numbers of the whole run."""
+        for name, value in values.items():
+            self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
+
+    def require_all_learners(self, num_results: int) -> None:
+        """Makes sure that every learner has updated; RLlib goes on without those that failed.
+
+        Raises:
+            RuntimeError: if one did not.
+        """
+        expected = max(1, self.config.num_learners)
+        if num_results != expected:
+            raise RuntimeError(
+                f"{num_results} of {expected} learners updated; resume from the last checkpoint"
+            )
+
+
+class BatchedAlgorithm(UnitAlgorithm):
+    """Samples every jobset several times, then updates, in each iteration."""
 
     @abstractmethod
     def batches(self, rollouts: Rollouts) -> Iterable[tuple[Columns, int | None]]:
@@ -85,18 +121,17 @@ class BatchedAlgorithm(Algorithm):
         for columns, minibatch_size in self.batches(rollouts):
             self._update(columns, minibatch_size)
         learned = perf_counter()
-        self._log(
+        self.log_values(
             {
                 **_episode_metrics(rollouts),
                 "time/sample_s": gathered - started,
                 "time/runner_s": runner_s,
                 "time/learn_s": learned - gathered,
                 "time/iteration_s": learned - started,
-                "workers/healthy": self.env_runner_group.num_healthy_remote_env_runners(),
-                "workers/restarts": self.env_runner_group.num_remote_worker_restarts(),
             }
         )
-        self._count({"total/decisions": rollouts.num_rows, "total/episodes": rollouts.num_episodes})
+        self.log_workers()
+        self.count({"total/decisions": rollouts.num_rows, "total/episodes": rollouts.num_episodes})
 
     def _update(self, columns: Columns, minibatch_size: int | None) -> None:
         rows = len(next(iter(columns.values())))
@@ -104,28 +139,20 @@ class BatchedAlgorithm(Algorithm):
             batch=MultiAgentBatch({DEFAULT_MODULE_ID: SampleBatch(columns)}, env_steps=rows),
             minibatch_size=minibatch_size,
         )
-        if len(results) != max(1, self.config.num_learners):
-            raise RuntimeError(
-                f"{len(results)} of {max(1, self.config.num_learners)} learners updated; resume "
-                "from the last checkpoint"
-            )
+        self.require_all_learners(len(results))
         self.metrics.aggregate(results, key="learners")
-
-    def _log(self, values: dict[str, float]) -> None:
-        for name, value in values.items():
-            self.metrics.log_value((METRICS, name), float(value), window=1)
-
-    def _count(self, values: dict[str, int]) -> None:
-        for name, value in values.items():
-            self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
 
 
 def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
     """Weights of the learner's module by name."""
     path = f"{COMPONENT_LEARNER}/{COMPONENT_RL_MODULE}"
     state = algorithm.learner_group.get_state(components=path)[COMPONENT_LEARNER]
-    weights: dict[str, NDArray[np.float32]] = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
-    return weights
+    weights = state[COMPONENT_RL_MODULE][DEFAULT_MODULE_ID]
+    # RLlib makes a plain number of what has no dimensions.
+    return {
+        name: np.asarray(value, np.float32) if isinstance(value, float) else value
+        for name, value in weights.items()
+    }
 
 
 def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:

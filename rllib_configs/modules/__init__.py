@@ -90,7 +90,8 @@ def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> Slot
         training.critic,
         training.show_window,
     )
-    return SlotScorerSampler(network, dict(weights))
+    own = {name: value for name, value in weights.items() if name.startswith("network.")}
+    return SlotScorerSampler(network, own)  # an algorithm may keep more beside the network
 
 
 NETWORKS.register("deeprm_mlp")(Network(DeepRMModule, _model_config, _deeprm_sampler))

@@ -9,39 +9,33 @@ from typing import Any
 import ray
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_configs.runners.batched import (
-    BatchedEnvRunner,
-    SampleRequest,
-    SampleResult,
-    SampleUnit,
-)
-from rllib_configs.runners.rollout import Rollouts
+from rllib_configs.runners.units import SampleRequest, SampleResult, Unit, UnitEnvRunner
 
 logger = logging.getLogger(__name__)
 
 
 def gather(
-    group: EnvRunnerGroup, units: Sequence[SampleUnit], weights: Any, version: int
-) -> tuple[list[Rollouts], float]:
-    """Samples units with the healthy runners, and with the driver where none is left.
+    group: EnvRunnerGroup, units: Sequence[Unit], weights: Any, version: int
+) -> tuple[list[Any], float]:
+    """Has units done by the healthy runners, and with the driver where none is left.
 
     A runner that dies takes nothing with it but time: its units go to the others, and come out
     the same there.
 
     Args:
         group: RLlib's runners.
-        units: what to sample, in order of their index.
+        units: what to do, in order of their index.
         weights: state of the module.
         version: counts the updates of the weights.
 
     Returns:
-        One entry per unit, in order, and the longest time that a runner was at it, in seconds.
+        One answer per unit, in order, and the longest time that a runner was at it, in seconds.
 
     Raises:
         RuntimeError: if sampling itself is at fault.
     """
     reference = ray.put(weights) if group.num_remote_env_runners() else None
-    found: dict[int, Rollouts] = {}
+    found: dict[int, Any] = {}
     longest = 0.0
     while missing := [unit for unit in units if unit.index not in found]:
         runners = group.healthy_env_runner_ids()
@@ -60,18 +54,18 @@ def gather(
         for result in results:
             if result.error:
                 raise RuntimeError(f"an env runner failed:\n{result.error}")
-            found.update(result.rollouts)
+            found.update(result.answers)
             longest = max(longest, result.seconds)
         if len(results) < len(runners):
             logger.warning("an env runner was lost; its units are sampled again")
     return [found[unit.index] for unit in units], longest
 
 
-def _sample(request: SampleRequest, runner: BatchedEnvRunner) -> SampleResult:
+def _sample(request: SampleRequest, runner: UnitEnvRunner) -> SampleResult:
     return runner.sample(request=request)
 
 
-def _shares(units: Sequence[SampleUnit], parts: int) -> list[tuple[SampleUnit, ...]]:
+def _shares(units: Sequence[Unit], parts: int) -> list[tuple[Unit, ...]]:
     """Cuts the units into at most `parts` runs of nearly equal length, none empty."""
     parts = min(parts, len(units))
     bounds = [len(units) * part // parts for part in range(parts + 1)]

@@ -255,7 +255,7 @@ def test_the_shortest_windows_come_first() -> None:
 
     def windows(iteration: int) -> set[int]:
         units = tuple(iteration_units(config, iteration))
-        rollouts = runner.sample(request=SampleRequest(units, weights, 0)).rollouts
+        rollouts = runner.sample(request=SampleRequest(units, weights, 0)).answers
         return {int(window) for part in rollouts.values() for window in part.window}
 
     assert windows(0) == windows(1) == {20}

@@ -61,7 +61,7 @@ def batched_work() -> Work:
         result = runner.sample(request=request)
         if result.error:
             raise RuntimeError(result.error)
-        return float(sum(rollouts.num_rows for rollouts in result.rollouts.values()))
+        return float(sum(rollouts.num_rows for rollouts in result.answers.values()))
 
     return work
 

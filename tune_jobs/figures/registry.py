@@ -27,6 +27,7 @@ class FigureRequest:
 
     Attributes:
         runs: run directories and globs of them.
+        rows: folders of `metasched arms`, for a figure of adaptation.
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
         rules: name of the rules, if not the config's.
@@ -42,6 +43,7 @@ class FigureRequest:
     """
 
     runs: Sequence[str] = ()
+    rows: Sequence[Path] = ()
     source: str | None = None
     overrides: Sequence[str] = ()
     rules: str | None = None
@@ -149,6 +151,46 @@ for _kind in (
         "Learned policies (--runs) over the best heuristic on 20 tasks, with and without the "
         "guard; --jobsets 200 will do.",
         "tune_jobs.figures.guard",
+    ),
+    FigureKind(
+        "adaptation",
+        "Cost over the best heuristic's against steps of adaptation, on unseen tasks of each "
+        "family (--rows of metasched arms).",
+        "tune_jobs.figures.adaptation",
+        steady=False,
+    ),
+    FigureKind(
+        "adaptation-objectives",
+        "The same for the tasks of each objective alone (--rows).",
+        "tune_jobs.figures.adaptation_objectives",
+        steady=False,
+    ),
+    FigureKind(
+        "adaptation-attainment",
+        "Share of unseen tasks on which a policy is as good as the best heuristic, against steps "
+        "of adaptation (--rows).",
+        "tune_jobs.figures.adaptation_attainment",
+        steady=False,
+    ),
+    FigureKind(
+        "adaptation-differences",
+        "Each arm less joint training, in pairs of tasks, and how often adaptation makes things "
+        "worse (--rows).",
+        "tune_jobs.figures.adaptation_differences",
+        steady=False,
+    ),
+    FigureKind(
+        "meta-curves",
+        "Curves of meta-training (--runs): cost before and after adaptation on validation tasks, "
+        "and entropy.",
+        "tune_jobs.figures.meta_curves",
+        steady=False,
+    ),
+    FigureKind(
+        "inner-rates",
+        "Inner rates that were learned (--runs), by block of parameters.",
+        "tune_jobs.figures.inner_rates",
+        steady=False,
     ),
 ):
     FIGURES.register(_kind.name)(_kind)

@@ -1,0 +1,1 @@
+"""MAML: parameters from which one gradient step on a task's own episodes goes far."""

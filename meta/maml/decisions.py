@@ -1,0 +1,77 @@
+"""What learning keeps of a stage: the decisions that had a choice, and how good they were."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_configs.learning.advantages import advantages_by_clock
+from rllib_configs.runners.rollout import Rollouts
+
+_TINY = 1e-8  # where neither advantages nor returns differ from 0
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """Decisions of one stage of one task; only those in which more than one action was allowed.
+
+    Attributes:
+        codes: uint8 ``(rows, code_size)``.
+        actions: int32 ``(rows,)``.
+        log_probabilities: float32 ``(rows,)``, under the policy that chose, less than 0.
+        advantages: float32 ``(rows,)``, see `decisions_of`.
+    """
+
+    codes: NDArray[np.uint8]
+    actions: NDArray[np.int32]
+    log_probabilities: NDArray[np.float32]
+    advantages: NDArray[np.float32]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of decisions."""
+        return int(self.actions.size)
+
+    @staticmethod
+    def join(parts: Sequence["Decisions"]) -> "Decisions":
+        """Puts the rows of several stages, at least one, one after the other."""
+        names = Decisions.__dataclass_fields__
+        return Decisions(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        )
+
+
+def decisions_of(rollouts: Rollouts, *, gamma: float, floor: float) -> Decisions:
+    """Weighs the decisions of a stage against the other episodes of the same jobsets.
+
+    The advantage is the return less the mean return of the jobset's other episodes from the same
+    clock on (`advantages_by_clock` without a critic), divided by its standard deviation plus
+    ``floor`` times the absolute mean return. The first term makes the size of an inner step
+    independent of the objective's unit; the second keeps it small where all episodes came out
+    nearly alike, as on an empty cluster, because what differs there is noise.
+
+    Args:
+        rollouts: episodes of a task, at least two of each jobset.
+        gamma: discount of a time step.
+        floor: share of the absolute mean return, 0 or more.
+    """
+    advantages, _ = advantages_by_clock(
+        rollouts.rewards,
+        np.zeros(rollouts.num_rows),
+        rollouts.episode,
+        rollouts.time,
+        rollouts.jobset,
+        gamma,
+        1.0,
+    )
+    rows = np.flatnonzero(rollouts.log_probabilities < 0)
+    returns = np.bincount(rollouts.episode, rollouts.rewards, rollouts.num_episodes)
+    spread = advantages[rows].std() if rows.size else 0.0
+    scale = spread + floor * abs(returns.mean()) + _TINY
+    return Decisions(
+        codes=rollouts.codes[rows],
+        actions=rollouts.actions[rows],
+        log_probabilities=rollouts.log_probabilities[rows],
+        advantages=(advantages[rows] / scale).astype(np.float32),
+    )

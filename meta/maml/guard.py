@@ -1,0 +1,119 @@
+"""What keeps a run from ending in a policy that nothing can be learned from."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+HIGHEST_COEFFICIENT = 0.1
+LOWEST_COEFFICIENT = 1e-4  # above 0, so that a factor brings it up again
+_GAIN = 0.2  # of the controller; from 0.02 to the cap takes eight iterations
+
+LOW_ENTROPY = 0.01
+"""Mean entropy of adapted policies, in nats, below which there is nothing left to adapt."""
+PATIENCE = 20
+"""Iterations in a row below it that count as a collapse."""
+_MEMORY = 0.9  # of the moving average: that of about ten iterations
+_SETTLED = 10  # iterations before an average is trusted
+
+
+def next_coefficient(coefficient: float, entropy: float, target: float) -> float:
+    """The entropy bonus of the next iteration.
+
+    It is multiplied where the entropy is below the target and divided where it is above, by more
+    the further it is away, and stays within `LOWEST_COEFFICIENT` and `HIGHEST_COEFFICIENT`; 0 for
+    a target of 0.
+
+    Args:
+        coefficient: of this iteration.
+        entropy: mean over the decisions of this iteration's last stages, in nats.
+        target: what the entropy should be.
+    """
+    if target <= 0:
+        return 0.0
+    missing = min(1.0, max(-1.0, (target - entropy) / target))
+    moved = coefficient * math.exp(_GAIN * missing)
+    return min(HIGHEST_COEFFICIENT, max(LOWEST_COEFFICIENT, moved))
+
+
+@dataclass
+class CollapseGuard:
+    """Knows when a run has collapsed, and where it was best before.
+
+    Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row, or
+    that a gradient was not finite (the learners leave such an update out). The run then goes back
+    to the best weights so far, at half the learning rate.
+
+    The best are those under which the moving average of `meta.maml.stages.StageScore.value` after
+    adaptation was highest. That value counts in units of a fixed heuristic on the same jobsets, so
+    iterations with other tasks can be compared; the average over some ten iterations, because a
+    single one draws easy or hard tasks; the value after adaptation and not the gain from it,
+    because a gain can be had from a poor start.
+
+    Attributes:
+        average: moving average of the value, NaN at first.
+        seen: iterations that it has seen, since the last reset.
+        best_average: highest average of a settled run, and its weights.
+        best: those; empty if there are none yet.
+        low: iterations in a row with too little entropy.
+        scale: of the learning rate, halved by each collapse.
+        collapses: how many there were.
+    """
+
+    average: float = math.nan
+    seen: int = 0
+    best_average: float = -math.inf
+    best: Weights | None = None
+    low: int = 0
+    scale: float = 1.0
+    collapses: int = 0
+
+    def reset(self) -> None:
+        """Forgets values and weights, because those to come are of other tasks."""
+        self.average, self.seen = math.nan, 0
+        self.best_average, self.best = -math.inf, None
+        self.low = 0
+
+    def observe(
+        self, weights: Weights, value: float, entropy: float, finite: bool
+    ) -> Weights | None:
+        """Takes note of an iteration.
+
+        Args:
+            weights: with which its tasks were sampled.
+            value: mean over its tasks, see above.
+            entropy: mean over the decisions of the last stages, in nats.
+            finite: whether all gradients were.
+
+        Returns:
+            The weights to go back to, None if all is well.
+        """
+        self.seen += 1
+        fresh = math.isnan(self.average)
+        self.average = value if fresh else _MEMORY * self.average + (1 - _MEMORY) * value
+        self.low = self.low + 1 if entropy < LOW_ENTROPY else 0
+        if self.best is None or (self.seen > _SETTLED and self.average > self.best_average):
+            # Before it has settled an average says little, so the first weights stand for it.
+            self.best = {name: array.copy() for name, array in weights.items()}
+            self.best_average = self.average if self.seen > _SETTLED else -math.inf
+        if finite and self.low < PATIENCE:
+            return None
+        self.low = 0
+        self.average = self.best_average if math.isfinite(self.best_average) else math.nan
+        self.scale /= 2
+        self.collapses += 1
+        return self.best
+
+    def get_state(self) -> dict[str, Any]:
+        """All of it, for a checkpoint."""
+        return asdict(self)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Takes over what `get_state` gave."""
+        for name, value in state.items():
+            setattr(self, name, value)

@@ -1,0 +1,170 @@
+"""Learner of MAML: the same gradient however many of them share its tasks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from torch import distributed
+
+from meta.maml.module import MetaSlotScorerModule
+from meta.maml.stages import TaskSample
+from meta.maml.steps import adapted_names, outer_loss, sum_of_squares
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import ClusterSection
+
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """What the updates of an iteration say, the same on all learners.
+
+    Attributes:
+        entropy: mean entropy of adapted policies over decisions and updates, in nats.
+        inner_norm: mean length of the way that inner steps went.
+        gradient_norm: mean norm of the outer gradient.
+        num_updates: updates that were made.
+        finite: whether all gradients were; an update without is left out.
+    """
+
+    entropy: float
+    inner_norm: float
+    gradient_norm: float
+    num_updates: int
+    finite: bool
+
+
+class MAMLLearner(TorchLearner):
+    """Adam on the outer loss; the learning rate falls with the run.
+
+    RLlib cuts batches by rows, but what is to be shared here are tasks, each with several stages of
+    its own length. So RLlib's `update` is not used: every learner gets all tasks, takes its own of
+    each update, and gradients are summed over the learners.
+    """
+
+    def build(self) -> None:
+        """Starts without networks of other clusters."""
+        super().build()
+        self._networks: dict[str, SlotScorer] = {}
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Adam with the experiment's learning rate."""
+        parameters = [p for p in self.get_parameters(self._module[module_id]) if p.requires_grad]
+        lr = self.config.experiment.training.lr
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=torch.optim.Adam(parameters, lr, betas=(0.9, 0.99)),
+            params=parameters,
+            lr_or_lr_schedule=lr,
+        )
+
+    def compute_loss_for_module(self, **kwargs: Any) -> torch.Tensor:
+        """Not used; see `update_tasks`."""
+        raise NotImplementedError("MAML learns from tasks, not from batches")
+
+    def update_tasks(
+        self, tasks: Sequence[TaskSample], plan: Sequence[Sequence[int]], lr: float
+    ) -> UpdateStats:
+        """Makes the updates of an iteration.
+
+        Args:
+            tasks: of the iteration; all learners get the same.
+            plan: indices of the tasks of each update, in order.
+            lr: learning rate.
+        """
+        for optimizer in self._optimizer_parameters:
+            for group in optimizer.param_groups:
+                group["lr"] = lr
+        rows = [self._update_once([tasks[i] for i in indices]) for indices in plan]
+        made = [row for row in rows if row is not None]
+        entropy, way, norm = torch.tensor(made or [(0.0, 0.0, 0.0)]).mean(0).tolist()
+        return UpdateStats(entropy, way, norm, len(made), len(made) == len(rows))
+
+    def set_entropy_coefficient(self, value: float) -> None:
+        """Sets the bonus for entropy; it is part of the weights."""
+        self._meta_module.entropy_coefficient.fill_(value)
+
+    def go_back(self, weights: dict[str, Any]) -> None:
+        """Takes earlier weights, and forgets what Adam has gathered since."""
+        self._meta_module.set_state(weights)
+        for optimizer in self._optimizer_parameters:
+            optimizer.state.clear()
+
+    @property
+    def _meta_module(self) -> MetaSlotScorerModule:
+        found: MetaSlotScorerModule = self.module[DEFAULT_MODULE_ID].unwrapped()
+        return found
+
+    def _update_once(self, tasks: Sequence[TaskSample]) -> tuple[float, float, float] | None:
+        """Entropy, length of the inner way and norm of the gradient; None if it is not finite."""
+        num_learners = max(1, self.config.num_learners)
+        rank = distributed.get_rank() if num_learners > 1 else 0
+        flat = self._flat_gradient(tasks[rank::num_learners], len(tasks))
+        if num_learners > 1:
+            distributed.all_reduce(flat)
+        entropy, way, count = flat[-3:].tolist()
+        gradient = flat[:-3]
+        if not torch.isfinite(gradient).all():
+            return None
+        found = {}
+        first = 0
+        for parameter in self._learned():
+            size = parameter.numel()
+            piece = gradient[first : first + size].view_as(parameter)
+            found[self.get_param_ref(parameter)] = piece.clone()
+            first += size
+        self.apply_gradients(found)
+        norm = float(torch.sqrt(sum_of_squares([gradient])))
+        return entropy / max(1.0, count), way / max(1.0, count), norm
+
+    def _learned(self) -> list[torch.Tensor]:
+        module = self._meta_module
+        parameters = [*module.parameters_by_name().values(), *module.rates_by_name().values()]
+        return [parameter for parameter in parameters if parameter.requires_grad]
+
+    def _flat_gradient(self, tasks: Sequence[TaskSample], count: int) -> torch.Tensor:
+        """This learner's part of the gradient of the mean over `count` tasks.
+
+        Three numbers follow: sums over tasks of entropy and length of the inner way, and how many
+        tasks these are over. It is computed task by task, which keeps one graph at a time in memory
+        and adds up in the same order for zero and one learner.
+        """
+        experiment: ExperimentConfig = self.config.experiment
+        meta, module = experiment.meta, self._meta_module
+        assert meta is not None
+        learned = self._learned()
+        total = torch.zeros(sum(parameter.numel() for parameter in learned) + 3)
+        parameters = module.parameters_by_name()
+        for task in tasks:
+            loss, stats = outer_loss(
+                self._network(task.cluster),
+                parameters,
+                module.rates_by_name(),
+                [task.stages],
+                clip=experiment.training.clip,
+                entropy_coefficient=float(module.entropy_coefficient),
+                surrogate=meta.surrogate,
+                create_graph=meta.order == "second",
+                gradient_clip=meta.gradient_clip,
+                names=adapted_names(tuple(parameters), meta.adapt),
+            )
+            if not stats.num_tasks:
+                continue
+            gradients = torch.autograd.grad(
+                loss / count, learned, allow_unused=True, materialize_grads=True
+            )
+            total[:-3] += torch.cat([gradient.reshape(-1) for gradient in gradients])
+            total[-3:] += torch.tensor([stats.entropy, stats.inner_norm, 1.0])
+        return total
+
+    def _network(self, section: ClusterSection) -> SlotScorer:
+        """A network whose features are those of a cluster; its own parameters are not used."""
+        key = section.model_dump_json()
+        if key not in self._networks:
+            experiment = self.config.experiment
+            network = SlotScorer(section.build(), experiment.training.hidden, 0)
+            network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
+            self._networks[key] = network
+        return self._networks[key]

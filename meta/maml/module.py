@@ -1,0 +1,93 @@
+"""A scorer of slots that knows how fast each of its parts adapts, as an RLModule."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from torch import nn
+
+from cluster_env.core.cluster import Cluster
+from meta.maml.steps import Parameters
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.schema import ExperimentConfig
+
+NETWORK, RATES, ENTROPY = "network.", "rates.", "entropy_coefficient"
+
+
+class MetaSlotScorerModule(TorchRLModule):
+    """`SlotScorer` with the state of meta-learning, so that checkpoints and policies carry all.
+
+    The state holds the network's parameters under ``network.``, the logarithm of the inner rate of
+    each of them under ``rates.``, with ``_`` for ``.`` in its name, and ``entropy_coefficient``,
+    all float32, the latter two without dimensions.
+
+    ``model_config`` holds what `meta_model_config` says.
+    """
+
+    entropy_coefficient: torch.Tensor
+
+    def setup(self) -> None:
+        """Builds the network; all rates start alike."""
+        given = self.model_config
+        self.network = SlotScorer(
+            Cluster(**given["cluster"]), int(given["hidden"]), int(given["seed"])
+        )
+        log_rate = float(np.log(given["inner_rate"]))
+        self.rates = nn.ParameterDict(
+            {
+                block(name): nn.Parameter(
+                    torch.tensor(log_rate), requires_grad=bool(given["learn_rates"])
+                )
+                for name, _ in self.network.named_parameters()
+            }
+        )
+        self.register_buffer(ENTROPY, torch.tensor(float(given["entropy"])))
+
+    def parameters_by_name(self) -> Parameters:
+        """The network's parameters, as `meta.maml.steps` take them."""
+        return dict(self.network.named_parameters())
+
+    def rates_by_name(self) -> Parameters:
+        """The logarithms of the inner rates, by the names of the parameters."""
+        return {name: self.rates[block(name)] for name, _ in self.network.named_parameters()}
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Logits of the codes under ``Columns.OBS``, before any adaptation."""
+        return {Columns.ACTION_DIST_INPUTS: self.network(batch[Columns.OBS].numpy())}
+
+
+def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
+    """What `MetaSlotScorerModule` is built from."""
+    assert experiment.meta is not None
+    return {
+        "cluster": experiment.task.cluster.model_dump(),
+        "hidden": experiment.training.hidden,
+        "seed": experiment.seed,
+        "inner_rate": experiment.meta.inner_rate,
+        "learn_rates": experiment.meta.learn_rates,
+        "entropy": experiment.training.entropy,
+    }
+
+
+def block(name: str) -> str:
+    """Name of a parameter's inner rate among the ``rates.`` of a state."""
+    return name.replace(".", "_")
+
+
+def split_weights(weights: Mapping[str, NDArray[np.float32]]) -> tuple[Parameters, Parameters]:
+    """The network's parameters and the logarithms of their inner rates, both by its names.
+
+    Args:
+        weights: state of a `MetaSlotScorerModule`.
+    """
+    parameters = {
+        name.removeprefix(NETWORK): torch.from_numpy(np.array(value, np.float32))
+        for name, value in weights.items()
+        if name.startswith(NETWORK)
+    }
+    rates = {name: torch.tensor(float(weights[f"{RATES}{block(name)}"])) for name in parameters}
+    return parameters, rates

@@ -1,0 +1,234 @@
+r"""Inner and outer steps of MAML as plain functions of PyTorch.
+
+With :math:`\theta` the parameters, :math:`\alpha_b` the inner rate of block :math:`b` and
+:math:`D_k` the decisions that were sampled with :math:`\theta_k` on a task, an inner step is
+
+.. math:: \theta_{k+1} = \theta_k - \alpha_b \, c_k \nabla_{\theta_k} L(\theta_k; D_k)
+
+with the factor :math:`c_k \le 1` that clips the norm of the gradient (Finn et al., *Model-agnostic
+meta-learning for fast adaptation of deep networks*, 2017, algorithm 3; rates by block and learned
+after Li et al., *Meta-SGD*, 2017, equation 4, who learn one for every parameter). The outer loss
+is PPO's on :math:`D_K` under :math:`\theta_K`.
+
+The inner loss :math:`L` is minus the mean over the decisions of, with A the advantage,
+
+* ``log_probability``: :math:`A \log \pi_\theta(a|s)`, as in MAML;
+* ``ratio``: :math:`A \, \pi_\theta(a|s) / \pi_{old}(a|s)`, the same gradient where the parameters
+  are those that chose the actions, but an unbiased estimate of the Hessian as well, so that the
+  effect of :math:`\theta` on what is sampled counts (Rothfuss et al., *ProMP: Proximal
+  meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has moved on since
+  the decisions were stored.
+
+Without ``create_graph`` the inner gradient is a constant for the outer loss (first-order MAML), but
+rates are still learned, through :math:`\theta_K = \theta - \alpha g`. Two differences from the
+papers: the clip factor is a constant in either order, and the decisions of the outer loss do not
+change with :math:`\theta` while an update is computed.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from meta.maml.decisions import Decisions
+from rllib_configs.learning.losses import clipped_loss
+
+Parameters = dict[str, torch.Tensor]
+Surrogate = Literal["ratio", "log_probability"]
+
+HEAD = ("again", "again_pooled", "score", "void")
+"""Layers of a `SlotScorer` that head-only adaptation moves: all that comes after the pooling.
+
+Raghu et al., *Rapid learning or feature reuse?*, 2020, move the last layer alone. Here it is linear
+in 32 numbers that say nothing about what is rewarded, so the layer before it moves as well.
+"""
+
+
+@dataclass(frozen=True)
+class OuterStats:
+    """What an outer loss says of its tasks, each a mean over those that had decisions to make.
+
+    Attributes:
+        entropy: mean entropy over the decisions of the last stage, in nats.
+        inner_norm: Euclidean length of the way from the parameters to the adapted ones.
+        num_tasks: how many tasks that were.
+    """
+
+    entropy: float
+    inner_norm: float
+    num_tasks: int
+
+
+def adapted_names(names: Collection[str], adapt: Literal["all", "head"]) -> tuple[str, ...]:
+    """Which parameters inner steps move.
+
+    Args:
+        names: all parameters of a `SlotScorer`.
+        adapt: all of them, or those of the layers in `HEAD`.
+    """
+    return tuple(name for name in names if adapt == "all" or name.split(".")[0] in HEAD)
+
+
+def inner_loss(
+    network: nn.Module,
+    parameters: Mapping[str, torch.Tensor],
+    decisions: Decisions,
+    surrogate: Surrogate,
+) -> torch.Tensor:
+    """The scalar that an inner step descends; decisions: at least one."""
+    logits = functional_call(network, dict(parameters), (decisions.codes,))
+    actions = torch.tensor(decisions.actions).long()
+    chosen = torch.log_softmax(logits, dim=-1).gather(1, actions.unsqueeze(1)).squeeze(1)
+    advantages = torch.tensor(decisions.advantages)
+    if surrogate == "log_probability":
+        return -(chosen * advantages).mean()
+    ratio = torch.exp(chosen - torch.tensor(decisions.log_probabilities))
+    return -(ratio * advantages).mean()
+
+
+def inner_step(
+    network: nn.Module,
+    parameters: Mapping[str, torch.Tensor],
+    rates: Mapping[str, torch.Tensor],
+    decisions: Decisions,
+    *,
+    surrogate: Surrogate = "ratio",
+    create_graph: bool = False,
+    gradient_clip: float = 0.1,
+    names: Collection[str] | None = None,
+) -> Parameters:
+    """One step of adaptation.
+
+    Args:
+        network: a `SlotScorer`; its own parameters are not used.
+        parameters: all of the network's, by name.
+        rates: logarithm of the inner rate of each parameter tensor, by the same names; one number
+            each.
+        decisions: sampled on the task; nothing moves where there are none.
+        surrogate: the inner loss, see this module.
+        create_graph: whether the outer gradient sees how the inner one depends on the parameters.
+        gradient_clip: largest norm of the inner gradient, over all parameters that move.
+        names: parameters that move, by default all.
+
+    Returns:
+        The adapted parameters; those that do not move are the given tensors.
+    """
+    moving = tuple(parameters) if names is None else tuple(names)
+    if decisions.num_rows == 0:
+        return dict(parameters)
+    # Without a graph the gradient needs none behind the parameters either.
+    at = {name: value if create_graph else value.detach() for name, value in parameters.items()}
+    for name in moving:
+        if not at[name].requires_grad:
+            at[name] = at[name].detach().requires_grad_()
+    with torch.enable_grad():
+        loss = inner_loss(network, at, decisions, surrogate)
+        gradients = torch.autograd.grad(
+            loss, [at[name] for name in moving], create_graph=create_graph
+        )
+    norm = torch.sqrt(sum_of_squares([gradient.detach() for gradient in gradients]))
+    factor = torch.clamp(gradient_clip / (norm + 1e-12), max=1.0)
+    return dict(parameters) | {
+        name: parameters[name] - torch.exp(rates[name]) * (factor * gradient)
+        for name, gradient in zip(moving, gradients, strict=True)
+    }
+
+
+def adapt(
+    network: nn.Module,
+    parameters: Mapping[str, torch.Tensor],
+    rates: Mapping[str, torch.Tensor],
+    stages: Sequence[Decisions],
+    *,
+    surrogate: Surrogate = "ratio",
+    create_graph: bool = False,
+    gradient_clip: float = 0.1,
+    names: Collection[str] | None = None,
+) -> Parameters:
+    """One inner step for each stage, in order; see `inner_step`."""
+    adapted = dict(parameters)
+    for decisions in stages:
+        adapted = inner_step(
+            network,
+            adapted,
+            rates,
+            decisions,
+            surrogate=surrogate,
+            create_graph=create_graph,
+            gradient_clip=gradient_clip,
+            names=names,
+        )
+    return adapted
+
+
+def outer_loss(
+    network: nn.Module,
+    parameters: Mapping[str, torch.Tensor],
+    rates: Mapping[str, torch.Tensor],
+    tasks: Sequence[Sequence[Decisions]],
+    *,
+    clip: float = 0.2,
+    entropy_coefficient: float = 0.0,
+    surrogate: Surrogate = "ratio",
+    create_graph: bool = False,
+    gradient_clip: float = 0.1,
+    names: Collection[str] | None = None,
+) -> tuple[torch.Tensor, OuterStats]:
+    """Mean over tasks of what the adapted policies lose.
+
+    Args:
+        network: see `inner_step`.
+        parameters: before adaptation; the loss has a gradient for them.
+        rates: see `inner_step`; the loss has a gradient for them.
+        tasks: of each, the decisions of stages 0 to K, where those of stage k were sampled after k
+            inner steps. The last stage is what counts, all others are adapted on; with one stage
+            alone this is PPO's loss. A task whose last stage holds no decision loses 0.
+        clip: of PPO, see `rllib_configs.learning.losses.clipped_loss`.
+        entropy_coefficient: gain for each nat of the adapted policy's mean entropy.
+        surrogate: see `inner_step`.
+        create_graph: see `inner_step`.
+        gradient_clip: see `inner_step`.
+        names: see `inner_step`.
+
+    Returns:
+        The loss, a scalar, and statistics.
+    """
+    total = sum_of_squares([])
+    entropies, norms = [], []
+    for *before, last in tasks:
+        if last.num_rows == 0:
+            continue
+        adapted = adapt(
+            network,
+            parameters,
+            rates,
+            before,
+            surrogate=surrogate,
+            create_graph=create_graph,
+            gradient_clip=gradient_clip,
+            names=names,
+        )
+        loss, entropy = clipped_loss(
+            functional_call(network, adapted, (last.codes,)),
+            torch.tensor(last.actions),
+            torch.tensor(last.log_probabilities),
+            torch.tensor(last.advantages),
+            clip,
+        )
+        total = total + (loss - entropy_coefficient * entropy.mean()) / len(tasks)
+        entropies.append(float(entropy.detach().mean()))
+        way = [(adapted[name] - parameters[name]).detach() for name in parameters]
+        norms.append(float(torch.sqrt(sum_of_squares(way))))
+    count = len(entropies)
+    return total, OuterStats(sum(entropies) / max(1, count), sum(norms) / max(1, count), count)
+
+
+def sum_of_squares(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Sum over all elements of all tensors, a scalar; 0 for none."""
+    total = torch.zeros(())
+    for tensor in tensors:
+        total = total + (tensor**2).sum()
+    return total

@@ -1,0 +1,306 @@
+"""The algorithm on RLlib: same numbers however it is spread, resumed or disturbed."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from meta.maml.algorithm import update_plan, with_base_task
+from meta.maml.module import split_weights
+from meta.maml.runner import iteration_tasks
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.loading import make_config
+from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
+from rllib_configs.schema import ExperimentConfig
+from tests.meta.maml.tiny import CLUSTER
+
+TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
+
+
+def config_of(**changes: Any) -> ExperimentConfig:
+    """Four tasks of two jobsets x three episodes; changes are ``section_key``."""
+    data: dict[str, dict[str, Any]] = {
+        "training": {
+            "algorithm": "maml",
+            "network": "slot_scorer",
+            "hidden": 4,
+            "jobsets": 2,
+            "episodes_per_jobset": 3,
+            "epochs": 2,
+            "iterations": 8,
+        },
+        "meta": {"family": TINY, "tasks": 4},
+        "resources": {"num_runners": 0},
+    }
+    for name, value in changes.items():
+        section, _, key = name.partition("_")
+        data[section][key] = value
+    return with_base_task(make_config(data))
+
+
+def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
+    """Weights after some iterations, and the metrics of each."""
+    algorithm = build_algorithm(config)
+    try:
+        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
+        return module_weights(algorithm), metrics
+    finally:
+        algorithm.stop()
+
+
+@pytest.fixture(scope="module")
+def reference(local_ray: None) -> tuple[dict, list[dict]]:
+    """Three iterations in the driver alone, the first of which is warm-up."""
+    return train(config_of(meta_warm_up=0.125), 3)
+
+
+def assert_equal(found: dict, expected: dict) -> None:
+    """Bit for bit."""
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), name
+
+
+def assert_same_numbers(found: list[dict], expected: list[dict]) -> None:
+    """All metrics but times and workers."""
+    for row, wanted in zip(found, expected, strict=True):
+        names = [name for name in wanted if not name.startswith(("time/", "workers/"))]
+        assert {name: row[name] for name in names} == {name: wanted[name] for name in names}
+
+
+def test_an_iteration_learns_everything_and_logs_it(
+    local_ray: None, reference: tuple[dict, list[dict]]
+) -> None:
+    weights, metrics = reference
+    algorithm = build_algorithm(config_of(meta_warm_up=0.125))
+    first = module_weights(algorithm)
+    algorithm.stop()
+    for name, value in first.items():
+        if name.startswith("network."):
+            assert not np.array_equal(weights[name], value), name
+    # A bias that all slots share moves no probability: its gradient, and so its rate's, is 0.
+    rates = {name for name in weights if name.startswith("rates.")}
+    moved = {name for name in rates if weights[name] != first[name]}
+    assert rates - moved <= {"rates.score_bias"}
+    assert weights["entropy_coefficient"] != first["entropy_coefficient"]
+    warm_up, *others = metrics
+    assert warm_up["meta/gain"] == warm_up["meta/inner_norm"] == 0
+    for row in others:
+        assert row["meta/inner_norm"] > 0
+        assert row["meta/gain"] == row["meta/return_after"] - row["meta/return_before"]
+        assert 0 < row["train/entropy"] < np.log(4)
+        assert row["train/gradient_norm"] > 0
+        assert row["meta/collapsed"] == 0
+        assert 0 < row["time/adapt_s"] < row["time/sample_s"] < row["time/iteration_s"]
+    assert metrics[-1]["total/episodes"] == 4 * 6 * (1 + 2 + 2)
+
+
+@pytest.mark.parametrize("runners", [1, 2])
+def test_number_of_runners_changes_no_number(
+    runners: int, reference: tuple[dict, list[dict]]
+) -> None:
+    config = config_of(meta_warm_up=0.125, resources_num_runners=runners)
+    weights, metrics = train(config, 3)
+    assert_equal(weights, reference[0])
+    assert_same_numbers(metrics, reference[1])
+
+
+@pytest.mark.parametrize("learners", [1, 2])
+def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
+    # One update, so that what is compared is its gradient; of three tasks, so that two learners
+    # have unequal shares.
+    once = {"meta_tasks": 3, "meta_tasks_per_update": 3, "training_epochs": 1}
+    expected, alone = train(config_of(**once), 1)
+    weights, metrics = train(config_of(**once, resources_num_learners=learners), 1)
+    norm = alone[0]["train/gradient_norm"]
+    assert metrics[0]["train/gradient_norm"] == pytest.approx(norm, rel=1e-5)
+    assert metrics[0]["train/entropy"] == pytest.approx(alone[0]["train/entropy"], rel=1e-5)
+    first = config_of(**once).training.lr
+    for name, value in expected.items():
+        # Adam's first step is the sign of the gradient, so rounding counts where that is 0.
+        close = np.isclose(weights[name], value, rtol=0, atol=1e-2 * first)
+        assert close.mean() > 0.98, name
+    if learners == 1:
+        assert_equal(weights, expected)
+
+
+def test_resumed_run_ends_with_the_same_weights(
+    tmp_path: Path, reference: tuple[dict, list[dict]]
+) -> None:
+    config = config_of(meta_warm_up=0.125, resources_num_runners=1)
+    first = build_algorithm(config)
+    first.train()
+    first.save_to_path(tmp_path / "checkpoint")
+    first.train()  # goes on after the checkpoint, which must not show below
+    first.stop()
+    second = build_algorithm(config)
+    second.restore_from_path(tmp_path / "checkpoint")
+    metrics = [iteration_metrics(second.train()) for _ in range(2)]
+    weights = module_weights(second)
+    second.stop()
+    assert_equal(weights, reference[0])
+    assert_same_numbers(metrics, reference[1][1:])
+
+
+def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) -> None:
+    config = config_of()
+    first = build_algorithm(config)
+    first.train()
+    first._guard.scale = 0.25
+    first.save_to_path(tmp_path / "checkpoint")
+    kept = first._guard
+    first.stop()
+    second = build_algorithm(config)
+    second.restore_from_path(tmp_path / "checkpoint")
+    found = second._guard
+    second.stop()
+    assert (found.scale, found.seen, found.average) == (0.25, 1, kept.average)
+    assert_equal(found.best, kept.best)
+
+
+def test_runner_killed_while_it_samples_costs_no_more_than_time(local_ray: None) -> None:
+    # Long stages, so that the kill, 0.05 s after the iteration has begun, comes while they run.
+    expected, _ = train(config_of(training_episodes_per_jobset=300), 2)
+    algorithm = build_algorithm(
+        config_of(training_episodes_per_jobset=300, resources_num_runners=2)
+    )
+    try:
+        algorithm.train()
+        pids = algorithm.env_runner_group.foreach_env_runner(
+            lambda runner: os.getpid(), local_env_runner=False
+        )
+        killer = threading.Timer(0.05, os.kill, (pids[0], signal.SIGKILL))
+        killer.start()
+        metrics = iteration_metrics(algorithm.train())
+        killer.join()
+        assert metrics["time/sample_s"] > 0.05  # the kill fell into the sampling
+        assert metrics["workers/healthy"] == 1
+        assert_equal(module_weights(algorithm), expected)
+        deadline = time.monotonic() + 60
+        while metrics["workers/healthy"] < 2 and time.monotonic() < deadline:
+            metrics = iteration_metrics(algorithm.train())
+        assert metrics["workers/restarts"] == 1
+    finally:
+        algorithm.stop()
+
+
+@pytest.mark.parametrize("changes", [{"meta_order": "second"}, {"meta_adapt": "head"}])
+def test_variants_come_to_other_weights(
+    changes: dict, local_ray: None, reference: tuple[dict, list[dict]]
+) -> None:
+    weights, _ = train(config_of(meta_warm_up=0.125, **changes), 2)
+    other, _ = train(config_of(meta_warm_up=0.125), 2)
+    name = "network.job.weight"
+    assert np.isfinite(weights[name]).all()
+    assert not np.array_equal(weights[name], other[name])
+
+
+def test_fixed_rates_stay(local_ray: None) -> None:
+    weights, _ = train(config_of(meta_learn_rates=False, meta_inner_rate=2.5), 1)
+    _, rates = split_weights(weights)
+    assert {float(rate) for rate in rates.values()} == {float(np.float32(np.log(2.5)))}
+
+
+def test_collapse_goes_back_to_the_best_weights(
+    local_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("meta.maml.guard.LOW_ENTROPY", 10.0)  # all policies count as collapsed
+    monkeypatch.setattr("meta.maml.guard.PATIENCE", 2)
+    algorithm = build_algorithm(config_of())
+    first = module_weights(algorithm)
+    rows = [iteration_metrics(algorithm.train()) for _ in range(2)]
+    weights = module_weights(algorithm)
+    scale = algorithm._guard.scale
+    algorithm.stop()
+    assert [row["meta/collapsed"] for row in rows] == [0, 1]
+    assert scale == 0.5
+    coefficient = weights.pop("entropy_coefficient")
+    assert coefficient != first.pop("entropy_coefficient")
+    assert_equal(weights, first)
+
+
+def test_gradient_that_is_not_finite_is_left_out(
+    local_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from meta.maml.learner import MAMLLearner
+
+    plain = MAMLLearner._flat_gradient
+    calls = []
+
+    def broken(self: MAMLLearner, *args: Any) -> Any:
+        calls.append(1)
+        return plain(self, *args) * (np.nan if len(calls) == 2 else 1.0)
+
+    monkeypatch.setattr(MAMLLearner, "_flat_gradient", broken)
+    algorithm = build_algorithm(config_of())
+    first = module_weights(algorithm)
+    row = iteration_metrics(algorithm.train())
+    weights = module_weights(algorithm)
+    algorithm.stop()
+    assert len(calls) == 4
+    assert row["meta/collapsed"] == 1
+    assert_equal(weights, first | {"entropy_coefficient": weights["entropy_coefficient"]})
+
+
+def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
+    config = config_of()
+    algorithm = build_algorithm(config)
+    algorithm.train()
+    save_policy(algorithm, config, tmp_path / "policy")
+    trained = learned_policy(algorithm)
+    loaded, found = load_policy(tmp_path)
+    assert found == config
+    codes = np.zeros((1, trained.network._network.layout.size), np.uint8)
+    assert np.array_equal(loaded.network.logits(codes), trained.network.logits(codes))
+
+    # Another maml run takes over all of it, a ppo run the network alone, and the other way round.
+    weights = module_weights(algorithm)
+    algorithm.stop()
+    other = build_algorithm(config_of(training_lr=0.5))
+    start_from(other, tmp_path)
+    assert_equal(module_weights(other), weights)
+    other.stop()
+    data = config.to_dict()
+    data["training"] |= {"algorithm": "ppo", "jobsets_per_unit": 2}
+    ppo = build_algorithm(make_config(data | {"meta": None}))
+    start_from(ppo, tmp_path)
+    ppo.train()
+    taken = module_weights(ppo)
+    save_policy(ppo, make_config(data | {"meta": None}), tmp_path / "ppo")
+    ppo.stop()
+    third = build_algorithm(config_of(meta_inner_rate=3.0))
+    start_from(third, tmp_path / "ppo")
+    found_weights = module_weights(third)
+    third.stop()
+    _, rates = split_weights(found_weights)
+    assert {round(float(rate.exp()), 5) for rate in rates.values()} == {3.0}
+    assert_equal({name: found_weights[name] for name in taken}, taken)
+
+
+def test_tasks_never_repeat_and_every_pass_takes_each_once() -> None:
+    config = config_of(meta_warm_up=0.25, meta_tasks=5)
+    seen = [unit.task for iteration in range(4) for unit in iteration_tasks(config, iteration)]
+    assert seen == list(range(20))
+    assert [iteration_tasks(config, i)[0].base for i in range(4)] == [True, True, False, False]
+    assert [iteration_tasks(config, i)[0].num_steps for i in range(4)] == [0, 0, 1, 1]
+    plan = update_plan(config, 3)
+    assert [len(update) for update in plan] == [2, 2, 1] * 2
+    for epoch in (plan[:3], plan[3:]):
+        assert sorted(i for update in epoch for i in update) == list(range(5))
+    assert plan != update_plan(config, 2)
+
+
+def test_task_of_a_maml_run_is_the_base_of_its_family() -> None:
+    config = config_of()
+    assert config.task.cluster.build() == CLUSTER
+    assert with_base_task(config) == config
+    other = config.model_copy(update={"task": config.task.model_copy(update={"max_time": 61})})
+    with pytest.raises(InputError, match=r"meta\.family"):
+        with_base_task(other)

@@ -1,0 +1,94 @@
+"""Entropy stays where it should, and a collapsed run goes back to where it was best."""
+
+import math
+
+import numpy as np
+import pytest
+
+from meta.maml.guard import (
+    HIGHEST_COEFFICIENT,
+    LOW_ENTROPY,
+    LOWEST_COEFFICIENT,
+    PATIENCE,
+    CollapseGuard,
+    next_coefficient,
+)
+
+FINE = 0.3  # entropy of a policy that is well
+
+
+def weights_of(number: float) -> dict[str, np.ndarray]:
+    return {"w": np.array([number], np.float32)}
+
+
+def test_coefficient_moves_against_the_error_and_keeps_its_bounds() -> None:
+    assert next_coefficient(0.02, 0.25, 0.25) == pytest.approx(0.02)
+    assert next_coefficient(0.02, 0.125, 0.25) == pytest.approx(0.02 * math.exp(0.1))
+    assert next_coefficient(0.02, 5.0, 0.25) == pytest.approx(0.02 * math.exp(-0.2))
+    low = high = 0.02
+    for _ in range(100):
+        low, high = next_coefficient(low, 1.0, 0.25), next_coefficient(high, 0.0, 0.25)
+    assert (low, high) == (LOWEST_COEFFICIENT, HIGHEST_COEFFICIENT)
+    assert next_coefficient(low, 0.0, 0.25) > low
+    assert next_coefficient(0.02, 0.3, 0.0) == 0
+
+
+def test_controller_brings_an_entropy_that_follows_the_bonus_to_the_target() -> None:
+    coefficient, entropy = 0.001, 0.0
+    for _ in range(200):
+        entropy += 0.2 * (10 * coefficient - entropy)  # rises slowly with the bonus
+        coefficient = next_coefficient(coefficient, entropy, 0.25)
+    assert entropy == pytest.approx(0.25, rel=0.05)
+
+
+def test_low_entropy_counts_only_in_a_row() -> None:
+    guard = CollapseGuard()
+    for _ in range(3):
+        for _ in range(PATIENCE - 1):
+            assert guard.observe(weights_of(1), -1.0, LOW_ENTROPY / 2, True) is None
+        assert guard.observe(weights_of(1), -1.0, FINE, True) is None
+    for _ in range(PATIENCE - 1):
+        assert guard.observe(weights_of(1), -1.0, 0.0, True) is None
+    assert guard.observe(weights_of(1), -1.0, 0.0, True) is not None
+    assert (guard.low, guard.collapses, guard.scale) == (0, 1, 0.5)
+
+
+def test_collapse_goes_back_to_the_best_average_and_a_lucky_iteration_is_none() -> None:
+    guard = CollapseGuard()
+    for number in range(60):  # gets better up to the 30th, then worse, with noise
+        value = -1.0 + 0.01 * min(number, 60 - number) + 0.02 * (-1) ** number
+        assert guard.observe(weights_of(number), value, FINE, True) is None
+    assert guard.observe(weights_of(60), 0.5, FINE, True) is None  # luck moves the average by .1
+    lucky = guard.best_average
+    for number in range(61, 61 + PATIENCE - 1):
+        assert guard.observe(weights_of(number), -1.5, 0.0, True) is None
+    best = guard.observe(weights_of(99), -1.5, 0.0, True)
+    assert best is not None
+    assert 30 <= float(best["w"][0]) <= 40
+    assert guard.average == guard.best_average == lucky
+
+
+def test_gradient_that_is_not_finite_goes_back_at_once_every_time() -> None:
+    guard = CollapseGuard()
+    assert guard.observe(weights_of(0), -1.0, FINE, True) is None
+    for times in (1, 2):
+        best = guard.observe(weights_of(7), -1.0, FINE, False)
+        assert best is not None
+        assert best["w"][0] == 0
+        assert guard.scale == 0.5**times
+
+
+def test_state_comes_back_and_reset_forgets_all_but_the_scale() -> None:
+    guard = CollapseGuard()
+    for number in range(20):
+        guard.observe(weights_of(number), -1.0 + 0.01 * number, FINE, number != 15)
+    again = CollapseGuard()
+    again.set_state(guard.get_state())
+    assert again.get_state().keys() == guard.get_state().keys()
+    assert (again.average, again.seen, again.scale) == (guard.average, 20, 0.5)
+    assert again.best is not None
+    assert guard.best is not None
+    assert np.array_equal(again.best["w"], guard.best["w"])
+    again.reset()
+    assert again == CollapseGuard(scale=0.5, collapses=1, average=again.average)
+    assert math.isnan(again.average)

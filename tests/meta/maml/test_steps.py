@@ -1,0 +1,273 @@
+"""Inner and outer steps against closed forms and finite differences."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from meta.maml.decisions import Decisions
+from meta.maml.steps import HEAD, adapt, adapted_names, inner_step, outer_loss
+from tests.meta.maml.tiny import leaves, tiny_decisions, tiny_network
+
+NO_CLIP = 1e9
+
+
+class Bandit(nn.Module):
+    """One state; the parameters are the logits."""
+
+    def __init__(self, logits: np.ndarray) -> None:
+        super().__init__()
+        self.logits = nn.Parameter(torch.from_numpy(logits))
+
+    def forward(self, codes: np.ndarray) -> torch.Tensor:
+        return self.logits.expand(codes.shape[0], -1)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    weights = np.exp(logits - logits.max())
+    return weights / weights.sum()
+
+
+def draws(rng: np.random.Generator, logits: np.ndarray, rows: int = 12) -> Decisions:
+    """Decisions of a policy near the given one, of random worth."""
+    actions = rng.integers(0, logits.size, rows).astype(np.int32)
+    old = np.log(softmax(logits + rng.normal(0, 0.1, logits.size)))[actions]
+    return Decisions(np.zeros((rows, 1), np.uint8), actions, old, rng.normal(size=rows))
+
+
+def gradient(logits: np.ndarray, data: Decisions, surrogate: str) -> np.ndarray:
+    """Of the inner loss, by hand."""
+    p = softmax(logits)
+    ratio = p[data.actions] / np.exp(data.log_probabilities)
+    weight = data.advantages * (ratio if surrogate == "ratio" else 1.0)
+    return -(weight[:, None] * (np.eye(p.size)[data.actions] - p)).mean(0)
+
+
+def hessian(logits: np.ndarray, data: Decisions, surrogate: str) -> np.ndarray:
+    """Of the inner loss, by hand."""
+    p = softmax(logits)
+    curvature = np.diag(p) - np.outer(p, p)
+    ratio = p[data.actions] / np.exp(data.log_probabilities)
+    score = np.eye(p.size)[data.actions] - p
+    if surrogate == "log_probability":
+        return data.advantages.mean() * curvature
+    outer = score[:, :, None] * score[:, None, :] - curvature
+    return -((data.advantages * ratio)[:, None, None] * outer).mean(0)
+
+
+@pytest.mark.parametrize("surrogate", ["ratio", "log_probability"])
+@pytest.mark.parametrize("clip", [NO_CLIP, 0.05])
+def test_inner_step_is_the_clipped_gradient_step(surrogate: str, clip: float) -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=4)
+    data = draws(rng, logits)
+    g = gradient(logits, data, surrogate)
+    assert np.linalg.norm(g) > 0.05
+    expected = logits - 0.7 * g * min(1.0, clip / np.linalg.norm(g))
+    network = Bandit(logits)
+    adapted = inner_step(
+        network,
+        dict(network.named_parameters()),
+        {"logits": torch.tensor(np.log(0.7))},
+        data,
+        surrogate=surrogate,
+        gradient_clip=clip,
+    )
+    assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("surrogate", ["ratio", "log_probability"])
+@pytest.mark.parametrize("order", ["first", "second"])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_meta_gradient_on_a_bandit_is_the_closed_form(
+    surrogate: str, order: str, steps: int
+) -> None:
+    rng = np.random.default_rng(1)
+    logits, rate = rng.normal(size=4), 0.6
+    *before, last = stages = [draws(rng, logits) for _ in range(steps + 1)]
+    at, slope = logits, np.zeros(4)  # slope: of the adapted logits in the logarithm of the rate
+    jacobian = np.eye(4)
+    for data in before:
+        g, h = gradient(at, data, surrogate), hessian(at, data, surrogate)
+        curved = h if order == "second" else np.zeros((4, 4))
+        slope = slope - rate * (g + curved @ slope)
+        jacobian = (np.eye(4) - rate * curved) @ jacobian
+        at = at - rate * g
+    outer = gradient(at, last, "ratio")
+
+    network = Bandit(logits)
+    parameters = leaves(dict(network.named_parameters()))
+    rates = {"logits": torch.tensor(np.log(rate), requires_grad=True)}
+    loss, stats = outer_loss(
+        network,
+        parameters,
+        rates,
+        [stages],
+        clip=1e6,
+        surrogate=surrogate,
+        create_graph=order == "second",
+        gradient_clip=NO_CLIP,
+    )
+    found = torch.autograd.grad(
+        loss, [parameters["logits"], rates["logits"]], allow_unused=True, materialize_grads=True
+    )
+    assert np.allclose(found[0], jacobian.T @ outer, rtol=0, atol=1e-9)
+    assert float(found[1]) == pytest.approx(float(slope @ outer), abs=1e-9)
+    assert stats.inner_norm == pytest.approx(np.linalg.norm(at - logits), abs=1e-9)
+
+
+Loss = Callable[[dict[str, torch.Tensor], dict[str, torch.Tensor]], torch.Tensor]
+
+
+def finite_differences(
+    loss: Loss,
+    parameters: dict[str, torch.Tensor],
+    rates: dict[str, torch.Tensor],
+    ways: dict[str, np.ndarray],
+) -> dict[str, np.ndarray]:
+    """Central differences along a random way through each tensor; see `along`."""
+    found = {}
+    for prefix, group in (("", parameters), ("rate of ", rates)):
+        for name, value in group.items():
+            way = torch.from_numpy(np.asarray(1e-5 * ways[prefix + name]))
+            ends = []
+            for sign in (1, -1):
+                value.data += sign * way
+                ends.append(float(loss(parameters, rates).detach()))
+                value.data -= sign * way
+            found[prefix + name] = np.array((ends[0] - ends[1]) / 2e-5)
+    return found
+
+
+def along(slopes: dict[str, np.ndarray], ways: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Slope along the way through each tensor."""
+    return {name: (slope * ways[name]).sum() for name, slope in slopes.items()}
+
+
+def autograd(
+    loss: Loss, parameters: dict[str, torch.Tensor], rates: dict[str, torch.Tensor]
+) -> dict[str, np.ndarray]:
+    found = torch.autograd.grad(
+        loss(parameters, rates),
+        [*parameters.values(), *rates.values()],
+        allow_unused=True,
+        materialize_grads=True,
+    )
+    names = [*parameters, *(f"rate of {name}" for name in rates)]
+    return {name: value.numpy() for name, value in zip(names, found, strict=True)}
+
+
+def largest(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
+    """Largest difference of any number."""
+    assert found.keys() == expected.keys()
+    return max(np.abs(found[name] - expected[name]).max() for name in expected)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+@pytest.mark.parametrize("adapt_what", ["all", "head"])
+def test_meta_gradient_of_the_slot_scorer_against_finite_differences(
+    steps: int, adapt_what: str
+) -> None:
+    network = tiny_network(0)
+    parameters = leaves(dict(network.named_parameters()))
+    names = adapted_names(tuple(parameters), adapt_what)
+    rng = np.random.default_rng(2)
+    rates = leaves({name: torch.tensor(rng.normal(0, 0.3)).double() for name in parameters})
+    tasks = [[tiny_decisions(10 * task + stage) for stage in range(steps + 1)] for task in (0, 1)]
+
+    def loss_of(create_graph: bool) -> Loss:
+        return lambda p, r: outer_loss(
+            network,
+            p,
+            r,
+            tasks,
+            entropy_coefficient=0.03,
+            create_graph=create_graph,
+            gradient_clip=NO_CLIP,
+            names=names,
+        )[0]
+
+    second = autograd(loss_of(True), parameters, rates)
+    first = autograd(loss_of(False), parameters, rates)
+    ways = {name: np.asarray(rng.normal(size=slope.shape)) for name, slope in first.items()}
+    expected = finite_differences(loss_of(True), parameters, rates, ways)
+    size = max(np.abs(value).max() for value in expected.values())
+    assert size > 0.01
+    assert largest(along(second, ways), expected) < 1e-7 * max(1.0, size)
+    assert largest(along(first, ways), expected) > 1e-3 * size  # it leaves something out
+
+    # First order is the gradient at the adapted parameters, carried over unchanged.
+    by_hand = {name: np.zeros(tuple(value.shape)) for name, value in parameters.items()}
+    by_hand |= {f"rate of {name}": np.zeros(()) for name in rates}
+    for *before, last in tasks:
+        ends = adapt(network, parameters, rates, before, gradient_clip=NO_CLIP, names=names)
+        at = leaves(ends)
+        loss, _ = outer_loss(network, at, rates, [[last]], entropy_coefficient=0.03)
+        slopes = torch.autograd.grad(loss, list(at.values()))
+        for name, slope in zip(at, slopes, strict=True):
+            by_hand[name] += slope.numpy() / 2
+            way = (ends[name] - parameters[name]).detach()
+            by_hand[f"rate of {name}"] += float((way * slope).sum()) / 2
+    assert largest(first, by_hand) < 1e-12
+
+
+def test_clip_factor_is_a_constant() -> None:
+    # A clipped step of a constant factor c is an unclipped one at the rate c times as high.
+    network = tiny_network(1)
+    parameters = leaves(dict(network.named_parameters()))
+    rates = {name: torch.zeros(()).double() for name in parameters}
+    stages = [tiny_decisions(0), tiny_decisions(1)]
+    free = adapt(network, parameters, rates, stages[:1], gradient_clip=NO_CLIP)
+    squares = [((free[n] - parameters[n]).detach() ** 2).sum() for n in parameters]
+    norm = float(sum(squares)) ** 0.5
+    slower = {name: value + np.log(0.1) for name, value in rates.items()}
+
+    def slopes(rates: dict[str, torch.Tensor], clip: float) -> list[torch.Tensor]:
+        loss, stats = outer_loss(
+            network, parameters, rates, [stages], create_graph=True, gradient_clip=clip
+        )
+        assert stats.inner_norm == pytest.approx(0.1 * norm, rel=1e-6)
+        return list(torch.autograd.grad(loss, list(parameters.values())))
+
+    for one, other in zip(slopes(rates, 0.1 * norm), slopes(slower, NO_CLIP), strict=True):
+        assert np.allclose(one, other, rtol=0, atol=1e-9)
+
+
+def test_head_only_adaptation_moves_nothing_else() -> None:
+    network = tiny_network(0)
+    parameters = leaves(dict(network.named_parameters()))
+    rates = {name: torch.zeros(()) for name in parameters}
+    names = adapted_names(tuple(parameters), "head")
+    adapted = adapt(network, parameters, rates, [tiny_decisions(0)] * 2, names=names)
+    moved = {
+        name.split(".")[0]
+        for name, value in adapted.items()
+        if not torch.equal(value, parameters[name])
+    }
+    assert moved == set(HEAD)
+    assert adapted_names(tuple(parameters), "all") == tuple(parameters)
+
+
+def test_tasks_without_decisions_count_as_zero() -> None:
+    network = tiny_network(0)
+    parameters = leaves(dict(network.named_parameters()))
+    rates = {name: torch.zeros(()) for name in parameters}
+    full = tiny_decisions(0)
+    empty = replace(
+        full,
+        codes=full.codes[:0],
+        actions=full.actions[:0],
+        log_probabilities=full.log_probabilities[:0],
+        advantages=full.advantages[:0],
+    )
+    assert inner_step(network, parameters, rates, empty) == parameters
+    alone, _ = outer_loss(network, parameters, rates, [[full, full]])
+    both, stats = outer_loss(network, parameters, rates, [[full, full], [full, empty]])
+    assert float(both.detach()) == pytest.approx(float(alone.detach()) / 2)
+    assert stats.num_tasks == 1
+    none, _ = outer_loss(network, parameters, rates, [[full, empty]])
+    assert float(none) == 0
+    assert not none.requires_grad

@@ -1,0 +1,123 @@
+"""Distributions by name, and splits that share neither tasks nor jobsets."""
+
+import sys
+from itertools import combinations
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from meta.tasks import (
+    TASK_DISTRIBUTIONS,
+    TaskDistribution,
+    TaskSplit,
+    get_distribution,
+    require_training,
+    training_tasks,
+)
+from rllib_configs.task_schema import TaskSection
+
+FAMILIES = TASK_DISTRIBUTIONS.names()
+
+
+class TwoLoads:
+    """A distribution of one's own: anything with a name, a base and draw."""
+
+    name = "two-loads"
+    base = TaskSection()
+
+    def draw(self, rng: np.random.Generator) -> TaskSection:
+        load = 0.5 if rng.random() < 0.5 else 1.0
+        workload = self.base.workload.model_copy(update={"load": load})
+        return self.base.model_copy(update={"workload": workload})
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_gives_tasks_that_can_be_built_and_have_a_cost(name: str) -> None:
+    tasks = TaskSplit(get_distribution(name), 0, Split.TRAIN)
+    base = tasks.distribution.base
+    for task in (tasks.task(index) for index in range(25)):
+        assert task.section.rules == "released"
+        assert task.section.max_time == base.max_time == 1000
+        assert task.cluster.horizon == base.cluster.horizon
+        assert len(task.cluster.capacity) == len(base.cluster.capacity)
+        (jobset,) = task.jobsets(Split.TRAIN, [0])
+        task.cluster.check(jobset)
+        assert task.section.workload.window == 50
+        assert not task.metric.higher_is_better
+
+
+def test_the_families_are_registered_by_their_names() -> None:
+    assert set(FAMILIES) == {"objectives", "priorities", "workloads", "mixed"}
+    assert all(get_distribution(name).name == name for name in FAMILIES)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_two_splits_seeds_or_indices_share_a_task_or_its_jobsets(name: str) -> None:
+    distribution = get_distribution(name)
+    tasks = [
+        TaskSplit(distribution, seed, split).task(index)
+        for seed in range(2)
+        for split in Split
+        for index in range(3)
+    ]
+    assert len({task.seed for task in tasks}) == len(tasks)
+    drawn = [
+        task.jobsets(split, range(2)) for task in tasks for split in (Split.TRAIN, Split.HELD_OUT)
+    ]
+    arrays = [(j.arrival.tobytes(), j.demand.tobytes()) for part in drawn for j in part]
+    for a, b in combinations([a for a in arrays if len(a[0]) > 20], 2):
+        assert a != b
+    loads = [task.section.workload.load for task in tasks]
+    assert len(set(loads)) == len(loads)
+
+
+def test_a_task_depends_on_seed_split_and_index_alone() -> None:
+    tasks = TaskSplit(get_distribution("workloads"), 4, Split.VALIDATION)
+    later = tasks.task(9)
+    assert [tasks.task(index) for index in range(10)][9] == later
+    assert tasks.task(9) == TaskSplit(get_distribution("workloads"), 4, Split.VALIDATION).task(9)
+
+
+def test_names_say_which_split_a_task_is_of() -> None:
+    distribution = get_distribution("objectives")
+    names = [TaskSplit(distribution, 0, split).task(3).name for split in Split]
+    assert names == ["objectives:train:3", "objectives:validation:3", "objectives:3"]
+
+
+def test_training_takes_no_tasks_but_those_of_its_split() -> None:
+    distribution = get_distribution("objectives")
+    assert require_training(training_tasks(distribution, 1)).split is Split.TRAIN
+    for split in (Split.VALIDATION, Split.HELD_OUT):
+        with pytest.raises(InputError, match=f"tasks of the split {split.name.lower()} were given"):
+            require_training(TaskSplit(distribution, 1, split))
+
+
+def test_a_distribution_of_ones_own_is_found_by_module_and_attribute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = ModuleType("my_tasks")
+    module.LOADS, module.NOTHING = TwoLoads(), 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "my_tasks", module)
+    found = get_distribution("my_tasks:LOADS")
+    assert isinstance(found, TaskDistribution)
+    loads = {TaskSplit(found, 0, Split.TRAIN).task(i).section.workload.load for i in range(20)}
+    assert loads == {0.5, 1.0}
+    with pytest.raises(InputError, match="needs a name, a base and a method draw"):
+        get_distribution("my_tasks:NOTHING")
+    with pytest.raises(InputError, match="cannot be imported"):
+        get_distribution("my_tasks:MISSING")
+    with pytest.raises(InputError, match="cannot be imported"):
+        get_distribution("no_such_module_anywhere:MISSING")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'objectives'"):
+        get_distribution("objectivs")
+
+
+def test_a_negative_index_is_refused() -> None:
+    with pytest.raises(InputError, match="counted from 0, but -1"):
+        TaskSplit(get_distribution("objectives"), 0, Split.TRAIN).task(-1)

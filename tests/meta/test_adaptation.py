@@ -1,0 +1,196 @@
+"""Adaptation: reproducible, one inner step a time, and never with another network."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from meta.adaptation import (
+    MetaPolicy,
+    adapt_parameters,
+    adapt_policy,
+    load_meta_policy,
+    save_adapted,
+    untrained_policy,
+)
+from meta.scoring import BAR, bar_of, costs_on, heuristic_costs
+from meta.tasks import Task
+from rllib_configs.loading import load_config
+from rllib_configs.policies import load_policy, write_policy
+from rllib_configs.schema import ExperimentConfig
+from tests.tune_jobs.made_up_runs import SMALL_TASK
+
+STEP = {"episodes": 8, "jobsets": 2}
+
+
+def config_of(*overrides: str) -> ExperimentConfig:
+    return load_config("deeprm-ppo", [*SMALL_TASK, "training.hidden=8", *overrides])
+
+
+CONFIG = config_of()
+
+
+def task(seed: int = 3, **changes: object) -> Task:
+    return Task("mine", CONFIG.task.model_copy(update=changes), seed)
+
+
+@pytest.fixture
+def policy() -> MetaPolicy:
+    return untrained_policy(CONFIG, 1)
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others(policy: MetaPolicy) -> None:
+    first, again = (adapt_parameters(policy, task(), 3, **STEP) for _ in range(2))
+    assert all(same(a, b) for a, b in zip(first, again, strict=True))
+    other = adapt_parameters(policy, task(), 3, **STEP, seed=1)
+    assert same(first[0], other[0])
+    assert not same(first[1], other[1])
+
+
+def test_the_threads_of_the_machine_change_no_bit_and_are_left_alone(policy: MetaPolicy) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        two = adapt_parameters(policy, task(), 2, **STEP)
+        assert torch.get_num_threads() == 2
+        torch.set_num_threads(1)
+        assert same(two[2], adapt_parameters(policy, task(), 2, **STEP)[2])
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_more_steps_begin_with_the_same_steps(policy: MetaPolicy) -> None:
+    few, many = (adapt_parameters(policy, task(), steps, **STEP) for steps in (1, 3))
+    assert len(few) == 2
+    assert len(many) == 4
+    assert all(same(a, b) for a, b in zip(few, many, strict=False))
+
+
+def test_each_step_plays_new_jobsets_and_each_seed_its_own(policy: MetaPolicy) -> None:
+    played: list[int] = []
+
+    class Watched(Task):
+        def jobsets(self, split, indices):  # type: ignore[no-untyped-def]
+            assert split is Split.TRAIN
+            played.extend(indices)
+            return super().jobsets(split, played[-len(indices) :])
+
+    watched = Watched("mine", CONFIG.task, 3)
+    for seed in range(2):
+        adapt_parameters(policy, watched, 3, **STEP, seed=seed)
+    assert len(played) == len(set(played)) == 2 * 3 * 2
+
+
+def test_the_first_step_is_as_long_as_the_rate_says(policy: MetaPolicy) -> None:
+    start = policy.parameters
+    short, long = (
+        adapt_parameters(policy.with_rate(rate), task(), 1, **STEP)[1] for rate in (0.5, 2.0)
+    )
+    moved = 0.0
+    for name, value in start.items():
+        way, far = short[name] - value, long[name] - value
+        # Both are rounded to the spacing of float32 at the parameter, at most about 1e-7 here.
+        assert torch.allclose(4 * way, far, rtol=1e-4, atol=2e-6)
+        moved += float((way**2).sum())
+    # The gradient is clipped to a norm of 0.1, and that of an untrained policy is no smaller.
+    assert moved**0.5 == pytest.approx(0.5 * 0.1, rel=0.01)
+
+
+def test_steps_make_an_untrained_policy_better_at_each_objective(policy: MetaPolicy) -> None:
+    for objective in ("slowdown", "makespan"):
+        mine = task(objective=objective, rules="paper")
+        policies = adapt_policy(policy.with_rate(4.0), mine, 12, episodes=20)
+        before, after = costs_on([policies[0], policies[-1]], mine, jobsets=60)
+        assert after.value < 0.97 * before.value
+
+
+def test_the_first_policy_is_the_unadapted_one(policy: MetaPolicy, tmp_path: Path) -> None:
+    write_policy(policy.weights, CONFIG, tmp_path)
+    unadapted, _ = load_policy(tmp_path)
+    first = adapt_policy(policy, task(), 0, **STEP)
+    assert len(first) == 1
+    codes = np.zeros((3, first[0].network._network.layout.size), np.uint8)  # type: ignore[attr-defined]
+    codes[:, -8:] = 2
+    assert np.array_equal(first[0].network.logits(codes), unadapted.network.logits(codes))
+
+
+def test_a_saved_policy_is_loaded_with_its_task_and_rates(
+    policy: MetaPolicy, tmp_path: Path
+) -> None:
+    rates = {f"rates.{name.replace('.', '_')}": np.float32(np.log(3)) for name in policy.rates}
+    weights = {**policy.weights, **{name: np.array(rate) for name, rate in rates.items()}}
+    write_policy(weights, CONFIG, tmp_path / "run")
+    learned = load_meta_policy(tmp_path / "run")
+    assert learned.learned_rates
+    assert set(learned.rates) == set(policy.parameters)
+    assert list(learned.rates.values()) == pytest.approx([3.0] * len(learned.rates))
+    mine = task(objective="makespan")
+    adapted = adapt_parameters(learned, mine, 2, **STEP)
+    save_adapted(learned, mine, adapted[2], tmp_path / "adapted")
+    again = load_meta_policy(tmp_path / "adapted")
+    assert same(again.parameters, adapted[2])
+    assert again.rates == learned.rates
+    assert again.config.task.objective == "makespan"
+    scalar = load_meta_policy(tmp_path / "run", rate=0.25)
+    assert (set(scalar.rates.values()), scalar.learned_rates) == ({0.25}, False)
+
+
+def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
+    policy: MetaPolicy,
+) -> None:
+    cluster = CONFIG.task.cluster
+    other = task(cluster=cluster.model_copy(update={"capacity": (7, 9), "num_slots": 5}))
+    moved = adapt_parameters(policy, other, 1, **STEP)
+    assert not same(moved[0], moved[1])
+    for changes in ({"horizon": 9}, {"capacity": (4, 4, 4)}):
+        impossible = task(cluster=cluster.model_copy(update=changes))
+        with pytest.raises(InputError, match="must be those that it was trained with"):
+            adapt_parameters(policy, impossible, 1, **STEP)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"steps": -1}, r"must lie in 0\.\.1000, not -1"),
+        ({"steps": 1, "episodes": 7}, "7 episodes and 2 jobsets"),
+        ({"steps": 1, "episodes": 2}, "at least 2 each"),
+        ({"steps": 1, "seed": -1}, "a seed must be 0 or larger"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(
+    policy: MetaPolicy, numbers: dict[str, int], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        adapt_parameters(policy, task(), **numbers)
+
+
+def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="only a slot_scorer can be adapted"):
+        untrained_policy(load_config("deeprm", list(SMALL_TASK)), 0)
+    write_policy(policy.weights, config_of("training.hidden=4"), tmp_path / "narrow")
+    with pytest.raises(InputError, match="cannot be used on a cluster"):
+        load_meta_policy(tmp_path / "narrow")
+    with pytest.raises(InputError, match="there is no trained policy"):
+        load_meta_policy(tmp_path / "nothing")
+    with pytest.raises(InputError, match="an inner rate must be above 0"):
+        policy.with_rate(0.0)
+
+
+def test_the_bar_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets() -> None:
+    mine = task()
+    costs = heuristic_costs(mine, jobsets=20)
+    assert bar_of(costs).value == min(costs[name].value for name in BAR)
+    assert costs["random"].value > bar_of(costs).value
+    assert costs["tetris"].policy.startswith("tetris:")
+    others = heuristic_costs(mine, jobsets=20, split=Split.VALIDATION)
+    assert others["sjf"].value != costs["sjf"].value
+    again = heuristic_costs(replace(mine, name="again"), jobsets=20)
+    assert again == costs

@@ -1,0 +1,143 @@
+"""``metasched adapt``: what it says, what it writes, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner, Result
+
+from meta.adaptation import adapt_parameters, load_meta_policy
+from meta.tasks import read_task
+from rllib_configs.policies import load_policy
+from tests.tune_jobs.made_up_arms import FOMAML, ONE_TASK, make_family, make_scorer
+from tune_jobs import adapt, cli, compare
+from tune_jobs.tables import number, read_table
+
+QUICK = ("--episodes", "4", "--evaluate", "6")
+TRACE = "arrival,duration,cpu,memory\n" + "\n".join(f"{k},{1 + k % 4},2,1" for k in range(60))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_scorer(tmp_path_factory.mktemp("runs") / "alone", *ONE_TASK)
+
+
+def call(run: Path, *args: str) -> Result:
+    result = CliRunner().invoke(adapt.command, [str(run), *args, *QUICK], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result
+
+
+def test_the_table_shows_steps_and_heuristics(run: Path) -> None:
+    said = call(run, "--task", "objective=makespan", "--steps", "4").output
+    lines = [line.split("  ")[0] for line in said.splitlines()]
+    assert "my task: makespan, load 70%" in said
+    for name in ("before adaptation", "after 1 step", "after 3 steps", "after 4 steps", "sjf"):
+        assert name in lines
+    assert "mean makespan (steps) on 6 held-out jobsets; lower is better" in said
+    assert "After 4 steps the policy costs" in said
+
+
+def test_json_rows_are_costs_on_the_same_jobsets(run: Path) -> None:
+    rows = json.loads(call(run, "--task", "workload.load=0.9", "--steps", "2", "--json").output)
+    assert [row["step"] for row in rows if "step" in row] == [0, 1, 2]
+    assert [row["episodes"] for row in rows if "step" in row] == [0, 4, 8]
+    bar = [row for row in rows if row["policy"].partition(":")[0] in ("tetris", "sjf", "packer")]
+    best = min(row["cost"] for row in bar)
+    assert len(bar) == 3
+    assert all(row["ratio"] == pytest.approx(row["cost"] / best) for row in rows)
+
+
+def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "adapted"
+    call(run, "--task", "objective=makespan", "--steps", "2", "--out", str(out))
+    assert {path.name for path in out.iterdir()} == {"adaptation.csv", "config.yaml", "weights.pt"}
+    assert [path.name for path in out.parent.iterdir()] == ["adapted"]
+    rows = read_table(out / "adaptation.csv", ("policy", "cost", "ratio"))
+    assert number(rows[2], "step") == 2
+    policy = load_meta_policy(run)
+    task = read_task(["objective=makespan"], policy.task)
+    expected = adapt_parameters(policy, task, 2, episodes=4)[2]
+    found = load_meta_policy(out)
+    assert all(torch.equal(found.parameters[name], expected[name]) for name in expected)
+    _, config = load_policy(out)
+    assert (config.task.objective, config.name) == ("makespan", "alone-adapted")
+    args = ["--policies", f"sjf,{run},{out}", "--jobsets", "6", "--json"]
+    result = CliRunner().invoke(compare.command, args, catch_exceptions=False)
+    assert {row["key"] for row in json.loads(result.output)} == {"sjf", "alone", "alone-adapted"}
+    call(out, "--task", "objective=slowdown")
+
+
+def test_a_meta_trained_run_uses_its_learned_rates_unless_told_otherwise(tmp_path: Path) -> None:
+    run = make_scorer(tmp_path / "fomaml", *FOMAML, rates=4.0)
+    args = ("--task", "objective=makespan", "--steps", "1", "--json")
+    learned, same, other = (
+        json.loads(call(run, *args, *rate).output)
+        for rate in ((), ("--rate", "4"), ("--rate", "50"))
+    )
+    assert learned == same
+    assert learned[1]["cost"] != other[1]["cost"]
+    assert learned[0] == other[0]
+
+
+def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_path: Path) -> None:
+    family = make_family(tmp_path / "small.yaml")
+    said = call(run, "--task", f"{family}:1", "--steps", "1").output
+    assert "small:1: " in said
+    (tmp_path / "jobs.csv").write_text(TRACE)
+    (tmp_path / "mine.yaml").write_text("objective: makespan\nworkload: {trace: jobs.csv}\n")
+    said = call(run, "--task", str(tmp_path / "mine.yaml"), "--steps", "1").output
+    assert "mine: makespan, trace jobs.csv" in said
+    said = call(
+        run, "--task", str(tmp_path / "mine.yaml"), "--task", "objective=slowdown", "--steps", "1"
+    ).output
+    assert "mine, changed: slowdown, trace jobs.csv" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--task", "objective=slowdwon"), "did you mean 'slowdown'"),
+        (("--task", "workload.laod=1"), "did you mean 'workload.load'"),
+        (("--task", "workload.load=9"), "load 9 is out of reach"),
+        (("--task", "workload.trace=no.csv"), "cannot read the trace"),
+        (("--task", "nowhere.yaml"), "there is no file nowhere.yaml of a task"),
+        (("--task", "objectivs:1"), "did you mean 'objectives'"),
+        (("--task", "makespan"), "as in objectives:3, my_task.yaml, or objective=makespan"),
+        (("--task", "a:1", "--task", "b:2"), "a task is named once"),
+        (("--task", "objectives:1"), "cannot be used on a cluster with 2 resources"),
+        (("--task", "cluster.horizon=9"), "a horizon of 9"),
+        (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 2 jobsets"),
+        (("--task", "objective=makespan", "--rate", "0"), "--rate"),
+        ((), "--task"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_writes_nothing(
+    run: Path,
+    tmp_path: Path,
+    args: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    assert cli.run(cli.metasched, ["adapt", str(run), *args, "--out", str(out)]) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert (captured.out, out.exists()) == ("", False)
+
+
+def test_a_folder_that_holds_something_is_left_alone(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    args = ["adapt", str(run), "--task", "objective=makespan", "--out", str(tmp_path)]
+    assert cli.run(cli.metasched, args) == 2
+    assert "is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_run_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(cli.metasched, ["adapt", "runs/none", "--task", "objectives:1"]) == 2
+    assert "there is no trained policy in runs/none" in capsys.readouterr().err

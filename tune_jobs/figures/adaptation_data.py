@@ -1,0 +1,242 @@
+"""Rows of adaptation as arrays by arm, and the means and intervals that figures show of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.evaluation import Estimate
+from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from tune_jobs.adaptation_rows import read_rows
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.tables import Value, number
+
+Cells = dict[str, str]
+Ratios = NDArray[np.float64]
+Style = str | tuple[int, tuple[int, ...]]
+Statistic = Callable[[Ratios, Ratios], Ratios]
+"""From ratios after some steps and after none, ``(..., adaptations)``, to a number for each."""
+
+ATTAINED = 1.005
+"""Ratio of cost to bar up to which a task counts as attained; the bar itself is an estimate."""
+
+WORSE = 1.05
+"""Times its cost without adaptation from which adaptation has made a task worse."""
+
+JOINT = "joint"
+
+_COLORS = {
+    "FOMAML": "#d55e00",
+    "MAML": "#0072b2",
+    "ProMP": "#000000",
+    "joint": "#009e73",
+    "one task": "#56b4e9",
+    "scratch": "#e69f00",
+    "DeepRM": "#7f3b08",
+}
+_ORDER = (*_COLORS, "")
+_FAMILIES = ("objectives", "priorities", "workloads", "mixed")
+_STYLES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (2, 2)),
+    (0, (1, 1)),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """Runs that differ in their seed alone, on the tasks of one family.
+
+    Attributes:
+        family: the tasks'.
+        label: what figures call it.
+        kind: the beginning of its label, by which it has its color.
+        steps: after how many steps it was evaluated, ascending.
+        episodes: how many episodes those took.
+        ratios: cost over bar, float64 ``(steps, meta-seeds, tasks, adaptations)``.
+        objectives: of each task.
+    """
+
+    family: str
+    label: str
+    kind: str
+    steps: tuple[int, ...]
+    episodes: tuple[int, ...]
+    ratios: Ratios
+    objectives: tuple[str, ...]
+
+    @property
+    def num_seeds(self) -> int:
+        """Number of meta-training runs."""
+        return int(self.ratios.shape[1])
+
+    @property
+    def num_tasks(self) -> int:
+        """Number of tasks."""
+        return int(self.ratios.shape[2])
+
+    def table(self, step: int, statistic: Statistic) -> Ratios:
+        """A statistic by run and task, mean over adaptations, float64 ``(meta-seeds, tasks)``."""
+        at = self.ratios[self.steps.index(step)]
+        before = self.ratios[self.steps.index(0)] if 0 in self.steps else np.full_like(at, np.nan)
+        table: Ratios = statistic(at, before).mean(axis=-1)
+        return table
+
+    def estimate(self, step: int, statistic: Statistic) -> Estimate:
+        """Mean of a statistic with its 95 % interval over tasks and, if several, meta-seeds."""
+        return interval(self.table(step, statistic))
+
+    def on(self, objective: str) -> "Arm":
+        """The arm on the tasks of one objective."""
+        kept = [k for k, name in enumerate(self.objectives) if name == objective]
+        return Arm(
+            self.family,
+            self.label,
+            self.kind,
+            self.steps,
+            self.episodes,
+            self.ratios[:, :, kept],
+            (objective,) * len(kept),
+        )
+
+
+def ratio(at: Ratios, before: Ratios) -> Ratios:
+    """The ratio of cost to bar."""
+    return at
+
+
+def attained(at: Ratios, before: Ratios) -> Ratios:
+    """1 where the ratio is at most `ATTAINED`, else 0."""
+    return (at <= ATTAINED).astype(np.float64)
+
+
+def untrained(arm: str) -> bool:
+    """Whether an arm begins without training, far above all others."""
+    return kind_of(arm) in ("scratch", "DeepRM")
+
+
+def made_worse(at: Ratios, before: Ratios) -> Ratios:
+    """1 where the cost is more than `WORSE` times that without adaptation, else 0."""
+    return (at > WORSE * before).astype(np.float64)
+
+
+def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
+    """A mean over runs and tasks, or the difference of two on the same tasks.
+
+    Args:
+        table: float64 ``(meta-seeds, tasks)``.
+        other: what is subtracted, float64 ``(other meta-seeds, tasks)``.
+
+    Returns:
+        The mean with a 95 % interval: `two_level_interval` with tasks in the place of jobsets, or
+        the bootstrap over tasks where there is one run of each.
+    """
+    by_task = table.mean(axis=0) - (0.0 if other is None else other.mean(axis=0))
+    within = jobset_interval(by_task, np.ones(by_task.size))
+    groups = [table] if other is None else [table, other]
+    if all(group.shape[0] == 1 for group in groups):
+        return within
+    means = [group.mean(axis=1).tolist() for group in groups]
+    return two_level_interval(means, within, by_task.size)
+
+
+def load_arms(request: FigureRequest) -> tuple[list[Arm], list[Cells]]:
+    """The arms of the rows that a request names, and the rows of heuristics.
+
+    Raises:
+        InputError: if there are no rows, or some of an arm are missing or there twice.
+    """
+    if not request.rows:
+        raise InputError("this figure needs rows: give the folder of metasched arms with --rows")
+    learned, heuristics = read_rows(request.rows)
+    groups: dict[tuple[str, ...], list[Cells]] = {}
+    for row in learned:
+        key = tuple(row[name] for name in ("family", "arm", "name", "trained_on"))
+        groups.setdefault(key, []).append(row)
+    labels = _labels(list(groups))
+    arms = [_arm(labels[key], rows) for key, rows in groups.items()]
+    return sorted(arms, key=_rank), heuristics
+
+
+def color_and_style(
+    arm: str, others: Sequence[str]
+) -> tuple[str, str | tuple[int, tuple[int, ...]]]:
+    """Color of an arm by its kind, and a style of line that tells arms of a kind apart."""
+    kind = kind_of(arm)
+    alike = [other for other in dict.fromkeys(others) if kind_of(other) == kind]
+    return _COLORS.get(kind, "#6b6b6b"), _STYLES[alike.index(arm) % len(_STYLES)]
+
+
+def kind_of(arm: str) -> str:
+    """The kind of an arm, from its label; empty for one that nobody knows."""
+    return next((kind for kind in _COLORS if arm.split(" K=")[0].startswith(kind)), "")
+
+
+def cells_of(estimate: Estimate, name: str) -> dict[str, Value]:
+    """Value and interval as cells of a table."""
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def _labels(keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+    """The arm's name, with as much more as tells it from the others of its family."""
+    labels = {}
+    for key in keys:
+        family, arm, name, trained = key
+        alike = [other for other in keys if other[:2] == (family, arm)]
+        notes = []
+        if len({other[3] for other in alike}) > 1:
+            notes.append(f"on {trained}")
+        if len({other[2] for other in alike if other[3] == trained}) > 1:
+            notes.append(name)
+        labels[key] = f"{arm} ({', '.join(notes)})" if notes else arm
+    return labels
+
+
+def _arm(label: str, rows: Sequence[Cells]) -> Arm:
+    steps, seeds, tasks, adaptations = (
+        sorted({int(number(row, name)) for row in rows})
+        for name in ("step", "meta_seed", "task", "seed")
+    )
+    shape = (len(steps), len(seeds), len(tasks), len(adaptations))
+    ratios = np.full(shape, np.nan)
+    objectives, episodes = {}, {}
+    for row in rows:
+        step, seed, task, adaptation = (
+            int(number(row, name)) for name in ("step", "meta_seed", "task", "seed")
+        )
+        place = (
+            steps.index(step),
+            seeds.index(seed),
+            tasks.index(task),
+            adaptations.index(adaptation),
+        )
+        if not np.isnan(ratios[place]):
+            raise InputError(
+                f"there are two runs of the arm '{label}' with the seed {seed}; measure one of "
+                f"them, or give them different names"
+            )
+        ratios[place] = number(row, "ratio")
+        objectives[task], episodes[step] = row["objective"], int(number(row, "episodes"))
+    if np.isnan(ratios).any():
+        raise InputError(
+            f"the runs of the arm '{label}' were not measured on the same tasks, seeds and steps; "
+            f"measure all of them with the same metasched arms"
+        )
+    return Arm(
+        rows[0]["family"],
+        label,
+        kind_of(label),
+        tuple(steps),
+        tuple(episodes[step] for step in steps),
+        ratios,
+        tuple(objectives[task] for task in tasks),
+    )
+
+
+def _rank(arm: Arm) -> tuple[int, str, int, str]:
+    known = arm.family in _FAMILIES
+    place = _FAMILIES.index(arm.family) if known else len(_FAMILIES)
+    return place, arm.family, _ORDER.index(arm.kind), arm.label

@@ -1,0 +1,208 @@
+"""Each arm less joint training on the same tasks, and how often adaptation makes things worse."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster_env.core.errors import InputError
+from tune_jobs.figures.adaptation_data import (
+    JOINT,
+    WORSE,
+    Arm,
+    Cells,
+    cells_of,
+    color_and_style,
+    interval,
+    load_arms,
+    made_worse,
+    ratio,
+    untrained,
+)
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.style import INK, headline, new_figure, styled
+from tune_jobs.tables import Row, number, read_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = (
+    "family",
+    "arm",
+    "reference",
+    "step",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "worse",
+    "tasks",
+    "seeds",
+)
+
+WORSE_AFTER = 3
+"""Steps after which the share of tasks made worse is shown, if they were evaluated."""
+
+DRAWN_AFTER = (0, 1, 3, 10)
+"""Steps whose differences are drawn; all are in the table."""
+
+_ROW = 0.22
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Compares arms with joint training in pairs of tasks.
+
+    Returns:
+        One row for each family, arm and number of steps: ``difference`` is the mean over tasks of
+        the arm's cost over bar less that of joint training after as many steps, mean over
+        adaptations and runs, with its 95 % interval over tasks and meta-seeds; joint training
+        itself has none. ``worse`` is the share of tasks and adaptations in which the cost is more
+        than `WORSE` times that of the same policy without adaptation.
+
+    Raises:
+        InputError: if there are no rows, they do not belong together, or joint training is not
+            among them.
+    """
+    arms, _ = load_arms(request)
+    rows: list[Row] = []
+    for family in dict.fromkeys(arm.family for arm in arms):
+        mine = [arm for arm in arms if arm.family == family]
+        reference = _reference(mine)
+        for arm in mine:
+            rows += _rows(arm, reference)
+    return rows
+
+
+def draw(table: Path) -> "Figure":
+    """Draws the CSV file of `collect`.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_table(table, COLUMNS)
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    lines = [_lines([row for row in rows if row["family"] == family]) for family in families]
+    with styled():
+        figure = new_figure(1.6 + _ROW * sum(len(some) + 3 for some in lines))
+        panels = figure.subplots(
+            len(families),
+            2,
+            squeeze=False,
+            height_ratios=[len(some) + 2 for some in lines],
+            width_ratios=[3, 1],
+        )
+        tasks = sorted({int(number(row, "tasks")) for row in rows})
+        headline(
+            figure,
+            "Adaptation against joint training, in pairs of tasks",
+            f"difference of costs over the best heuristic's after the same steps, below 0 is "
+            f"better than joint training; 95% intervals over tasks and training seeds; "
+            f"{' and '.join(map(str, tasks))} held-out tasks",
+        )
+        for (left, right), family, some in zip(panels, families, lines, strict=True):
+            mine = [row for row in rows if row["family"] == family]
+            left.set_title(family)
+            _draw_differences(left, some, mine)
+            _draw_worse(right, mine)
+    return figure
+
+
+def _reference(arms: Sequence[Arm]) -> Arm:
+    """Joint training that was trained on the same family, if there are several."""
+    found = [arm for arm in arms if arm.kind == JOINT]
+    if not found:
+        raise InputError(
+            f"the family {arms[0].family} has no rows of joint training to compare with; measure a "
+            f"run with meta.inner_steps=0"
+        )
+    return min(found, key=lambda arm: f"on {arm.family}" not in arm.label)
+
+
+def _rows(arm: Arm, reference: Arm) -> list[Row]:
+    rows: list[Row] = []
+    for step in arm.steps:
+        row: dict[str, str | float | int | bool] = {
+            "family": arm.family,
+            "arm": arm.label,
+            "reference": reference.label,
+            "step": step,
+            "seeds": arm.num_seeds,
+            "tasks": arm.num_tasks,
+        }
+        if arm is not reference and step in reference.steps:
+            pair = (arm.table(step, ratio), reference.table(step, ratio))
+            if pair[0].shape[1] != pair[1].shape[1]:
+                raise InputError(
+                    f"the arms '{arm.label}' and '{reference.label}' were measured on different "
+                    f"tasks of {arm.family}; measure both with the same metasched arms"
+                )
+            row |= cells_of(interval(*pair), "difference")
+        if step and 0 in arm.steps:
+            row |= cells_of(arm.estimate(step, made_worse), "worse")
+        rows.append(row)
+    return rows
+
+
+def _lines(rows: Sequence[Cells]) -> list[Cells]:
+    """The rows that are drawn: those with a difference after some of the steps.
+
+    Arms without training lie far away, and are left to the table.
+    """
+    found = [row for row in rows if row["difference"]]
+    trained = [row for row in found if not untrained(row["arm"])] or found
+    steps = {int(row["step"]) for row in trained}
+    shown = steps & set(DRAWN_AFTER) or steps
+    return [row for row in trained if int(row["step"]) in shown]
+
+
+def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells]) -> None:
+    """A line for each arm and number of steps."""
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    axes.axvline(0.0, color=INK, linewidth=1.2, zorder=1)
+    for place, row in enumerate(lines):
+        color, _ = color_and_style(row["arm"], arms)
+        value, low, high = (number(row, f"difference{end}") for end in ("", "_low", "_high"))
+        axes.hlines(place, low, high, color, linewidth=2.2, zorder=2)
+        sure = high < 0 or low > 0
+        axes.plot(
+            value,
+            place,
+            marker="o",
+            markersize=5,
+            markeredgecolor=color,
+            markerfacecolor=color if sure else "white",
+            zorder=3,
+        )
+    names = [f"{row['arm']}, {row['step']} step{'s' * (row['step'] != '1')}" for row in lines]
+    axes.set_yticks(range(len(lines)), names, fontsize=8.5)
+    axes.set_ylim(max(len(lines), 1) - 0.5, -0.5)
+    axes.set_xlabel("less joint training (filled: the interval leaves out 0)", fontsize=9.5)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def _draw_worse(axes: "Axes", rows: Sequence[Cells]) -> None:
+    """A bar for each arm: the share of tasks that adaptation has made worse."""
+    from matplotlib.ticker import PercentFormatter
+
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    steps = sorted({int(row["step"]) for row in rows if row.get("worse")})
+    if not steps:
+        axes.set_visible(False)
+        return
+    values: list[float] = []
+    step = WORSE_AFTER if WORSE_AFTER in steps else steps[-1]
+    for place, arm in enumerate(arms):
+        found = [row for row in rows if (row["arm"], row["step"]) == (arm, str(step))]
+        if not found:
+            continue
+        value = number(found[0], "worse")
+        values.append(value)
+        axes.barh(place, value, color=color_and_style(arm, arms)[0], height=0.6)
+        axes.annotate(f" {value:.1%}", (value, place), fontsize=8.5, va="center")
+    axes.set_yticks(range(len(arms)), arms, fontsize=8.5)
+    axes.set_ylim(len(arms) - 0.5, -0.5)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_xlabel(f"tasks worse by {WORSE - 1:.0%}\nafter {step} steps", fontsize=9.5)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0.0, 1.45 * max(max(values), 0.05))

@@ -1,0 +1,132 @@
+"""What the adaptation figures share: panels, lines of arms against steps, small print."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tune_jobs.figures.adaptation_data import Cells, color_and_style, untrained
+from tune_jobs.figures.style import MUTED, label_ends, new_figure
+from tune_jobs.tables import number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_HEIGHT = 3.3
+_MANY_STEPS = 20  # from here on the axis of steps is logarithmic
+
+
+def grid_of_panels(count: int, columns: int = 2) -> "tuple[Figure, list[Axes]]":
+    """A figure with so many panels, and no empty ones."""
+    columns = min(count, columns)
+    lines = -(-count // columns)
+    figure = new_figure(1.0 + lines * _HEIGHT)
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.remove()
+    return figure, list(panels[:count])
+
+
+def draw_arms(
+    axes: "Axes",
+    rows: Sequence[Cells],
+    lines: Sequence[tuple[float, str, str]] = (),
+    limits: tuple[float, float] | None = None,
+) -> None:
+    """A line for each arm with a band for its interval, and its name at its end.
+
+    Arms that begin without training are far above all others at first. The y axis does not follow
+    them, and a note says what lies beyond it.
+
+    Args:
+        axes: where to draw.
+        rows: cells ``arm``, ``step``, ``episodes``, ``value`` and the ends of its interval.
+        lines: height, name and color of lines across the panel.
+        limits: of the y axis, if it is not to follow the values.
+    """
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    low, high = limits or _limits(rows, arms)
+    labels, beyond = [], []
+    for arm in arms:
+        mine = [row for row in rows if row["arm"] == arm]
+        color, style = color_and_style(arm, arms)
+        x, y, below, above = (
+            np.array([number(row, name) for row in mine])
+            for name in ("step", "value", "value_low", "value_high")
+        )
+        axes.plot(x, y, color=color, linestyle=style, linewidth=1.8, marker="o", markersize=3.5)
+        axes.fill_between(x, below, above, color=color, alpha=0.13, linewidth=0)
+        if y[-1] <= high:
+            labels.append((float(y[-1]), arm, color))
+        if y.max() > high:
+            beyond.append(f"{arm} {y[0]:.2f} to {y[-1]:.2f}")
+    for height, name, color in lines:
+        if height > high:
+            beyond.append(f"{name} {height:.2f}")
+            continue
+        axes.axhline(height, color=color, linewidth=1.1, linestyle=(0, (5, 2)), zorder=1)
+        labels.append((height, name, color))
+    _scale_steps(axes, sorted({int(number(row, "step")) for row in rows}))
+    axes.set_xlabel(f"steps of adaptation{_episodes_of_a_step(rows)}")
+    axes.set_ylim(low, high)
+    if beyond:
+        axes.annotate(
+            f"beyond: {', '.join(beyond)}",
+            (0.985, 0.98),
+            xycoords="axes fraction",
+            color=MUTED,
+            fontsize=8,
+            ha="right",
+            va="top",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
+        )
+    label_ends(axes, labels, size=8.5)
+
+
+def _limits(rows: Sequence[Cells], arms: Sequence[str]) -> tuple[float, float]:
+    """Ends of the y axis: all values, but of arms without training the last ones alone."""
+    values = []
+    for arm in arms:
+        mine = [number(row, "value") for row in rows if row["arm"] == arm]
+        trained = not untrained(arm) or all(map(untrained, arms))
+        values += mine if trained else mine[-1:]
+    room = max(0.07 * float(np.ptp(values)), 0.01)
+    return min(values) - room, max(values) + 2 * room
+
+
+def measured_on(rows: Sequence[Cells]) -> str:
+    """On what the numbers rest: tasks, adaptations and meta-training seeds."""
+    arms = [row for row in rows if row["series"] == "arm"]
+    tasks, adaptations, seeds = (
+        _range({int(number(row, name)) for row in arms})
+        for name in ("tasks", "adaptations", "seeds")
+    )
+    return (
+        f"{tasks} held-out tasks, {adaptations} adaptations of each, {seeds} training seeds of an "
+        f"arm; bands: 95% intervals over tasks and training seeds"
+    )
+
+
+def _scale_steps(axes: "Axes", steps: Sequence[int]) -> None:
+    """Ticks at the steps that were evaluated; many steps get a logarithmic axis."""
+    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
+
+    if steps[-1] > _MANY_STEPS:
+        axes.set_xscale("symlog", linthresh=1, linscale=0.5)
+    axes.xaxis.set_major_locator(FixedLocator(list(steps)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
+    axes.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
+
+
+def _episodes_of_a_step(rows: Sequence[Cells]) -> str:
+    each = {
+        number(row, "episodes") / number(row, "step") for row in rows if number(row, "step") > 0
+    }
+    return f", {each.pop():g} episodes each" if len(each) == 1 else ""
+
+
+def _range(numbers: set[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high}"
