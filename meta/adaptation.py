@@ -35,9 +35,11 @@ DEFAULT_RATE = 1.0
 MAX_STEPS = 1000
 """Most steps of an adaptation, so that no two seeds share a jobset."""
 
+ADAPTATION = 2000
+"""First key of the random streams of actions; evaluation has 1000 there, training a split's."""
+
 _ADAPTED = "-adapted"  # at the end of an adapted policy's name
 _NETWORK, _RATES = "network.", "rates."
-_ADAPTATION = 2000  # first key of the random streams; evaluation has 1000, training a split's
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ def adapt_parameters(
     seed: int = 0,
 ) -> list[Parameters]:
     """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
-    _check_numbers(steps, episodes, jobsets, seed)
+    check_numbers(steps, episodes, jobsets, seed)
     _check_shapes(policy, task.cluster, f"the policy {policy.name}")
     options = policy.options
     network = SlotScorer(task.cluster, policy.config.training.hidden, 0)
@@ -261,7 +263,7 @@ def _sample(
         drawn,
         task.objective,
         episodes // jobsets,
-        episode_keys(task.seed, _ADAPTATION, batch, count=episodes),
+        episode_keys(task.seed, ADAPTATION, batch, count=episodes),
     )
     options = policy.options
     return decisions_of(rollouts, gamma=options.gamma, floor=options.floor)
@@ -303,7 +305,12 @@ def _check_shapes(policy: MetaPolicy, cluster: Cluster, what: str) -> None:
         )
 
 
-def _check_numbers(steps: int, episodes: int, jobsets: int, seed: int) -> None:
+def check_numbers(steps: int, episodes: int, jobsets: int, seed: int) -> None:
+    """Makes sure that an adaptation of these numbers has a meaning; see `adapt_policy`.
+
+    Raises:
+        InputError: if it has none.
+    """
     if not 0 <= steps <= MAX_STEPS:
         raise InputError(f"the steps of an adaptation must lie in 0..{MAX_STEPS}, not {steps}")
     if jobsets < 1 or episodes < 2 * jobsets or episodes % jobsets:

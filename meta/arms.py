@@ -9,14 +9,15 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
+from meta.fine_tuning import DeepRMPolicy, fine_tune
 from meta.scoring import BAR, DEFAULT_JOBSETS, bar_of, costs_on, heuristics_for
 from meta.tasks import Task, TaskDistribution, TaskSplit
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Inner rates that are tried for a policy that has learned none."""
 
-Adapt = Callable[[Task, int, int], Sequence[Policy]]
-"""From a task, a number of steps and a seed to the policies after 0, 1, ... and all steps."""
+Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]
+"""From a task, numbers of steps (ascending) and a seed to the policies after as many steps."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,15 @@ def bars_of(tasks: Sequence[Task], jobsets: int, split: Split = Split.HELD_OUT) 
     return bars
 
 
-def adapter(policy: MetaPolicy, plan: Plan) -> Adapt:
+def adapter(policy: MetaPolicy | DeepRMPolicy, plan: Plan) -> Adapt:
     """Adapts a policy as a plan says."""
+    numbers = {"episodes": plan.episodes, "jobsets": plan.jobsets}
 
-    def adapt(task: Task, steps: int, seed: int) -> Sequence[Policy]:
-        return adapt_policy(
-            policy, task, steps, episodes=plan.episodes, jobsets=plan.jobsets, seed=seed
-        )
+    def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
+        if isinstance(policy, DeepRMPolicy):
+            return fine_tune(policy, task, steps, **numbers, seed=seed)
+        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed)
+        return [policies[step] for step in steps]
 
     return adapt
 
@@ -138,8 +141,8 @@ def measure(
         unadapted = None
         for seed in range(plan.seeds if seeds is None else seeds):
             with single_threaded():
-                policies = adapt(task, plan.steps[-1], seed)
-                wanted = [policies[step] for step in plan.steps if step or unadapted is None]
+                policies = zip(plan.steps, adapt(task, plan.steps, seed), strict=True)
+                wanted = [policy for step, policy in policies if step or unadapted is None]
                 costs = costs_on(wanted, task, jobsets=plan.evaluation_jobsets, split=split)
             if plan.steps[0] == 0:
                 unadapted = unadapted or costs[0]

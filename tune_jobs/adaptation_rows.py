@@ -20,8 +20,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
 from meta.arms import Measured, Plan, adapter, choose_rate, measure
+from meta.fine_tuning import DeepRMPolicy, load_deeprm_policy
 from meta.scoring import BAR, HEURISTICS, bar_of, heuristic_costs
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
+from rllib_configs.policies import read_weights
 from tune_jobs.arm_names import arm_of, trained_on
 from tune_jobs.tables import Row, Value, number, read_table, write_table
 
@@ -66,12 +68,15 @@ class Source:
             return f"{SCRATCH}-s{self.scratch}.csv"
         return f"{self.path.resolve().name}.csv"
 
-    def load(self) -> MetaPolicy:
+    def load(self) -> MetaPolicy | DeepRMPolicy:
         """The policy, not adapted.
 
         Raises:
             InputError: if there is none that can be adapted.
         """
+        network = read_weights(self.path)[1].training.network
+        if network == "deeprm_mlp" and self.scratch is None:
+            return load_deeprm_policy(self.path)
         found = load_meta_policy(self.path, self.rate)
         if self.scratch is None:
             return found
@@ -158,7 +163,7 @@ def measure_source(
         return path
     scores: dict[float, float] = {}
     rate = source.rate
-    if rate is None and not policy.learned_rates:
+    if isinstance(policy, MetaPolicy) and rate is None and not policy.learned_rates:
         rate, found = choose_rate(policy, distribution, plan)
         scores = dict(found)
         policy = policy.with_rate(rate)
@@ -235,7 +240,9 @@ def _bars(path: Path) -> list[dict[str, str]]:
 
 
 def _fingerprint(
-    settings: Mapping[str, object], tasks: Sequence[Task], policy: MetaPolicy | None = None
+    settings: Mapping[str, object],
+    tasks: Sequence[Task],
+    policy: MetaPolicy | DeepRMPolicy | None = None,
 ) -> str:
     """A short text that differs when anything differs that the rows depend on."""
     sections = [(task.seed, task.section.model_dump(mode="json")) for task in tasks]

@@ -90,8 +90,9 @@ def command(
 
     Each run is adapted to the same tasks from the same jobsets, and costs are divided by that of
     the best of tetris, sjf and packer on the task. What a run is (joint training, first-order MAML
-    and so on) is read from its config; runs that differ in their seed alone are one arm. What has
-    been measured is not measured again.
+    and so on) is read from its config; runs that differ in their seed alone are one arm. Runs of
+    DeepRM's own network go on with REINFORCE, one update a step. What has been measured is not
+    measured again.
 
     \b
     Examples:
@@ -100,8 +101,7 @@ def command(
       metasched figure adaptation --rows adaptation
     """
     from cluster_env.core.seeding import Split
-    from meta.adaptation import adapt_parameters
-    from meta.arms import Plan
+    from meta.arms import Plan, adapter
     from meta.tasks import get_distribution
     from tune_jobs.adaptation_rows import sources_of
     from tune_jobs.entrants import find_runs, split_names
@@ -124,7 +124,7 @@ def command(
     sources = sources_of(found, scratch, rate)
     first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
     for source in sources:  # so that what cannot be measured is known before anything is
-        adapt_parameters(source.load(), first, 0, episodes=episodes, jobsets=jobsets)
+        adapter(source.load(), plan)(first, (0,), 0)
     paths = _measure_all(sources, family, plan, out, jobs, Progress())
     click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
     click.echo(f"Next: metasched figure adaptation --rows {out}")

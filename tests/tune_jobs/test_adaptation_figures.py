@@ -179,6 +179,12 @@ def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
         adaptation_differences.collect(request)
 
 
+def test_joint_training_alone_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    write_table(tmp_path / "joint.csv", rows_of("joint", 0))
+    with pytest.raises(InputError, match="joint training alone"):
+        adaptation_differences.collect(FigureRequest(rows=[tmp_path]))
+
+
 def test_arms_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
     longer = [{**row, "name": "joint-long"} for row in rows_of("joint", 0)]
     write_table(rows / "objectives" / "long.csv", longer)

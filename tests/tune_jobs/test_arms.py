@@ -7,6 +7,7 @@ from click.testing import CliRunner, Result
 
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_arms import FOMAML, JOINT, ONE_TASK, QUICK, make_family, make_scorer
+from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs import cli
 from tune_jobs.adaptation_rows import COLUMNS, read_rows
 from tune_jobs.arm_names import arm_of, trained_on
@@ -26,6 +27,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_scorer(folder / "runs" / f"joint-{seed}", *JOINT, seed=seed)
         make_scorer(folder / "runs" / f"fomaml-{seed}", *FOMAML, seed=seed, rates=2.0)
     make_scorer(folder / "runs" / "alone", *ONE_TASK)
+    make_run(folder / "runs" / "deeprm")
     result = run(
         *(str(folder / "runs" / "*"), "--family", str(folder / "small.yaml")),
         *("--scratch", "1", "--out", str(folder / "rows")),
@@ -53,8 +55,9 @@ def test_a_run_is_the_arm_that_its_config_says(overrides: tuple[str, ...], arm: 
 
 def test_there_is_a_row_for_each_task_seed_and_step_of_each_run(out: Path) -> None:
     learned, heuristics = read_rows([out / "rows"])
-    assert {row["arm"] for row in learned} == {"joint", "FOMAML K=1", "one task", "scratch"}
-    for name in ("joint-0", "joint-1", "fomaml-0", "fomaml-1", "alone"):
+    arms = {"joint", "FOMAML K=1", "one task", "scratch", "DeepRM"}
+    assert {row["arm"] for row in learned} == arms
+    for name in ("joint-0", "joint-1", "fomaml-0", "fomaml-1", "alone", "deeprm"):
         rows = [row for row in learned if row["run"] == name and row["arm"] != "scratch"]
         keys = [(row["task"], row["seed"], row["step"]) for row in rows]
         assert keys == [(t, s, k) for t in "01" for s in "01" for k in "012"]
@@ -81,7 +84,7 @@ def test_ratios_are_costs_over_the_lowest_of_three_heuristics(out: Path) -> None
 def test_rates_are_the_learned_ones_or_the_best_of_those_tried(out: Path) -> None:
     learned, _ = read_rows([out / "rows"])
     for row in learned:
-        if row["arm"] == "FOMAML K=1":
+        if row["arm"] in ("FOMAML K=1", "DeepRM"):
             assert (row["rate"], row["rates_tried"]) == ("", "")
             continue
         tried = dict(pair.split(":") for pair in row["rates_tried"].split())

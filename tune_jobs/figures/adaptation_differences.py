@@ -60,7 +60,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
     Raises:
         InputError: if there are no rows, they do not belong together, or joint training is not
-            among them.
+            among them or alone.
     """
     arms, _ = load_arms(request)
     rows: list[Row] = []
@@ -69,6 +69,10 @@ def collect(request: FigureRequest) -> list[Row]:
         reference = _reference(mine)
         for arm in mine:
             rows += _rows(arm, reference)
+    if not any("difference" in row for row in rows):
+        raise InputError(
+            "these rows hold joint training alone; measure other runs to compare with it"
+        )
     return rows
 
 

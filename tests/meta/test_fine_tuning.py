@@ -1,0 +1,92 @@
+"""DeepRM fine-tuned: the updates are those of its algorithm, and it learns a new objective."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.simulators.timeline import TimelineSimulator
+from meta.adaptation import ADAPTATION
+from meta.fine_tuning import DeepRMPolicy, fine_tune, load_deeprm_policy
+from meta.scoring import costs_on
+from meta.tasks import Task
+from rllib_configs.modules import make_sampler
+from rllib_configs.modules.deeprm_mlp import DeepRMModule
+from rllib_configs.runners.rollout import rollout
+from tests.tune_jobs.made_up_runs import make_run
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> DeepRMPolicy:
+    return load_deeprm_policy(make_run(tmp_path / "run", "training.lr=0.01"))
+
+
+def weights_of(policy: object) -> np.ndarray:
+    return policy.network._head_weight  # type: ignore[attr-defined]
+
+
+def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> None:
+    task = Task("mine", policy.config.task, 4)
+    (after,) = fine_tune(policy, task, (1,), episodes=6, jobsets=2)
+    played = rollout(
+        TimelineSimulator(task.cluster, task.rules, task.section.max_time),
+        make_sampler(policy.config, policy.weights),
+        task.jobsets(Split.TRAIN, range(2)),
+        task.objective,
+        3,
+        episode_keys(task.seed, ADAPTATION, 0, count=6),
+    )
+    # By hand: return to go less the mean over the jobset's three episodes, at the same decision.
+    rows = list(zip(played.episode, played.decision, played.rewards, strict=True))
+    to_go = [sum(r for e, d, r in rows if e == one and d >= at) for one, at, _ in rows]
+    found = dict(zip(((e, d) for e, d, _ in rows), to_go, strict=True))
+    baseline = [
+        sum(found.get((other, d), 0.0) for other in range(6) if other // 3 == e // 3) / 3
+        for e, d, _ in rows
+    ]
+    advantages = torch.tensor(np.array(to_go) - np.array(baseline), dtype=torch.float32)
+    module = DeepRMModule(
+        model_config={"cluster": task.cluster, "hidden": policy.config.training.hidden, "seed": 0}
+    )
+    module.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in policy.weights.items()})
+    logits = module._forward({"obs": torch.from_numpy(played.codes)})["action_dist_inputs"]
+    chosen = torch.log_softmax(logits, 1)[np.arange(len(rows)), played.actions.astype(np.int64)]
+    loss = -(chosen * advantages).sum()
+    (gradient,) = torch.autograd.grad(loss, [module.head_weight])
+    training = policy.config.training
+    expected = module.head_weight.detach() - training.lr * gradient / torch.sqrt(
+        (1 - training.rmsprop_decay) * gradient**2 + training.rmsprop_eps
+    )
+    assert np.allclose(weights_of(after), expected.numpy(), atol=1e-5)
+
+
+def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: DeepRMPolicy) -> None:
+    task = Task("mine", policy.config.task, 4)
+    some = fine_tune(policy, task, (0, 2), episodes=4)
+    every = fine_tune(policy, task, (0, 1, 2), episodes=4)
+    assert np.array_equal(weights_of(some[0]), policy.weights["head_weight"])
+    assert np.array_equal(weights_of(some[1]), weights_of(every[2]))
+    assert not np.array_equal(weights_of(every[1]), weights_of(every[2]))
+
+
+def test_it_learns(policy: DeepRMPolicy) -> None:
+    task = Task("mine", policy.config.task, 4)
+    policies = fine_tune(policy, task, (0, 100))
+    before, after = costs_on(policies, task, jobsets=60)
+    assert after.value < 0.9 * before.value
+
+
+def test_another_cluster_or_network_is_refused(policy: DeepRMPolicy, tmp_path: Path) -> None:
+    section = policy.config.task
+    other = section.model_copy(
+        update={"cluster": section.cluster.model_copy(update={"capacity": (5, 5)})}
+    )
+    with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
+        fine_tune(policy, Task("mine", other, 0), (1,))
+    from tests.tune_jobs.made_up_arms import ONE_TASK, make_scorer
+
+    with pytest.raises(InputError, match="not deeprm_mlp"):
+        load_deeprm_policy(make_scorer(tmp_path / "scorer", *ONE_TASK))
