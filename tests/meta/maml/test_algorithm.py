@@ -21,6 +21,8 @@ from rllib_configs.policies import learned_policy, load_policy, save_policy, sta
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 
+pytestmark = pytest.mark.timeout(400)
+
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
 
 
@@ -102,7 +104,7 @@ def test_an_iteration_learns_everything_and_logs_it(
     assert metrics[-1]["total/episodes"] == 4 * 6 * (1 + 2 + 2)
 
 
-@pytest.mark.parametrize("runners", [1, 2])
+@pytest.mark.parametrize("runners", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_number_of_runners_changes_no_number(
     runners: int, reference: tuple[dict, list[dict]]
 ) -> None:
@@ -112,7 +114,7 @@ def test_number_of_runners_changes_no_number(
     assert_same_numbers(metrics, reference[1])
 
 
-@pytest.mark.parametrize("learners", [1, 2])
+@pytest.mark.parametrize("learners", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
     # One update, so that what is compared is its gradient; of three tasks, so that two learners
     # have unequal shares.
@@ -131,6 +133,7 @@ def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
         assert_equal(weights, expected)
 
 
+@pytest.mark.slow
 def test_resumed_run_ends_with_the_same_weights(
     tmp_path: Path, reference: tuple[dict, list[dict]]
 ) -> None:
@@ -165,6 +168,7 @@ def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) 
     assert_equal(found.best, kept.best)
 
 
+@pytest.mark.slow
 def test_runner_killed_while_it_samples_costs_no_more_than_time(local_ray: None) -> None:
     # Long stages, so that the kill, 0.05 s after the iteration has begun, comes while they run.
     expected, _ = train(config_of(training_episodes_per_jobset=300), 2)
