@@ -51,13 +51,15 @@ class InnerOptions:
         adapt: which parameters move.
         floor: share of the mean return that advantages are divided by, at least.
         gradient_clip: largest norm of an inner gradient.
+        agreement: whether a step is shortened to what its jobsets agree on.
         gamma: discount of a time step.
     """
 
     surrogate: Literal["ratio", "log_probability"] = "ratio"
     adapt: Literal["all", "head"] = "all"
     floor: float = 0.03
-    gradient_clip: float = 0.1
+    gradient_clip: float = 0.5
+    agreement: bool = True
     gamma: float = 1.0
 
 
@@ -105,6 +107,7 @@ class MetaPolicy:
             adapt=meta.adapt,
             floor=meta.advantage_floor,
             gradient_clip=meta.gradient_clip,
+            agreement=meta.agreement,
             gamma=gamma,
         )
 
@@ -155,7 +158,7 @@ def adapt_policy(
     steps: int,
     *,
     episodes: int = 20,
-    jobsets: int = 2,
+    jobsets: int = 4,
     seed: int = 0,
 ) -> list[LearnedPolicy]:
     """Adapts a policy to a task.
@@ -191,7 +194,7 @@ def adapt_parameters(
     steps: int,
     *,
     episodes: int = 20,
-    jobsets: int = 2,
+    jobsets: int = 4,
     seed: int = 0,
 ) -> list[Parameters]:
     """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
@@ -214,6 +217,7 @@ def adapt_parameters(
                 surrogate=options.surrogate,
                 create_graph=False,
                 gradient_clip=options.gradient_clip,
+                agreement=options.agreement,
                 names=names,
             )
             found.append({name: value.detach() for name, value in moved.items()})

@@ -41,7 +41,7 @@ class Plan:
     seeds: int = 3
     steps: tuple[int, ...] = (0, 1, 2, 3, 5, 10)
     episodes: int = 20
-    jobsets: int = 2
+    jobsets: int = 4
     evaluation_jobsets: int = DEFAULT_JOBSETS
     rates: tuple[float, ...] = RATES
     rate_tasks: int = 15

@@ -151,8 +151,13 @@ class MetaSection(Section):
     """What inner steps move: all parameters, or the layers after the pooling."""
     advantage_floor: Annotated[float, Field(ge=0)] = 0.03
     """Share of a task's mean return that its advantages are divided by, beside their spread."""
-    gradient_clip: Positive = 0.1
+    gradient_clip: Positive = 0.5
     """Largest norm of an inner gradient."""
+    agreement: bool = True
+    """Whether an inner step is shortened to what the gradients of its jobsets agree on, so that a
+    policy that is good already does not follow noise; it needs at least 2 jobsets."""
+    rates_lr: Positive = 20.0
+    """Learning rate of the logarithms of the inner rates, in units of training.lr."""
     entropy_target: Annotated[float, Field(ge=0)] = 0.25
     """Mean entropy of adapted policies that the entropy bonus aims at, in nats of a decision that
     leaves a choice; a policy without any has nothing left to adapt."""

@@ -38,7 +38,7 @@ _SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 @click.option(
     "--episodes", type=click.IntRange(2), default=20, help="Episodes of a step, over its jobsets."
 )
-@click.option("--jobsets", type=click.IntRange(1), default=2, help="Jobsets of a step.")
+@click.option("--jobsets", type=click.IntRange(1), default=4, help="Jobsets of a step.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),

@@ -34,7 +34,7 @@ N = TypeVar("N", int, float)
 @click.option(
     "--episodes", type=click.IntRange(2), default=20, help="Episodes of a step, over its jobsets."
 )
-@click.option("--jobsets", type=click.IntRange(1), default=2, help="Jobsets of a step.")
+@click.option("--jobsets", type=click.IntRange(1), default=4, help="Jobsets of a step.")
 @click.option(
     "--evaluate",
     "evaluation_jobsets",

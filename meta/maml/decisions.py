@@ -1,6 +1,5 @@
 """What learning keeps of a stage: the decisions that had a choice, and how good they were."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,25 +20,25 @@ class Decisions:
         actions: int32 ``(rows,)``.
         log_probabilities: float32 ``(rows,)``, under the policy that chose, less than 0.
         advantages: float32 ``(rows,)``, see `decisions_of`.
+        jobset: int32 ``(rows,)``, index of the jobset among those of the stage.
     """
 
     codes: NDArray[np.uint8]
     actions: NDArray[np.int32]
     log_probabilities: NDArray[np.float32]
     advantages: NDArray[np.float32]
+    jobset: NDArray[np.int32]
 
     @property
     def num_rows(self) -> int:
         """Number of decisions."""
         return int(self.actions.size)
 
-    @staticmethod
-    def join(parts: Sequence["Decisions"]) -> "Decisions":
-        """Puts the rows of several stages, at least one, one after the other."""
+    def of_jobset(self, jobset: int) -> "Decisions":
+        """The decisions of one jobset."""
+        rows = np.flatnonzero(self.jobset == jobset)
         names = Decisions.__dataclass_fields__
-        return Decisions(
-            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        )
+        return Decisions(**{name: getattr(self, name)[rows] for name in names})
 
 
 def decisions_of(rollouts: Rollouts, *, gamma: float, floor: float) -> Decisions:
@@ -74,4 +73,5 @@ def decisions_of(rollouts: Rollouts, *, gamma: float, floor: float) -> Decisions
         actions=rollouts.actions[rows],
         log_probabilities=rollouts.log_probabilities[rows],
         advantages=(advantages[rows] / scale).astype(np.float32),
+        jobset=rollouts.jobset[rollouts.episode[rows]],
     )

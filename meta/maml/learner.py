@@ -50,13 +50,19 @@ class MAMLLearner(TorchLearner):
         self._networks: dict[str, SlotScorer] = {}
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Adam with the experiment's learning rate."""
-        parameters = [p for p in self.get_parameters(self._module[module_id]) if p.requires_grad]
-        lr = self.config.experiment.training.lr
+        """Adam with the experiment's learning rate; inner rates have one of their own."""
+        experiment = self.config.experiment
+        found = [p for p in self.get_parameters(self._module[module_id]) if p.requires_grad]
+        rates = [p for p in found if p.ndim == 0]
+        parameters = [p for p in found if p.ndim > 0]
+        groups = [{"params": parameters, "scale": 1.0}]
+        if rates:
+            groups.append({"params": rates, "scale": experiment.meta.rates_lr})
+        lr = experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
-            optimizer=torch.optim.Adam(parameters, lr, betas=(0.9, 0.99)),
-            params=parameters,
+            optimizer=torch.optim.Adam(groups, lr, betas=(0.9, 0.99)),
+            params=[*parameters, *rates],
             lr_or_lr_schedule=lr,
         )
 
@@ -76,7 +82,7 @@ class MAMLLearner(TorchLearner):
         """
         for optimizer in self._optimizer_parameters:
             for group in optimizer.param_groups:
-                group["lr"] = lr
+                group["lr"] = lr * group["scale"]
         rows = [self._update_once([tasks[i] for i in indices]) for indices in plan]
         made = [row for row in rows if row is not None]
         entropy, way, norm = torch.tensor(made or [(0.0, 0.0, 0.0)]).mean(0).tolist()
@@ -148,6 +154,7 @@ class MAMLLearner(TorchLearner):
                 surrogate=meta.surrogate,
                 create_graph=meta.order == "second",
                 gradient_clip=meta.gradient_clip,
+                agreement=meta.agreement,
                 names=adapted_names(tuple(parameters), meta.adapt),
             )
             if not stats.num_tasks:

@@ -123,6 +123,7 @@ class StageSampler:
                 stages[-1],
                 surrogate=meta.surrogate,
                 gradient_clip=meta.gradient_clip,
+                agreement=meta.agreement,
                 names=names,
             )
             parameters = {name: value.detach() for name, value in moved.items()}

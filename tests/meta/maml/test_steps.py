@@ -35,7 +35,8 @@ def draws(rng: np.random.Generator, logits: np.ndarray, rows: int = 12) -> Decis
     """Decisions of a policy near the given one, of random worth."""
     actions = rng.integers(0, logits.size, rows).astype(np.int32)
     old = np.log(softmax(logits + rng.normal(0, 0.1, logits.size)))[actions]
-    return Decisions(np.zeros((rows, 1), np.uint8), actions, old, rng.normal(size=rows))
+    jobset = np.repeat([0, 1], [rows // 2, rows - rows // 2]).astype(np.int32)
+    return Decisions(np.zeros((rows, 1), np.uint8), actions, old, rng.normal(size=rows), jobset)
 
 
 def gradient(logits: np.ndarray, data: Decisions, surrogate: str) -> np.ndarray:
