@@ -19,11 +19,25 @@ from rllib_configs.modules.slot_scorer_kernels import (
 )
 
 FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
-PARAMETERS = tuple(
-    f"{name.removesuffix('_bias')}.{'bias' if name.endswith('_bias') else 'weight'}"
-    for name in weights_type(1, 1, 1).fields or ()
+PARAMETERS = (
+    "context.weight",
+    "context.bias",
+    "job.weight",
+    "job.bias",
+    "job_context.weight",
+    "pooled.weight",
+    "pooled.bias",
+    "again.weight",
+    "again.bias",
+    "again_pooled.weight",
+    "score.weight",
+    "score.bias",
+    "void.weight",
+    "void.bias",
 )
 """Parameters of the network, in the order that this module takes them."""
+
+_SPLIT = PARAMETERS.index("pooled.weight")  # its inputs are the context and the sum over jobs
 
 _SECOND_ORDER = (
     "the compiled slot scorer has first derivatives only; set compiled = False on the SlotScorer "
@@ -56,9 +70,7 @@ def pack(parameters: Sequence[Floats]) -> Records:
         `weights_type` ``(1,)``.
     """
     width, context_size = parameters[0].shape
-    packed = np.empty(1, weights_type(context_size, parameters[2].shape[1], width))
-    _write(packed, parameters)
-    return packed
+    return _pack(parameters, weights_type(context_size, parameters[2].shape[1], width))
 
 
 def scores(packed: Records, rows: Rows) -> tuple[Floats, Floats]:
@@ -126,10 +138,7 @@ class _Call:
         self.packed = pack(parameters)
         num_rows, num_slots, _ = self.rows.slots.shape
         width = parameters[0].shape[0]
-        self.transposed = np.empty(1, transposed_type(width))
-        by_name = dict(zip(PARAMETERS, parameters, strict=True))
-        for name in self.transposed.dtype.names or ():
-            self.transposed[name][0] = by_name[f"{name}.weight"]
+        self.transposed = _transposed(self.packed)
         self.kept = _Kept.of(num_rows, num_slots, width)
         return _scores(self.packed, self.rows, self.kept)
 
@@ -154,7 +163,7 @@ class _Call:
             np.empty(1, block_type(num_slots, slot_size, width)),
             gradient,
         )
-        return _read(gradient)
+        return _unpack(gradient)
 
 
 class _Scores(torch.autograd.Function):
@@ -222,13 +231,27 @@ def _scores(packed: Records, rows: Rows, kept: _Kept | None) -> tuple[Floats, Fl
     return logits, pooled
 
 
-def _write(packed: Records, parameters: Sequence[Floats]) -> None:
-    for name, parameter in zip(packed.dtype.names or (), parameters, strict=True):
-        packed[name][0] = parameter.T if packed[name].ndim == 3 else parameter.reshape(-1)
+def _pack(parameters: Sequence[Floats], kind: np.dtype[np.void]) -> Records:
+    width = parameters[0].shape[0]
+    context, summed = parameters[_SPLIT][:, :width], parameters[_SPLIT][:, width:]
+    parts = [*parameters[:_SPLIT], context, summed, *parameters[_SPLIT + 1 :]]
+    packed = np.empty(1, kind)
+    for name, part in zip(kind.names or (), parts, strict=True):
+        packed[name][0] = part.T if packed[name].ndim == 3 else part.reshape(-1)
+    return packed
 
 
-def _read(packed: Records) -> list[Floats]:
-    """Views of the parts, in the shapes of PyTorch."""
+def _transposed(packed: Records) -> Records:
+    transposed = np.empty(1, transposed_type(packed["void"].shape[1]))
+    for name in transposed.dtype.names or ():
+        transposed[name][0] = packed[name][0].T
+    return transposed
+
+
+def _unpack(packed: Records) -> list[Floats]:
+    """The parameters in the shapes of PyTorch; views as far as possible."""
     heads = ("score", "void")
     parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
-    return [part[None] if name in heads else part.T for name, part in parts]
+    found = [part[None] if name in heads else part.T for name, part in parts]
+    found[_SPLIT : _SPLIT + 2] = [np.concatenate(found[_SPLIT : _SPLIT + 2], axis=1)]
+    return found

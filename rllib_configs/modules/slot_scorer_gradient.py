@@ -7,7 +7,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rllib_configs.modules.slot_scorer_kernels import ORDERED, Floats, Record, Records, add_product
+from rllib_configs.modules.slot_scorer_kernels import (
+    ORDERED,
+    Floats,
+    Record,
+    Records,
+    add_product,
+    clear,
+    copy,
+)
 
 BLOCK = 64  # rows whose gradients are held at once, so that they stay in a cache
 
@@ -17,7 +25,8 @@ def transposed_type(width: int) -> np.dtype[np.void]:
     """Type of the matrices that gradients are sent back through, ``(outputs, inputs)``."""
     shapes = {
         "job_context": (width, width),
-        "pooled": (width, 2 * width),
+        "pooled_context": (width, width),
+        "pooled_summed": (width, width),
         "again": (width, width),
         "again_pooled": (width, width),
     }
@@ -35,7 +44,7 @@ def block_type(num_slots: int, slot_size: int, width: int) -> np.dtype[np.void]:
         "job_shared": (BLOCK, width),
         "context": (BLOCK, width),
         "features": (BLOCK * num_slots, slot_size),
-        "both": (2 * width,),
+        "summed": (width,),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
@@ -108,7 +117,7 @@ def backward_rows(
     for begin in range(0, slots.shape[0], BLOCK):
         end = min(begin + BLOCK, slots.shape[0])
         for i in range(begin, end):
-            block.pooled[i - begin] = pooled_gradient[i]
+            copy(pooled_gradient[i], block.pooled[i - begin])
             _unscore_row(
                 packed[0],
                 transposed[0],
@@ -135,7 +144,7 @@ def backward_rows(
                 block,
             )
             for e in range(first[i], first[i + 1]):
-                block.features[e - first[begin]] = slots[i, slot[e]]
+                copy(slots[i, slot[e]], block.features[e - first[begin]])
         _add_block(
             context[begin:end],
             rows[begin:end],
@@ -164,12 +173,12 @@ def _unscore_row(
     """From the logits of one row to the pooled vector and the jobs; row `i` of the block."""
     width = row.summed.shape[0]
     shared, pooled = block.again_shared[i], block.pooled[i]
-    shared[:] = np.float32(0)
+    clear(shared)
     for e in range(begin, end):
         again, job = block.again[e - offset], block.job[e - offset]
-        job[:] = np.float32(0)
+        clear(job)
         if not allowed[slot[e]]:
-            again[:] = np.float32(0)
+            clear(again)
             continue
         slope = logit_gradient[slot[e]]
         total.score_bias[0] += slope
@@ -203,18 +212,19 @@ def _unpool_row(
 ) -> None:
     """From the pooled vector and the jobs to the first layer; row `i` of the block."""
     width = row.summed.shape[0]
-    block.both[:] = np.float32(0)
-    add_product(block.pooled[i], transposed.pooled, block.both)
+    clear(block.summed)
+    add_product(block.pooled[i], transposed.pooled_summed, block.summed)
     shared, context = block.job_shared[i], block.context[i]
-    shared[:] = np.float32(0)
+    clear(shared)
     for e in range(begin, end):
         job = block.job[e - offset]
         for j in range(width):
-            job[j] += block.both[width + j]
+            job[j] += block.summed[j]
         _cut(job, entries[e].job)
         for j in range(width):
             shared[j] += job[j]
-    context[:] = block.both[:width]
+    clear(context)
+    add_product(block.pooled[i], transposed.pooled_context, context)
     add_product(shared, transposed.job_context, context)
     _cut(context, row.context)
 
@@ -223,14 +233,13 @@ def _unpool_row(
 def _add_block(features: Floats, rows: Any, entries: Any, block: Record, total: Record) -> None:
     """Adds the gradients of the weights from a block of rows."""
     n, m = rows.shape[0], entries.shape[0]
-    width = block.pooled.shape[1]
     _add_outer(features, block.context, n, total.context)
     _add_rows(block.context, n, total.context_bias)
     _add_outer(block.features, block.job, m, total.job)
     _add_rows(block.job_shared, n, total.job_bias)
     _add_outer(rows.context, block.job_shared, n, total.job_context)
-    _add_outer(rows.context, block.pooled, n, total.pooled[:width])
-    _add_outer(rows.summed, block.pooled, n, total.pooled[width:])
+    _add_outer(rows.context, block.pooled, n, total.pooled_context)
+    _add_outer(rows.summed, block.pooled, n, total.pooled_summed)
     _add_rows(block.pooled, n, total.pooled_bias)
     _add_outer(entries.job, block.again, m, total.again)
     _add_rows(block.again_shared, n, total.again_bias)

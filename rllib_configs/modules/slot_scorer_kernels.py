@@ -27,8 +27,9 @@ ORDERED = {"contract"}  # multiply-add in one instruction; sums keep their order
 def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.void]:
     """Type of all weights, or of their gradient: matrices are ``(inputs, outputs)``.
 
-    The fields are the layers of `rllib_configs.modules.slot_scorer.SlotScorer`, in the order of its
-    parameters; the first half of the inputs of ``pooled`` is the context.
+    The fields are the layers of `rllib_configs.modules.slot_scorer.SlotScorer`; the inputs of
+    ``pooled`` are split into the context and the sum over jobs, because the shape of a slice would
+    be no part of its type.
 
     Args:
         context_size: features of the context.
@@ -41,7 +42,8 @@ def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.v
         "job": (slot_size, width),
         "job_bias": (width,),
         "job_context": (width, width),
-        "pooled": (2 * width, width),
+        "pooled_context": (width, width),
+        "pooled_summed": (width, width),
         "pooled_bias": (width,),
         "again": (width, width),
         "again_bias": (width,),
@@ -69,6 +71,20 @@ def entry_type(width: int) -> np.dtype[np.void]:
     knows of all other jobs too.
     """
     return np.dtype([("job", np.float32, (width,)), ("again", np.float32, (width,))])
+
+
+@njit(cache=True, nogil=True)
+def copy(x: Floats, out: Floats) -> None:
+    """``out[:] = x``, which the compiler does not see through when it is written so."""
+    for j in range(out.shape[0]):
+        out[j] = x[j]
+
+
+@njit(cache=True, nogil=True)
+def clear(out: Floats) -> None:
+    """``out[:] = 0``."""
+    for j in range(out.shape[0]):
+        out[j] = np.float32(0)
 
 
 @njit(cache=True, nogil=True, fastmath=ORDERED)
@@ -136,7 +152,7 @@ def score_rows(
         begin = first[at]
         _pool_row(weights, slots[i], context[i], slot, begin, count, rows[at], entries)
         _score_row(weights, allowed[i], slot, begin, count, rows[at], entries, logits[i])
-        pooled[i] = rows[at].pooled
+        copy(rows[at].pooled, pooled[i])
 
 
 @njit(cache=True, nogil=True)
@@ -152,25 +168,25 @@ def _pool_row(
 ) -> None:
     """Everything up to the pooled vector of one row."""
     width = row.summed.shape[0]
-    row.context[:] = weights.context_bias
+    copy(weights.context_bias, row.context)
     add_product(features, weights.context, row.context)
     _rectify(row.context)
-    row.shared[:] = weights.job_bias
+    copy(weights.job_bias, row.shared)
     add_product(row.context, weights.job_context, row.shared)
-    row.summed[:] = np.float32(0)
+    clear(row.summed)
     for e in range(begin, end):
         job = entries[e].job
         if slots[slot[e], 0] == 0:
-            job[:] = np.float32(0)
+            clear(job)
             continue
-        job[:] = row.shared
+        copy(row.shared, job)
         add_product(slots[slot[e]], weights.job, job)
         _rectify(job)
         for j in range(width):
             row.summed[j] += job[j]
-    row.pooled[:] = weights.pooled_bias
-    add_product(row.context, weights.pooled[:width], row.pooled)
-    add_product(row.summed, weights.pooled[width:], row.pooled)
+    copy(weights.pooled_bias, row.pooled)
+    add_product(row.context, weights.pooled_context, row.pooled)
+    add_product(row.summed, weights.pooled_summed, row.pooled)
     _rectify(row.pooled)
 
 
@@ -187,12 +203,12 @@ def _score_row(
 ) -> None:
     """Logits of one row, from the pooled vector."""
     void = allowed.size - 1
-    row.shared[:] = weights.again_bias
+    copy(weights.again_bias, row.shared)
     add_product(row.pooled, weights.again_pooled, row.shared)
     for e in range(begin, end):
         if allowed[slot[e]]:
             again = entries[e].again
-            again[:] = row.shared
+            copy(row.shared, again)
             add_product(entries[e].job, weights.again, again)
             _rectify(again)
             logits[slot[e]] = _dot(again, weights.score) + weights.score_bias[0]
