@@ -151,6 +151,9 @@ class MetaSection(Section):
     """What inner steps move: all parameters, or the layers after the pooling."""
     advantage_floor: Annotated[float, Field(ge=0)] = 0.03
     """Share of a task's mean return that its advantages are divided by, beside their spread."""
+    relative_gains: bool = True
+    """Whether outer steps weigh tasks by the share of their cost that can be saved, instead of all
+    alike."""
     gradient_clip: Positive = 0.5
     """Largest norm of an inner gradient."""
     agreement: bool = True

@@ -41,7 +41,9 @@ class Decisions:
         return Decisions(**{name: getattr(self, name)[rows] for name in names})
 
 
-def decisions_of(rollouts: Rollouts, *, gamma: float, floor: float) -> Decisions:
+def decisions_of(
+    rollouts: Rollouts, *, gamma: float, floor: float, relative: bool = False
+) -> Decisions:
     """Weighs the decisions of a stage against the other episodes of the same jobsets.
 
     The advantage is the return less the mean return of the jobset's other episodes from the same
@@ -50,10 +52,15 @@ def decisions_of(rollouts: Rollouts, *, gamma: float, floor: float) -> Decisions
     independent of the objective's unit; the second keeps it small where all episodes came out
     nearly alike, as on an empty cluster, because what differs there is noise.
 
+    With ``relative`` it is divided by the absolute mean return alone. An outer step then weighs
+    tasks by the share of their cost that can be saved, which is what comparisons measure; with
+    spreads of 1, many tasks in which nothing is to be gained outvote the few in which much is.
+
     Args:
         rollouts: episodes of a task, at least two of each jobset.
         gamma: discount of a time step.
         floor: share of the absolute mean return, 0 or more.
+        relative: see above.
     """
     advantages, _ = advantages_by_clock(
         rollouts.rewards,
@@ -67,7 +74,8 @@ def decisions_of(rollouts: Rollouts, *, gamma: float, floor: float) -> Decisions
     rows = np.flatnonzero(rollouts.log_probabilities < 0)
     returns = np.bincount(rollouts.episode, rollouts.rewards, rollouts.num_episodes)
     spread = advantages[rows].std() if rows.size else 0.0
-    scale = spread + floor * abs(returns.mean()) + _TINY
+    size = abs(returns.mean())
+    scale = (size if relative else spread + floor * size) + _TINY
     return Decisions(
         codes=rollouts.codes[rows],
         actions=rollouts.actions[rows],

@@ -112,7 +112,14 @@ class StageSampler:
         for stage in range(num_steps + 1):
             rollouts, score = self._stage(task, network, parameters, (iteration, index, stage))
             scores.append(score)
-            stages.append(decisions_of(rollouts, gamma=training.gamma, floor=meta.advantage_floor))
+            stages.append(
+                decisions_of(
+                    rollouts,
+                    gamma=training.gamma,
+                    floor=meta.advantage_floor,
+                    relative=meta.relative_gains and stage == num_steps,
+                )
+            )
             if stage == num_steps:
                 break
             started = perf_counter()

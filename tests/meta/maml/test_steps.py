@@ -237,6 +237,64 @@ def test_clip_factor_is_a_constant() -> None:
         assert np.allclose(one, other, rtol=0, atol=1e-9)
 
 
+def stepped(logits: np.ndarray, data: Decisions, agreement: bool) -> np.ndarray:
+    """Where one step with the rate 1 and without clipping leads, as a way from the logits."""
+    network = Bandit(logits)
+    adapted = inner_step(
+        network,
+        dict(network.named_parameters()),
+        {"logits": torch.tensor(0.0)},
+        data,
+        gradient_clip=NO_CLIP,
+        agreement=agreement,
+    )
+    way: np.ndarray = adapted["logits"].detach().numpy() - logits
+    return way
+
+
+def test_a_step_is_shortened_to_what_jobsets_agree_on() -> None:
+    rng = np.random.default_rng(5)
+    logits = rng.normal(size=4)
+    parts = [draws(rng, logits, rows) for rows in (30, 20, 50)]
+    data = Decisions(
+        **{
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("codes", "actions", "log_probabilities", "advantages")
+        },
+        jobset=np.repeat([0, 1, 2], [30, 20, 50]).astype(np.int32),
+    )
+    weighed = replace(
+        data, advantages=data.advantages + 2 * (data.actions == 1)
+    )  # all like action 1
+    each = [
+        share * gradient(logits, weighed.of_jobset(k), "ratio")
+        for k, share in enumerate((0.3, 0.2, 0.5))
+    ]
+    total = np.sum(each, axis=0)
+    signal = 1.5 * sum(a @ b for i, a in enumerate(each) for j, b in enumerate(each) if i != j)
+    factor = signal / (total @ total)
+    assert 0.5 < factor < 0.999
+    assert np.allclose(stepped(logits, weighed, True), -factor * total, rtol=0, atol=1e-9)
+    assert np.allclose(stepped(logits, weighed, False), -total, rtol=0, atol=1e-9)
+
+
+def test_jobsets_that_contradict_each_other_move_nothing_and_alike_ones_all_the_way() -> None:
+    rng = np.random.default_rng(6)
+    logits = rng.normal(size=4)
+    half = draws(rng, logits, 20)
+    names = ("codes", "actions", "log_probabilities")
+    twice = {name: np.concatenate([getattr(half, name)] * 2) for name in names}
+    jobset = np.repeat([0, 1], 20).astype(np.int32)
+    for sign, share in ((-0.9, 0.0), (1.0, 1.0)):
+        advantages = np.concatenate([half.advantages, sign * half.advantages])
+        data = Decisions(**twice, advantages=advantages, jobset=jobset)
+        alone = stepped(logits, data, agreement=False)
+        assert np.linalg.norm(alone) > 1e-3
+        assert np.allclose(stepped(logits, data, agreement=True), share * alone, rtol=0, atol=1e-9)
+    one = replace(half, jobset=np.zeros(20, np.int32))
+    assert np.array_equal(stepped(logits, one, True), stepped(logits, one, False))
+
+
 def test_head_only_adaptation_moves_nothing_else() -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
