@@ -36,8 +36,6 @@ SEEDS ?= 0 1 2
 PPO_SEEDS ?= 0 1 2 3 4
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
-LONG_200 := task.rules=released --set name=deeprm-long-200 --set task.workload.window=200 \
-  --set training.jobsets=12 --set training.episodes_per_jobset=10
 
 .PHONY: help install demo results results-ppo test lint format pins clean
 
@@ -72,28 +70,28 @@ results: install ## Train what the README shows (about 40 minutes on two cores; 
 	    --out $(RESULTS)/figures/load-$$load; \
 	done
 
-results-ppo: install ## Train what the README shows of PPO (about 2 hours on two cores; goes on where it was) and draw it
+results-ppo: install ## Train what the README shows of PPO (about an hour on two cores; goes on where it was) and draw it
 	@for seed in $(PPO_SEEDS); do \
 	  for load in 0.7 1.1 1.3 1.845; do \
 	    $(call train,ppo-$$load-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=$$load,400); \
 	  done; \
-	  $(call train,w200-$$seed,deeprm-long,$(LONG_200),80); \
-	  $(call train,long-$$seed,deeprm-long,task.rules=released,80); \
-	  $(call train,gen-$$seed,deeprm-generalist,task.rules=released,300); \
+	  $(call train,gen-$$seed,deeprm-generalist,task.rules=released,400); \
 	  for objective in $(OBJECTIVES); do \
-	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,120); \
+	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,200); \
 	  done; \
 	done
 	@for load in 0.7 1.1 1.3 1.845; do \
-	  $(BIN)/metasched compare --policies "random,sjf,packer,tetris,hold,$(RESULTS)/ppo-$$load-*,$(RESULTS)/gen-*" \
+	  $(BIN)/metasched compare --policies "random,sjf,packer,tetris,hold,$(RESULTS)/ppo-$$load-*" \
 	    --loads $$load --decode argmax --out $(RESULTS)/figures/ppo-$$load; \
 	done
-	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/w200-*,$(RESULTS)/gen-*" --rules released \
-	  --config deeprm-ppo --window 200 --seed 1 --jobsets 300 --out $(RESULTS)/figures/window-200
-	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/long-*,$(RESULTS)/gen-*" --rules released \
-	  --config deeprm-ppo --window 500 --seed 1 --jobsets 300 --out $(RESULTS)/figures/window-500
-	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/long-*,$(RESULTS)/gen-*" --rules released \
-	  --config deeprm-ppo --window 700 --warmup 100 --seed 1 --jobsets 200 --out $(RESULTS)/figures/steady
+	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/gen-*" --rules released \
+	  --loads 0.1,0.3,0.7,1.1,1.3,1.845 --decode tuned --seed 1 --out $(RESULTS)/figures/gen
+	@for window in 200 500; do \
+	  $(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/gen-*" --rules released \
+	    --window $$window --decode tuned --seed 1 --jobsets 300 --out $(RESULTS)/figures/window-$$window; \
+	done
+	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/gen-*" --rules released \
+	  --window 700 --warmup 100 --decode tuned --seed 1 --jobsets 200 --out $(RESULTS)/figures/steady
 	$(BIN)/metasched figure attainment --runs '$(RESULTS)/ppo-1.1-*' --decode argmax --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig4 --table $(RESULTS)/figures/ppo/attainment.csv --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig5 --runs '$(RESULTS)/obj-*' --decode argmax --out $(RESULTS)/figures
