@@ -37,10 +37,10 @@ PPO_SEEDS ?= 0 1 2 3 4
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 
-.PHONY: help install demo results results-ppo test lint format pins clean
+.PHONY: help install demo results results-ppo results-meta test lint format pins clean
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 install: $(STAMP) ## Create .venv and install metasched with its tools into it
 
@@ -85,19 +85,38 @@ results-ppo: install ## Train what the README shows of PPO (about an hour on two
 	    --loads $$load --decode argmax --out $(RESULTS)/figures/ppo-$$load; \
 	done
 	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/gen-*" --rules released \
-	  --loads 0.1,0.3,0.7,1.1,1.3,1.845 --decode tuned --seed 1 --out $(RESULTS)/figures/gen
+	  --loads 0.1,0.3,0.7,1.1,1.3,1.845 --decode tuned --seed 2 --out $(RESULTS)/figures/gen
 	@for window in 200 500; do \
 	  $(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/gen-*" --rules released \
-	    --window $$window --decode tuned --seed 1 --jobsets 300 --out $(RESULTS)/figures/window-$$window; \
+	    --window $$window --decode tuned --seed 2 --jobsets 300 --out $(RESULTS)/figures/window-$$window; \
 	done
 	$(BIN)/metasched compare --policies "sjf,packer,tetris,hold,$(RESULTS)/gen-*" --rules released \
-	  --window 700 --warmup 100 --decode tuned --seed 1 --jobsets 200 --out $(RESULTS)/figures/steady
+	  --window 700 --warmup 100 --decode tuned --seed 2 --jobsets 200 --out $(RESULTS)/figures/steady
 	$(BIN)/metasched figure attainment --runs '$(RESULTS)/ppo-1.1-*' --decode argmax --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig4 --table $(RESULTS)/figures/ppo/attainment.csv --out $(RESULTS)/figures/ppo
 	$(BIN)/metasched figure deeprm-fig5 --runs '$(RESULTS)/obj-*' --decode argmax --out $(RESULTS)/figures
 	$(BIN)/metasched figure deeprm-fig7 --runs '$(RESULTS)/ppo-1.1-*' --decode argmax --out $(RESULTS)/figures
 	$(BIN)/metasched figure guard --runs '$(RESULTS)/ppo-1.1-*' --jobsets 200 --decode argmax --out $(RESULTS)/figures
 	$(BIN)/metasched figure optimality-gap --runs '$(RESULTS)/ppo-0.7-*' --jobsets 40 --decode argmax --out $(RESULTS)/figures
+
+results-meta: install ## Meta-train what the README shows (about half an hour on two cores; goes on where it was) and draw it
+	@for seed in $(PPO_SEEDS); do \
+	  $(call train,maml-$$seed,deeprm-maml,tracking.enabled=true,400); \
+	  $(call train,joint-$$seed,deeprm-joint,tracking.enabled=true,330); \
+	done
+	@for seed in $(SEEDS); do \
+	  $(call train,one-$$seed,deeprm-ppo,task.rules=released,440); \
+	  $(call train,deeprm-0.7-$$seed,deeprm-released,task.workload.load=0.7,400); \
+	done
+	$(BIN)/metasched arms '$(RESULTS)/maml-*' '$(RESULTS)/joint-*' '$(RESULTS)/one-*' --scratch 3 \
+	  --out $(RESULTS)/adaptation
+	$(BIN)/metasched arms '$(RESULTS)/deeprm-0.7-*' --steps 0,3,10,30,60,100,200 --seeds 1 --out $(RESULTS)/adaptation
+	@for figure in adaptation adaptation-objectives adaptation-attainment adaptation-differences; do \
+	  $(BIN)/metasched figure $$figure --rows $(RESULTS)/adaptation --out $(RESULTS)/figures; \
+	done
+	@for figure in meta-curves inner-rates; do \
+	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/maml-*' --out $(RESULTS)/figures; \
+	done
 
 test: install ## Run the tests; ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)

@@ -23,7 +23,7 @@ Decode = Literal["sample", "argmax", "tuned"]
 """How learned policies choose: ``tuned`` is argmax with the haste that is best on validation
 jobsets, see `tuned_haste`."""
 
-HASTES = (-1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0)
+HASTES = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)
 """What ``tuned`` tries, see `rllib_configs.policies.LearnedPolicy.haste`."""
 
 # Sections that may differ between runs that are the same experiment with another seed.
