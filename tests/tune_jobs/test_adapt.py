@@ -108,7 +108,7 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         (("--task", "a:1", "--task", "b:2"), "a task is named once"),
         (("--task", "objectives:1"), "cannot be used on a cluster with 2 resources"),
         (("--task", "cluster.horizon=9"), "a horizon of 9"),
-        (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 2 jobsets"),
+        (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),
         ((), "--task"),
     ],
