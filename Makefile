@@ -53,7 +53,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 	@echo "Installed. Next: make demo, or $(BIN)/metasched --help."
 
-demo: install ## Train a scheduler, compare it with the heuristics, draw the figures
+demo: install ## Train a scheduler, compare it with the heuristics, adapt another to an unseen task, draw the figures
 	@$(BIN)/metasched demo
 
 results: install ## Train what the README shows (about 40 minutes on two cores; goes on where it was) and draw it

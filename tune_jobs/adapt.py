@@ -4,24 +4,22 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from cluster_env.core.errors import InputError
+from tune_jobs.adaptation_table import TABLE, format_table, tabulate, verdict
 from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from meta.adaptation import MetaPolicy
     from meta.maml.steps import Parameters
-    from meta.scoring import Cost
     from meta.tasks import Task
-    from tune_jobs.tables import Row, Value
-
-TABLE = "adaptation.csv"
-_SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
+    from tune_jobs.tables import Row
 
 
 @click.command(name="adapt", context_settings=CONTEXT)
@@ -93,7 +91,7 @@ def command(
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
     from meta.adaptation import adapt_parameters, load_meta_policy
-    from meta.tasks import describe, read_task
+    from meta.tasks import read_task
     from tune_jobs.compare import plain
 
     if out is not None and out.is_dir() and any(out.iterdir()):
@@ -105,96 +103,16 @@ def command(
         policy, task, steps, episodes=episodes, jobsets=jobsets, seed=seed
     )
     seconds = time.perf_counter() - started
-    rows = _rows(policy, task, parameters, held_out, episodes)
+    rows = tabulate(policy, task, parameters, jobsets=held_out, episodes=episodes)
     if out is not None:
         _write(out, policy, task, parameters[-1], rows)
     if as_json:
         click.echo(json.dumps(plain(rows), indent=1))
         return
-    click.echo(click.style(f"{task.name}: {describe(task.section)}", bold=True))
-    click.echo(f"{task.metric.label} on {held_out} held-out jobsets; lower is better\n")
-    click.echo(_table(rows))
-    click.echo(f"\n{_verdict(rows, steps)} The steps took {seconds:.1f} s.")
+    click.echo(format_table(task, rows))
+    click.echo(f"\n{verdict(rows)} The steps took {seconds:.1f} s.")
     if out is not None:
         click.echo(f"Wrote the adapted policy and {TABLE} to {out}")
-
-
-def _rows(
-    policy: "MetaPolicy",
-    task: "Task",
-    parameters: "Sequence[Parameters]",
-    held_out: int,
-    episodes: int,
-) -> "list[Row]":
-    """A row for each step that is shown, then one for each heuristic."""
-    from meta.adaptation import learned_policy
-    from meta.scoring import bar_of, costs_on, heuristic_costs
-
-    last = len(parameters) - 1
-    shown = [step for step in _SHOWN if step < last] + [last]
-    policies = [learned_policy(policy, task, parameters[step], _name(step)) for step in shown]
-    costs = costs_on(policies, task, jobsets=held_out)
-    heuristics = heuristic_costs(task, jobsets=held_out)
-    best = bar_of(heuristics).value
-    head: dict[str, Value] = {"task": task.name, "metric": task.metric.name}
-    rows: list[Row] = [
-        {**head, "step": step, "episodes": step * episodes, **_cells(cost, best)}
-        for step, cost in zip(shown, costs, strict=True)
-    ]
-    rows += [{**head, **_cells(cost, best)} for cost in heuristics.values()]
-    return rows
-
-
-def _cells(cost: "Cost", best: float) -> "dict[str, Value]":
-    return {
-        "policy": cost.policy,
-        "cost": cost.value,
-        "ratio": cost.value / best if best else float("nan"),
-        "unfinished": cost.unfinished,
-    }
-
-
-def _name(step: int) -> str:
-    if step == 0:
-        return "before adaptation"
-    return f"after {step} step{'s' if step > 1 else ''}"
-
-
-def _table(rows: "Sequence[Row]") -> str:
-    """Policies with their costs, and these over that of the best of tetris, sjf and packer."""
-    lines = [("policy", "cost", "over best heuristic", "unfinished")]
-    lines += [
-        (
-            str(row["policy"]),
-            f"{row['cost']:.4g}",
-            f"{row['ratio']:.3f}",
-            f"{row['unfinished']:,}",
-        )
-        for row in rows
-    ]
-    widths = [max(len(line[k]) for line in lines) for k in range(4)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
-
-
-def _verdict(rows: "Sequence[Row]", steps: int) -> str:
-    """One sentence about before, after and the best heuristic."""
-    ratios = [float(row["ratio"]) for row in rows if "step" in row]
-    before, after = ratios[0], ratios[-1]
-    against = f"{_percent(after - 1)} than the best of tetris, sjf and packer"
-    if not steps:
-        return f"The policy costs {against}."
-    change = f"{_percent(after / before - 1)} than before"
-    return f"After {steps} step{'s' * (steps > 1)} the policy costs {change}, and {against}."
-
-
-def _percent(change: float) -> str:
-    return f"{abs(change):.1%} {'more' if change > 0 else 'less'}"
 
 
 def _write(

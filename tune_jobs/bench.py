@@ -45,6 +45,7 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
       metasched bench simulator --seconds 10
       metasched bench sampling training --json > bench.json
       metasched bench training --preset deeprm-ppo
+      metasched bench training --preset deeprm-maml
     """
     from rllib_configs.loading import load_config
     from tune_jobs.benchmarks.machine import machine
@@ -73,8 +74,9 @@ def _describe(entry: "Entry") -> str:
     ours, low, high, theirs = (
         format(data[key], digits) for key in ("value", "min", "max", "reference_value")
     )
+    part = "" if entry.share is None else f", {entry.share:.0%} of an iteration"
     return (
-        f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]\n"
+        f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]{part}\n"
         f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}"
     )
 

@@ -1,4 +1,4 @@
-"""``metasched demo``: from nothing to a trained policy, its figures and what they say."""
+"""``metasched demo``: from nothing to trained policies, their figures and what they say."""
 
 import math
 from pathlib import Path
@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tune_jobs.adaptation_table import TABLE as ADAPTATION_TABLE
 from tune_jobs.cli import CONTEXT, program
+from tune_jobs.demo_adaptation import FIGURE, adapt_and_draw, meta_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,18 +33,22 @@ _QUICK = (
 
 
 @click.command(name="demo", context_settings=CONTEXT)
-@click.option("--quick", is_flag=True, help="A minute to see that all works; it learns nothing.")
+@click.option(
+    "--quick", is_flag=True, help="One or two minutes to see that all works; it learns nothing."
+)
 @click.option(
     "--runs",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("runs"),
-    help="Folder for the run and the MLflow store.",
+    help="Folder for the runs and the MLflow store.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of all random numbers.")
 def command(quick: bool, runs: Path, seed: int) -> None:
     """Train DeepRM's policy on Ray, compare it with heuristics, draw figures, record it in MLflow.
 
-    It takes less than six minutes on two cores, and says in three lines what it found.
+    Then meta-train a policy on tasks whose objective is hidden, and adapt it in a few steps to one
+    that it has never seen. All takes less than eight minutes on two cores, and ends with what was
+    found and where to look.
 
     \b
     Examples:
@@ -52,22 +58,45 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     from rllib_configs.loading import load_config
     from tune_jobs.progress import Progress
     from tune_jobs.ray_session import num_local_cpus
-    from tune_jobs.training import run_training
 
     fitting = [f"resources.num_runners={min(2, num_local_cpus())}"]
     config = load_config("demo", [*fitting, *(_QUICK if quick else ())])
     config = config.model_copy(update={"runs": runs, "seed": seed})
     progress = Progress()
     progress.say(
-        f"[1/3] Training DeepRM's policy for {config.training.iterations} iterations on Ray"
+        f"[1/4] Training DeepRM's policy for {config.training.iterations} iterations on Ray"
     )
+    run = _train(config, progress)
+    rows = compare_and_draw(config, run, progress, quick)
+    found = findings(rows, run)
+    try:
+        found += _adapt(meta_config(fitting, runs, seed, quick=quick), progress, quick)
+    finally:  # what is known by now is worth saying, also if this part was stopped
+        click.echo()
+        for line in [*found, f"MLflow:  {program()} ui --runs {_seen_from_here(runs)}"]:
+            click.echo(line)
+
+
+def _train(config: "ExperimentConfig", progress: "Progress") -> "RunDirectory":
+    """Trains; ends the command if a signal has stopped it."""
+    from tune_jobs.training import run_training
+
     result = run_training(config, progress=progress)
     if result.exit_status:
         raise click.exceptions.Exit(result.exit_status)
-    rows = compare_and_draw(config, result.run, progress, quick)
-    click.echo()
-    for line in findings(rows, result.run, runs):
-        click.echo(line)
+    return result.run
+
+
+def _adapt(config: "ExperimentConfig", progress: "Progress", quick: bool) -> list[str]:
+    """Meta-trains and adapts; returns what was found and where to look."""
+    progress.say(
+        f"[4/4] Meta-training for {config.training.iterations} iterations on tasks whose objective "
+        f"is hidden"
+    )
+    run = _train(config, progress)
+    lines = adapt_and_draw(config, run, progress, quick)
+    figures = f"Figures: {_seen_from_here(run.figures)}: {FIGURE} (this task), meta-curves.png"
+    return ["", *lines, f"{figures}, {ADAPTATION_TABLE}", ""]
 
 
 def compare_and_draw(
@@ -77,7 +106,7 @@ def compare_and_draw(
     from tune_jobs.recording import draw_figure, tracked
 
     with tracked(config, run) as tracker:
-        progress.say("[2/3] Comparing it with the heuristics on unseen jobsets")
+        progress.say("[2/4] Comparing it with the heuristics on unseen jobsets")
         rows = _compare(config, run, progress, QUICK_JOBSETS if quick else JOBSETS)
         for row in rows:
             names = ("slowdown", "slowdown_low", "slowdown_high", "unfinished")
@@ -86,7 +115,7 @@ def compare_and_draw(
                 config.training.iterations,
             )
         tracker.artifact(run.figures / TABLE, "figures")
-        progress.say("[3/3] Drawing slowdown against load, with all heuristics")
+        progress.say("[3/4] Drawing slowdown against load, with all heuristics")
         at_each_load = (QUICK_JOBSETS if quick else JOBSETS) // 5
         draw_figure("deeprm-fig4", run, tracker, jobsets=at_each_load, progress=progress)
         tracker.finish()
@@ -109,13 +138,12 @@ def _compare(
     return rows
 
 
-def findings(rows: "Sequence[Row]", run: "RunDirectory", runs: Path) -> list[str]:
-    """What was found and where to look, in three lines.
+def findings(rows: "Sequence[Row]", run: "RunDirectory") -> list[str]:
+    """What was found and where to look, in two lines.
 
     Args:
         rows: of a comparison at one load, with one learned policy; see `tune_jobs.comparison`.
         run: the run.
-        runs: folder of the runs.
     """
     learned = next(row for row in rows if row["learned"])
     rivals = [next(row for row in rows if row["key"] == name) for name in RIVALS]
@@ -128,7 +156,6 @@ def findings(rows: "Sequence[Row]", run: "RunDirectory", runs: Path) -> list[str
         f"jobs waiting: {_interval(rule)}.)",
         f"Figures: {_seen_from_here(run.figures)}: deeprm-fig4.png (slowdown against load), "
         f"deeprm-fig6.png (learning curves), {TABLE}",
-        f"MLflow:  {program()} ui --runs {_seen_from_here(runs)}",
     ]
 
 

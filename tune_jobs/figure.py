@@ -60,6 +60,11 @@ def _list_figures(context: click.Context, parameter: click.Parameter, value: boo
     help="Draw this CSV file of an earlier call again, instead of collecting anew.",
 )
 @click.option(
+    "--track",
+    is_flag=True,
+    help="Record image and table in MLflow, beside the first of --runs, else beside --out.",
+)
+@click.option(
     "--list",
     is_flag=True,
     expose_value=False,
@@ -83,6 +88,7 @@ def command(
     time_limit_s: float,
     out: Path,
     table: Path | None,
+    track: bool,
 ) -> None:
     """Draw a figure. NAME is one of those that --list shows.
 
@@ -97,7 +103,7 @@ def command(
       metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
       metasched figure attainment --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
-      metasched figure adaptation --rows adaptation
+      metasched figure adaptation --rows adaptation --out runs/figures --track
     """
     from tune_jobs.entrants import split_names
     from tune_jobs.figures import FIGURES, FigureRequest, make_figure
@@ -122,6 +128,11 @@ def command(
     )
     image, csv = make_figure(name, request, out, table)
     click.echo(f"Wrote {image}, drawn from {csv}")
+    if track:
+        from tune_jobs.entrants import find_runs
+        from tune_jobs.recording import record_figure
+
+        record_figure(image, csv, *find_runs(request.runs)[:1])
 
 
 if __name__ == "__main__":

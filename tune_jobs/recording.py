@@ -1,14 +1,22 @@
 """What a run records beside its own folder: its line in MLflow, and its figures."""
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import ExperimentConfig, TrackingSection
 from tune_jobs.runs import RunDirectory
-from tune_jobs.tracking import AnyTracker, NullTracker, Tracker
+from tune_jobs.tracking import (
+    AnyTracker,
+    NullTracker,
+    Spool,
+    Tracker,
+    local_uri,
+    tracking_dir,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -62,3 +70,37 @@ def draw_figure(name: str, run: RunDirectory, tracker: AnyTracker, **request: An
     for path in (image, table):
         tracker.artifact(path, "figures")
     return image
+
+
+def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
+    """Records a figure as a run of its own; drawn again, it goes on with that run.
+
+    What waits for the store lies in a folder of the figure's name, beside the image.
+
+    Args:
+        image: the figure; the run is named after it.
+        table: what it was drawn from.
+        run: a run directory whose store and experiment it goes to. By default these are the
+            environment's MLFLOW_TRACKING_URI, else the store beside the image's folder, and the
+            usual experiment.
+    """
+    folder = image.absolute().parent
+    uri, experiment = _place_of(folder if run is None else run.absolute())
+    with Tracker.open(
+        folder / image.stem,
+        uri=uri,
+        experiment=experiment,
+        run_name=f"figure {image.stem}",
+        tags={"kind": "figure"},
+    ) as tracker:
+        for path in (image, table):
+            tracker.artifact(path, "figures")
+
+
+def _place_of(run: Path) -> tuple[str, str]:
+    """Store and experiment that a folder is recorded in, or would be."""
+    spool = Spool(tracking_dir(run))
+    opened, started = spool.of_kind("open"), spool.of_kind("start")
+    named = opened[-1]["uri"] if opened else os.environ.get("MLFLOW_TRACKING_URI")
+    experiment = started[0]["experiment"] if started else TrackingSection().experiment
+    return named or local_uri(run.parent), experiment

@@ -13,6 +13,7 @@ from tests.tune_jobs.made_up_runs import SMALL_TASK
 NARROW = (*SMALL_TASK, "training.hidden=4")
 QUICK = (
     *("--tasks", "2", "--seeds", "2", "--steps", "0,1,2", "--episodes", "4"),
+    *("--jobsets", "2"),
     *("--evaluate", "4", "--rates", "0.5,2", "--rate-tasks", "2"),
 )
 JOINT = ("name=joint", "training.algorithm=maml", "meta.inner_steps=0")

@@ -14,7 +14,7 @@ from tests.tune_jobs.made_up_arms import FOMAML, ONE_TASK, make_family, make_sco
 from tune_jobs import adapt, cli, compare
 from tune_jobs.tables import number, read_table
 
-QUICK = ("--episodes", "4", "--evaluate", "6")
+QUICK = ("--episodes", "4", "--jobsets", "2", "--evaluate", "6")
 TRACE = "arrival,duration,cpu,memory\n" + "\n".join(f"{k},{1 + k % 4},2,1" for k in range(60))
 
 
@@ -58,7 +58,7 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     assert number(rows[2], "step") == 2
     policy = load_meta_policy(run)
     task = read_task(["objective=makespan"], policy.task)
-    expected = adapt_parameters(policy, task, 2, episodes=4)[2]
+    expected = adapt_parameters(policy, task, 2, episodes=4, jobsets=2)[2]
     found = load_meta_policy(out)
     assert all(torch.equal(found.parameters[name], expected[name]) for name in expected)
     _, config = load_policy(out)
@@ -108,7 +108,7 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         (("--task", "a:1", "--task", "b:2"), "a task is named once"),
         (("--task", "objectives:1"), "cannot be used on a cluster with 2 resources"),
         (("--task", "cluster.horizon=9"), "a horizon of 9"),
-        (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 2 jobsets"),
+        (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),
         ((), "--task"),
     ],

@@ -1,9 +1,11 @@
 """Benchmarks: a reference that computes the same, and JSON that a program can read."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+import yaml
 
 from cluster_env.core.cluster import Cluster
 from cluster_env.core.seeding import Split
@@ -11,8 +13,9 @@ from cluster_env.objectives import get_objective
 from cluster_env.observations import image
 from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from tests.tune_jobs.made_up_arms import make_family
 from tune_jobs import bench, cli
-from tune_jobs.benchmarks import measuring
+from tune_jobs.benchmarks import measuring, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
 from tune_jobs.benchmarks.plain import PlainCluster
 
@@ -112,6 +115,67 @@ def test_an_iteration_is_measured_in_seconds_and_its_reference_is_quoted(capsys,
     assert "not measured" in entry["reference"]
     assert entry["reference_value"] == 80
     assert entry["ratio"] > 10
+
+
+def test_parts_of_meta_training_by_hand(monkeypatch):
+    """320 episodes of 10 decisions: of 8 s 4 in sampling, 1 in adapting and 3 in updates."""
+    seen = []
+
+    def iterate(config, seconds):
+        seen.append(config)
+        rows = {
+            "train/decisions_per_episode": 10.0,
+            "time/sample_s": 5.0 if config.meta.inner_steps else 2.0,
+            "time/adapt_s": 1.0 if config.meta.inner_steps else 0.0,
+            "time/learn_s": 3.0 if config.meta.inner_steps else 2.0,
+            "time/iteration_s": 8.0 if config.meta.inner_steps else 4.0,
+        }
+        return [1.0], [rows]
+
+    monkeypatch.setattr(training, "_iterate", iterate)
+    monkeypatch.setattr(training, "ray_session", lambda config: nullcontext())
+    monkeypatch.setattr(training, "num_local_cpus", lambda: 2)
+    found = {entry.name: entry for entry in training.measure(1.0, "deeprm-maml")}
+    assert all(config.meta.warm_up == 0 for config in seen)
+    assert [config.meta.inner_steps for config in seen] == [1, 0]
+    assert [config.training.episodes_per_jobset for config in seen] == [5, 10]
+    decisions = 8 * 2 * 4 * 5 * 10
+    expected = {
+        "training.maml_iteration": (8, 4, None),
+        "training.maml_sampling": (decisions / 4, decisions / 2, 1 / 2),
+        "training.maml_adaptation": (decisions / 2, decisions / 4, 1 / 8),
+        "training.maml_update": (decisions / 3, decisions / 2, 3 / 8),
+    }
+    assert found.keys() == expected.keys()
+    for name, (value, reference, share) in expected.items():
+        entry = found[name].as_dict()
+        assert (entry["value"], entry["reference_value"]) == pytest.approx((value, reference))
+        assert entry.get("share") == (None if share is None else pytest.approx(share))
+    assert found["training.maml_iteration"].ratio == 0.5
+    assert "8 tasks x 2 stages x 4 jobsets x 5 episodes" in found["training.maml_iteration"].unit
+    assert "38% of an iteration" in bench._describe(found["training.maml_update"])
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_meta_training_is_measured_part_by_part(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tune_jobs.benchmarks.training.ROUNDS", 1)
+    monkeypatch.setattr("tune_jobs.benchmarks.training._WARM_UPS", 1)
+    small = {
+        "name": "small",
+        "training": {
+            **{"algorithm": "maml", "network": "slot_scorer", "iterations": 9, "hidden": 4},
+            **{"jobsets": 2, "episodes_per_jobset": 2, "epochs": 1},
+        },
+        "meta": {"family": str(make_family(tmp_path / "family.yaml")), "tasks": 2},
+    }
+    preset = tmp_path / "small.yaml"
+    preset.write_text(yaml.safe_dump(small))
+    entries = measured(capsys, "training", "--seconds", "0.01", "--preset", str(preset))
+    parts = ("sampling", "adaptation", "update")
+    names = [f"training.maml_{part}" for part in ("iteration", *parts)]
+    assert list(entries) == [*names, "machine"]
+    assert sum(entries[f"training.maml_{part}"]["share"] for part in parts) == pytest.approx(1)
 
 
 def test_people_get_a_table(capsys):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tune_jobs import cli, demo
+from tune_jobs import cli, demo, demo_adaptation
 from tune_jobs.runs import RunDirectory
+from tune_jobs.training import RunResult
 
 
 def row(key: str, slowdown: float, half: float, **more):
@@ -31,20 +32,19 @@ def found(learned: float, half: float = 0.1, **more) -> list[str]:
         row("hold", 2.0, 0.1, policy="hold*(8)"),
         row("demo", learned, half, **more),
     ]
-    return demo.findings(rows, RunDirectory(Path("runs/demo-1").absolute()), Path("runs"))
+    return demo.findings(rows, RunDirectory(Path("runs/demo-1").absolute()))
 
 
-def test_three_lines_say_what_was_found_and_where_to_look(tmp_path, monkeypatch):
+def test_two_lines_say_what_was_found_and_where_to_look(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "demo-1").mkdir(parents=True)
-    what, figures, page = found(2.1)
+    what, figures = found(2.1)
     assert "1,000 unseen jobsets at load 70%" in what
     assert "the learned policy 2.10 [2.00, 2.20]" in what
     assert "sjf 3.00 [2.90, 3.10] and tetris*(0.002) 2.80 [2.70, 2.90]" in what
     assert "it is 25% below the better of the two" in what
     assert "hold*(8)" in what
     assert figures.startswith("Figures: runs/demo-1/figures")
-    assert page.endswith("metasched ui --runs runs")
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,43 @@ def test_unfinished_jobs_are_told(tmp_path, monkeypatch):
     assert "2.10 [2.00, 2.20] with 1,234 jobs unfinished" in found(2.1, unfinished=1234)[0]
 
 
+@pytest.mark.parametrize("stopped", ["", "demo", "demo-meta"])
+def test_what_was_found_is_said_also_if_the_last_part_is_stopped(
+    stopped, tmp_path, monkeypatch, capsys
+):
+    def train(config, progress):
+        status = 130 if config.name == stopped else 0
+        return RunResult(RunDirectory(tmp_path), 1, exit_status=status)
+
+    rows = [row(key, 2.0, 0.1) for key in ("sjf", "tetris", "hold", "demo")]
+    monkeypatch.setattr("tune_jobs.training.run_training", train)
+    monkeypatch.setattr(demo, "compare_and_draw", lambda *args: rows)
+    monkeypatch.setattr(demo, "adapt_and_draw", lambda *args: ["The policy has adapted."])
+    status = cli.run(demo.command, ["--runs", str(tmp_path)])
+    captured = capsys.readouterr()
+    assert status == (130 if stopped else 0)
+    assert ("[4/4] Meta-training for 220 iterations" in captured.err) == (stopped != "demo")
+    assert ("Mean slowdown on" in captured.out) == (stopped != "demo")
+    assert ("MLflow:" in captured.out) == (stopped != "demo")
+    assert ("The policy has adapted." in captured.out) == (not stopped)
+
+
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_the_whole_demo_leaves_a_run_with_figures_in_the_store(tmp_path, monkeypatch, capsys):
+@pytest.mark.timeout(400)
+def test_the_whole_demo_leaves_runs_with_figures_in_the_store(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(demo, "_QUICK", (*demo._QUICK, "training.iterations=3"))
     monkeypatch.setattr(demo, "QUICK_JOBSETS", 10)
+    fewer = (*demo_adaptation._QUICK, "training.iterations=3")
+    monkeypatch.setattr(demo_adaptation, "_QUICK", fewer)
     assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
     captured = capsys.readouterr()
-    assert len(captured.out.strip().splitlines()) == 3
-    assert "[3/3]" in captured.err
+    lines = captured.out.strip().splitlines()
+    assert lines[0].startswith("Mean slowdown on 10 unseen jobsets")
+    assert any(line.startswith("after 3 steps") for line in lines)
+    assert lines[-1].startswith("MLflow:")
+    assert "[4/4]" in captured.err
     (run,) = tmp_path.glob("demo-quick-*")
     for name in ("deeprm-fig4", "deeprm-fig6"):
         assert (run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -92,6 +118,10 @@ def test_the_whole_demo_leaves_a_run_with_figures_in_the_store(tmp_path, monkeyp
             "hold",
             "demo-quick",
         }
+    (meta_run,) = tmp_path.glob("demo-meta-quick-*")
+    for name in ("adaptation", "meta-curves"):
+        assert (meta_run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (meta_run / "figures" / f"{name}.csv").stat().st_size > 0
     assert (tmp_path / "mlflow.db").exists()
     copied = {path.name for path in (tmp_path / "mlartifacts").rglob("figures/*")}
-    assert copied >= {"deeprm-fig4.png", "deeprm-fig6.png", "comparison.csv"}
+    assert copied >= {"deeprm-fig4.png", "deeprm-fig6.png", "comparison.csv", "adaptation.png"}

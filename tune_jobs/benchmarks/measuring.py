@@ -43,6 +43,7 @@ class Entry:
         reference: what it is compared with, in words.
         reference_measured: the reference's, in the same unit.
         higher_is_better: whether more is better, as for throughput.
+        share: part of an iteration's time that this takes, 0 to 1, where it is a part of one.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Entry:
     reference: str
     reference_measured: Sample
     higher_is_better: bool = True
+    share: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -60,6 +62,7 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as ``--json`` prints it."""
+        part = {} if self.share is None else {"share": self.share}
         return {
             "name": self.name,
             "value": self.measured.median,
@@ -71,6 +74,7 @@ class Entry:
             "max": max(self.measured.values),
             "reference_min": min(self.reference_measured.values),
             "reference_max": max(self.reference_measured.values),
+            **part,
         }
 
 

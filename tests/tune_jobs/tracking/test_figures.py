@@ -1,0 +1,43 @@
+"""A figure that is recorded: a run of its own beside those that it was drawn from."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from tests.tune_jobs.made_up_runs import make_run
+from tune_jobs import figure
+from tune_jobs.tracking import Tracker
+
+Runs = Callable[[], dict[str, Any]]
+
+
+def test_image_and_table_go_to_the_store_and_experiment_of_the_first_run(
+    run_dir: Path, client: Any
+) -> None:
+    make_run(run_dir)
+    with Tracker.open(run_dir, experiment="mine", run_name="trained"):
+        pass
+    out = run_dir.parent / "elsewhere" / "figures"
+    args = ["deeprm-fig6", "--runs", str(run_dir), "--out", str(out), "--track"]
+    for _ in range(2):
+        CliRunner().invoke(figure.command, args, catch_exceptions=False)
+    experiment = client.get_experiment_by_name("mine").experiment_id
+    found = {run.info.run_name: run for run in client.search_runs([experiment])}
+    assert found.keys() == {"trained", "figure deeprm-fig6"}
+    recorded = found["figure deeprm-fig6"]
+    assert (recorded.info.status, recorded.data.tags["kind"]) == ("FINISHED", "figure")
+    files = {file.path for file in client.list_artifacts(recorded.info.run_id, "figures")}
+    assert files == {"figures/deeprm-fig6.png", "figures/deeprm-fig6.csv"}
+
+
+def test_without_runs_it_goes_to_the_store_beside_the_folder(run_dir: Path, runs: Runs) -> None:
+    trained = make_run(run_dir.parent / "untracked" / "run")
+    out = run_dir.parent / "figures"
+    draw = ["deeprm-fig6", "--out", str(out)]
+    CliRunner().invoke(figure.command, [*draw, "--runs", str(trained)], catch_exceptions=False)
+    assert not (out / "deeprm-fig6").exists()
+    again = [*draw, "--table", str(out / "deeprm-fig6.csv"), "--track"]
+    CliRunner().invoke(figure.command, again, catch_exceptions=False)
+    assert set(runs()) == {"figure deeprm-fig6"}
