@@ -52,7 +52,12 @@ def tabulate(
     costs = costs_on(policies, task, jobsets=jobsets)
     heuristics = heuristic_costs(task, jobsets=jobsets)
     best = bar_of(heuristics).value
-    head: dict[str, Value] = {"task": task.name, "metric": task.metric.name, "jobsets": jobsets}
+    head: dict[str, Value] = {
+        "task": task.name,
+        "metric": task.metric.name,
+        "label": task.metric.label,
+        "jobsets": jobsets,
+    }
     rows: list[Row] = [
         {**head, "step": step, "episodes": step * episodes, **_cells(cost, best)}
         for step, cost in zip(steps, costs, strict=True)

@@ -9,7 +9,7 @@ from tune_jobs.tables import number, read_table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLUMNS = ("task", "metric", "jobsets", "step", "policy", "cost", "ratio", "unfinished")
+COLUMNS = ("task", "label", "jobsets", "step", "policy", "cost", "ratio", "unfinished")
 
 _BAR_HEIGHT = 0.32  # inches
 _LEARNED_TINTS = (0.45, 1.0)  # opacity of the first and the last step
@@ -29,9 +29,9 @@ def draw(table: Path) -> "Figure":
         axes = figure.subplots()
         headline(
             figure,
-            f"{first['metric'].replace('_', ' ').capitalize()} on an unseen task, before and after "
-            "adaptation",
-            f"{first['task']}, {int(number(first, 'jobsets')):,} held-out jobsets; lower is better",
+            "Cost on one task before and after adaptation",
+            f"{first['task']}: {first['label']}, the numbers beside the bars, on "
+            f"{int(number(first, 'jobsets')):,} held-out jobsets; lower is better",
         )
         for place, row in enumerate(rows):
             low, high = _LEARNED_TINTS
