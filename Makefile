@@ -77,7 +77,7 @@ results-ppo: install ## Train what the README shows of PPO (about an hour on two
 	  done; \
 	  $(call train,gen-$$seed,deeprm-generalist,task.rules=released,400); \
 	  for objective in $(OBJECTIVES); do \
-	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,200); \
+	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,120); \
 	  done; \
 	done
 	@for load in 0.7 1.1 1.3 1.845; do \
