@@ -1,6 +1,7 @@
-"""What all tests share: a quiet environment, Hypothesis profiles and the golden data."""
+"""What all tests share: a quiet environment, Hypothesis profiles, golden data, a small Ray."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,20 @@ def golden() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no golden data in {folder}; METASCHED_GOLDEN can name another folder")
     return folder
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """Ray with four logical CPUs, whatever the machine has."""
+    os.environ["RAY_AUTH_MODE"] = "disabled"
+    import ray
+
+    ray.init(
+        num_cpus=4,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        _node_ip_address="127.0.0.1",
+    )
+    yield
+    ray.shutdown()

@@ -50,7 +50,7 @@ def test_a_job_that_cannot_start_now_is_passed_over() -> None:
     full = state([(3, 9, 9), (1, 2, 1), (5, 1, 1)])
     simulator = TimelineSimulator(CLUSTER)
     simulator.load(
-        [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 9)], get_objective("slowdown")
+        [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 100)], get_objective("slowdown")
     )
     assert np.array_equal(simulator.codes, full)
     simulator.step(np.array([0], np.int32))

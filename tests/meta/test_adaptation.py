@@ -100,8 +100,8 @@ def test_the_first_step_is_as_long_as_the_rate_says(policy: MetaPolicy) -> None:
         # Both are rounded to the spacing of float32 at the parameter, at most about 1e-7 here.
         assert torch.allclose(4 * way, far, rtol=1e-4, atol=2e-6)
         moved += float((way**2).sum())
-    # The gradient is clipped to a norm of 0.1, and that of an untrained policy is no smaller.
-    assert moved**0.5 == pytest.approx(0.5 * 0.1, rel=0.01)
+    # The gradient is clipped to a norm of 0.5, and shortened to what its jobsets agree on.
+    assert 0.01 < moved**0.5 < 0.5 * 0.5 * 1.001
 
 
 def test_steps_make_an_untrained_policy_better_at_each_objective(policy: MetaPolicy) -> None:
@@ -160,7 +160,7 @@ def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
     ("numbers", "message"),
     [
         ({"steps": -1}, r"must lie in 0\.\.1000, not -1"),
-        ({"steps": 1, "episodes": 7}, "7 episodes and 2 jobsets"),
+        ({"steps": 1, "episodes": 7}, "7 episodes and 4 jobsets"),
         ({"steps": 1, "episodes": 2}, "at least 2 each"),
         ({"steps": 1, "seed": -1}, "a seed must be 0 or larger"),
     ],

@@ -19,9 +19,9 @@ THREE_JOBS = JobSet.of([0, 0, 1], [2, 1, 1], [[2], [1], [2]], window=2)
 def test_three_jobs_by_hand() -> None:
     env = ClusterEnv(cluster=TINY, workload=SHORT_JOBS, observation="code")
     # The code: units in use now, next, then; duration and demand in the slot; backlog; since;
-    # time that the job in the slot has waited.
+    # time that the job in the slot has waited; arrival window.
     code, info = env.reset(options={"jobset": THREE_JOBS})
-    assert code.tolist() == [0, 0, 0, 2, 2, 1, 0, 0]
+    assert code.tolist() == [0, 0, 0, 2, 2, 1, 0, 0, 2]
     assert (info["time"], info["action_mask"].tolist()) == (0, [1, 1])
     script = [
         # action, code, reward, time, mask
@@ -35,7 +35,7 @@ def test_three_jobs_by_hand() -> None:
     ]
     for k, (action, expected, expected_reward, time, mask) in enumerate(script):
         code, reward, terminated, truncated, info = env.step(action)
-        assert code.tolist() == expected, k
+        assert code.tolist() == [*expected, 2], k
         assert (reward, info["time"]) == (expected_reward, time), k
         assert info["action_mask"].tolist() == mask, k
         assert (terminated, truncated) == (k == len(script) - 1, False), k

@@ -141,7 +141,8 @@ class Reference:
             for job in self.slots
         ]
         classes = [0 if job is None else int(self.jobset.job_class[job]) for job in self.slots]
-        code = [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited]
+        ends = [min(self.jobset.window, 255)]
+        code = [*occupied, *slots, min(len(self.backlog), 255), min(since, 255), *waited, *ends]
         return code + classes if cluster.num_classes > 1 else code
 
     def _arrive(self) -> None:

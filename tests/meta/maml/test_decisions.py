@@ -1,9 +1,11 @@
 """What is kept of a stage, and its scale."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from meta.maml.decisions import Decisions, decisions_of
+from meta.maml.decisions import decisions_of
 from tests.meta.maml.tiny import tiny_rollouts
 
 
@@ -50,8 +52,26 @@ def test_episodes_that_came_out_alike_teach_nothing() -> None:
     assert decisions_of(rollouts, gamma=1.0, floor=0.03).num_rows == 0
 
 
-def test_joined_stages_keep_all_rows() -> None:
-    parts = [decisions_of(tiny_rollouts(seed), gamma=1.0, floor=0.03) for seed in (0, 1)]
-    joined = Decisions.join(parts)
-    assert joined.num_rows == sum(part.num_rows for part in parts)
-    assert np.array_equal(joined.codes[: parts[0].num_rows], parts[0].codes)
+def test_decisions_of_a_jobset_are_those_of_its_episodes() -> None:
+    whole = decisions_of(tiny_rollouts(0), gamma=1.0, floor=0.03)
+    jobsets = np.unique(whole.jobset)
+    assert jobsets.size > 1
+    parts = [whole.of_jobset(k) for k in jobsets]
+    assert sum(part.num_rows for part in parts) == whole.num_rows
+    for k, part in zip(jobsets, parts, strict=True):
+        assert np.array_equal(part.codes, whole.codes[whole.jobset == k])
+        assert set(part.jobset) == {k}
+
+
+def test_relative_advantages_count_in_units_of_the_mean_return() -> None:
+    rollouts = tiny_rollouts(0)
+    returns = np.bincount(rollouts.episode, rollouts.rewards, rollouts.num_episodes)
+    plain = decisions_of(rollouts, gamma=1.0, floor=1e9).advantages * 1e9
+    relative = decisions_of(rollouts, gamma=1.0, floor=0.03, relative=True).advantages
+    assert np.abs(relative).max() > 1e-3
+    assert np.allclose(relative, plain, rtol=1e-4)
+    ten = decisions_of(
+        replace(rollouts, rewards=10 * rollouts.rewards), gamma=1.0, floor=0.0, relative=True
+    )
+    assert np.allclose(ten.advantages, relative, rtol=1e-5)
+    assert abs(returns.mean()) > 0

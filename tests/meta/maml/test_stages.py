@@ -49,7 +49,7 @@ def test_each_stage_is_sampled_with_the_parameters_that_the_last_one_led_to() ->
         expected = torch.log_softmax(logits, 1).numpy()
         expected = expected[np.arange(decisions.num_rows), decisions.actions]
         assert np.allclose(decisions.log_probabilities, expected, rtol=0, atol=1e-5)
-        moved = inner_step(network, parameters, rates, decisions, gradient_clip=5.0)
+        moved = inner_step(network, parameters, rates, decisions, gradient_clip=5.0, agreement=True)
         parameters = {name: value.detach() for name, value in moved.items()}
     first, second = sample.stages[:2]
     assert first.num_rows != second.num_rows or not np.array_equal(first.codes, second.codes)
@@ -70,7 +70,14 @@ def test_what_was_played_before_changes_no_number() -> None:
 def test_actions_depend_on_seed_and_iteration_and_fewer_steps_are_the_first_ones() -> None:
     sampler = StageSampler(TRAINING, META, 0)
     whole = play(sampler, 0)
-    assert_equal(play(sampler, 0, num_steps=0).stages[0], whole.stages[0])
+    assert_equal(play(sampler, 0, num_steps=1).stages[0], whole.stages[0])
+    alone = play(sampler, 0, num_steps=0).stages[0]  # it is weighed for an outer step
+    assert np.array_equal(alone.codes, whole.stages[0].codes)
+    assert np.array_equal(alone.actions, whole.stages[0].actions)
+    inner = whole.stages[0].advantages
+    scale = (inner @ alone.advantages) / (alone.advantages @ alone.advantages)
+    assert scale > 1.5
+    assert np.allclose(inner, scale * alone.advantages, rtol=1e-4, atol=1e-6)
     for other in (play(sampler, 0, iteration=4), play(StageSampler(TRAINING, META, 1), 0)):
         assert not np.array_equal(
             other.stages[0].log_probabilities, whole.stages[0].log_probabilities
