@@ -22,4 +22,8 @@ def test_every_compiled_function_of_training_is_called():
         if hasattr(thing, "targetoptions") and thing.__module__.startswith("rllib_configs.")
     }
     assert functions
-    assert [name for name, function in functions.items() if not function.signatures] == []
+    # What only compiled code calls is part of its callers, and of their files in the cache.
+    inner = {name for function in functions.values() for name in function.py_func.__code__.co_names}
+    cold = [name for name, function in functions.items() if not function.signatures]
+    assert [name for name in cold if name.rpartition(".")[2] not in inner] == []
+    assert len(cold) < len(functions)
