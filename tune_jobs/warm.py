@@ -1,6 +1,7 @@
 """Compiles everything that is compiled, once: ``python -m tune_jobs.warm``.
 
-Beside what `cluster_env.warm` compiles, that is what samples and learns with DeepRM's network.
+Beside what `cluster_env.warm` compiles, that is what samples and learns with DeepRM's network and
+with the scorer of slots.
 """
 
 import logging
@@ -28,6 +29,7 @@ def warm() -> None:
     from rllib_configs.loading import load_config
     from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
     from rllib_configs.runners.rollout import Rollouts
+    from rllib_configs.runners.units import spaces_of
 
     config = load_config("deeprm-smoke")
     runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
@@ -46,6 +48,12 @@ def warm() -> None:
         codes = torch.from_numpy(np.tile(rollouts.codes, (repeats, 1)))
         logits = runner.module.forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]
         logits.sum().backward()
+    scorer = load_config("deeprm-ppo")
+    module = algorithm_config(scorer).get_default_rl_module_spec()
+    module.observation_space, module.action_space = spaces_of(scorer.task.cluster.build())
+    codes = torch.from_numpy(rollouts.codes)
+    logits = module.build().forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]
+    logits.clamp(min=-1.0).sum().backward()
 
 
 def main() -> None:
