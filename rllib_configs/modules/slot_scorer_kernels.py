@@ -16,6 +16,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from rllib_configs.modules import numba_names
+
+numba_names.install()  # what follows is compiled for one width and cached beside others
+
 Floats = NDArray[np.float32]
 Records = NDArray[Any]  # structured
 Record = Any  # an element of such an array
