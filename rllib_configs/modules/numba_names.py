@@ -21,7 +21,8 @@ def install() -> None:
     Raises:
         RuntimeError: if this numba names types in another way, so that it cannot be helped so.
     """
-    for kind in (types.Record, types.NestedArray):
+    kinds: tuple[Any, ...] = (types.Record, types.NestedArray)
+    for kind in kinds:
         if not isinstance(getattr(kind, "mangling_args", None), property):
             raise RuntimeError(
                 f"numba's {kind.__name__} has no property mangling_args, by which cached functions "
