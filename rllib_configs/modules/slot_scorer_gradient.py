@@ -58,7 +58,7 @@ def _add_outer(x: Floats, y: Floats, count: int, out: Floats) -> None:
             x4, x5, x6, x7 = x[i + 4, k], x[i + 5, k], x[i + 6, k], x[i + 7, k]
             for j in range(out.shape[1]):
                 half = out[k, j] + x0 * y[i, j] + x1 * y[i + 1, j] + x2 * y[i + 2, j]
-                half += x3 * y[i + 3, j] + x4 * y[i + 4, j] + x5 * y[i + 5, j]
+                half = half + x3 * y[i + 3, j] + x4 * y[i + 4, j] + x5 * y[i + 5, j]
                 out[k, j] = half + x6 * y[i + 6, j] + x7 * y[i + 7, j]
     for i in range(count - count % 8, count):
         for k in range(out.shape[0]):

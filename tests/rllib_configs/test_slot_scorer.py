@@ -1,6 +1,10 @@
 """The compiled slot scorer computes what PyTorch does, row by row, and its gradient."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -217,3 +221,37 @@ def test_a_value_is_that_of_double_precision() -> None:
     with torch.no_grad():
         found, expected = network.value_of(codes), exact.value_of(codes)
     assert torch.allclose(found.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+_SUMS = """
+import sys
+import numpy as np
+from cluster_env.core.cluster import Cluster
+from rllib_configs.modules.slot_scorer import SlotScorer, _parameters_of
+from rllib_configs.modules.slot_scorer_compiled import Rows, differentiable_scores
+for width in map(int, sys.argv[1:]):
+    rng = np.random.default_rng(0)
+    slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 43), np.float32)
+    network = SlotScorer(Cluster(), width, 0)
+    rows = Rows(slots, context, np.ones((5, 11), np.bool_))
+    logits, pooled = differentiable_scores(_parameters_of(network), rows)
+    (logits.sum() + pooled.sum()).backward()
+    slopes = sum(float(p.grad.abs().sum()) for p in network.parameters())
+    print(width, float(logits.abs().sum()), slopes)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_widths_from_the_cache_are_told_apart(tmp_path: Path) -> None:
+    """Each is compiled by a process of its own; a third one takes both from the cache."""
+
+    def lines(*widths: str) -> list[str]:
+        command = [sys.executable, "-W", "ignore", "-c", _SUMS, *widths]
+        settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    alone = [*lines("4"), *lines("8")]
+    assert lines("4", "8") == alone
+    assert lines("8", "4") == alone[::-1]
