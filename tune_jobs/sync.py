@@ -6,7 +6,8 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.tracking import Busy, Delivery, Spool, StoreAway, tracking_dir, without_credentials
+from cluster_env.core.secrets import hide_secrets
+from tune_jobs.tracking import Busy, Delivery, Spool, StoreAway, tracking_dir
 
 
 @click.command(name="sync")
@@ -50,7 +51,7 @@ def command(run_dir: Path, tracking_uri: str | None, from_start: bool) -> None:
             "repeat this command when it has ended"
         ) from None
     except StoreAway as error:
-        store = without_credentials(delivery.uri)
+        store = hide_secrets(delivery.uri)
         waiting = delivery.waiting()
         click.echo(f"metasched: {store} takes no records ({error}); {waiting} wait", err=True)
         raise click.exceptions.Exit(1) from error

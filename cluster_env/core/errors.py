@@ -7,3 +7,11 @@ class InputError(ValueError):
     The message is one sentence that says what was expected, what came, and what to do. Commands
     print it without a traceback and end with exit status 2.
     """
+
+
+class Failure(RuntimeError):
+    """Something has failed that is not the user's input: a process, a disk, a number.
+
+    The message is one sentence that says what has failed and what to do. Commands print it without
+    a traceback and end with exit status 1.
+    """

@@ -11,7 +11,6 @@ wait on disk, and ``metasched sync RUN_DIR`` sends them later. Nothing here rais
 
 from tune_jobs.tracking.delivery import Busy, Delivery
 from tune_jobs.tracking.office import Report
-from tune_jobs.tracking.progress import without_credentials
 from tune_jobs.tracking.spool import Spool, tracking_dir
 from tune_jobs.tracking.store import ARTIFACT_FOLDER, StoreAway, local_store, local_uri
 from tune_jobs.tracking.tracker import AnyTracker, NullTracker, Status, Tracker
@@ -30,5 +29,4 @@ __all__ = [
     "local_store",
     "local_uri",
     "tracking_dir",
-    "without_credentials",
 ]

@@ -4,9 +4,9 @@ import logging
 import threading
 from pathlib import Path
 
+from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.complaints import Complaints
 from tune_jobs.tracking.delivery import Busy, Delivery
-from tune_jobs.tracking.progress import without_credentials
 
 logger = logging.getLogger("tune_jobs.tracking")
 
@@ -89,10 +89,10 @@ class Courier:
             return False
         except Exception as error:
             logger.debug("tracking: delivery failed", exc_info=True)
-            store = without_credentials(self.uri)
+            store = hide_secrets(self.uri)
             self._complaints.add(
                 "store away",
-                f"{store} takes no records ({error}); they are kept in "
+                f"{store} takes no records ({hide_secrets(str(error))}); they are kept in "
                 f"{self._run_dir / 'tracking'} until it does.",
             )
             return False

@@ -8,6 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from cluster_env.core.secrets import hide_secrets
+from tune_jobs.tracking.inside import escapes
 from tune_jobs.tracking.progress import LOCK_FILE, FileLock, Progress, ProgressFile
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
 from tune_jobs.tracking.store import (
@@ -195,9 +197,12 @@ class Delivery:
                 del self.progress.orphans[key]
 
     def _send_artifact(self, run_id: str, record: Record, offset: int) -> None:
-        path = self._run_dir / record["path"]  # an absolute path stays what it is
+        path = self._run_dir / record["path"]
         if not path.exists():
             self._refuse(record, "file not found")
+            return
+        if escapes(path, self._run_dir):
+            self._refuse(record, "it lies outside the run directory")
             return
         try:
             self._connected.artifact(run_id, path, record["folder"])
@@ -252,7 +257,7 @@ class Delivery:
             self._refuse(record, str(error))
 
     def _refuse(self, record: Record, why: str) -> None:
-        self._step_refused.append({**record, "reason": why.splitlines()[0][:300]})
+        self._step_refused.append({**record, "reason": hide_secrets(why.splitlines()[0][:300])})
 
     @property
     def _connected(self) -> Store:

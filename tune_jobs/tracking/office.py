@@ -4,13 +4,14 @@ import logging
 import os
 import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.complaints import Complaints
 from tune_jobs.tracking.courier import Courier
-from tune_jobs.tracking.progress import without_credentials
 from tune_jobs.tracking.spool import Spool, tracking_dir
 from tune_jobs.tracking.store import tracking_uri
 
@@ -53,7 +54,7 @@ class Office:
             uri = opened[-1]["uri"] if opened else os.environ.get("MLFLOW_TRACKING_URI") or None
         if uri is not None:
             uri = tracking_uri(run_dir, uri)
-        self._write({"kind": "open", "uri": uri and without_credentials(uri), "time": now_ms()})
+        self._write({"kind": "open", "uri": uri and hide_secrets(uri), "time": now_ms()})
         self.courier = Courier(run_dir, uri, self.complaints)
 
     def record(self, kind: str, **fields: Any) -> None:
@@ -62,6 +63,8 @@ class Office:
         self.courier.wake()
 
     def _write(self, record: dict[str, Any]) -> None:
+        if record["kind"] != "metrics":  # they hold numbers alone
+            record = hidden(record)
         try:
             self.spool.append(record)
         except OSError as error:
@@ -79,11 +82,20 @@ class Office:
         message = ""
         if waiting:
             message = (
-                f"{waiting} records wait for {without_credentials(self.courier.uri)}; "
+                f"{waiting} records wait for {hide_secrets(self.courier.uri)}; "
                 f"send them with: metasched sync {shlex.quote(str(self.run_dir))}"
             )
             logger.warning("tracking: %s", message)
         return Report(waiting, self.complaints.counts["refused"], lost, message)
+
+
+def hidden(value: Any) -> Any:
+    """The same without secrets in its texts; keys stay what they are."""
+    if isinstance(value, str):
+        return hide_secrets(value)
+    if isinstance(value, Mapping):
+        return {key: hidden(inner) for key, inner in value.items()}
+    return value
 
 
 def now_ms() -> int:

@@ -3,21 +3,16 @@
 import fcntl
 import json
 import os
-import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.spool import Record
 
 PROGRESS_FILE = "delivered.json"
 REFUSED_FILE = "refused.jsonl"
 LOCK_FILE = "lock"
-
-
-def without_credentials(uri: str) -> str:
-    """A URI without user name and password, fit to be written to disk."""
-    return re.sub(r"//[^/@]*@", "//", uri)
 
 
 @dataclass
@@ -47,7 +42,7 @@ class ProgressFile:
 
         Beginning again is harmless: see `Delivery`.
         """
-        stored = self._stores().get(without_credentials(uri), {})
+        stored = self._stores().get(hide_secrets(uri), {})
         try:
             return Progress(int(stored["offset"]), dict(stored["runs"]), dict(stored["orphans"]))
         except (KeyError, TypeError, ValueError):
@@ -56,7 +51,7 @@ class ProgressFile:
     def save(self, uri: str, progress: Progress) -> None:
         """Writes atomically: a crash leaves the old file or the new one."""
         stores = self._stores()
-        stores[without_credentials(uri)] = asdict(progress)
+        stores[hide_secrets(uri)] = asdict(progress)
         new = self._path.with_suffix(".new")
         with new.open("w") as file:
             json.dump({"stores": stores}, file, indent=1)

@@ -1,7 +1,6 @@
 """What a run was made with: the commit, the versions, the command."""
 
 import platform
-import re
 import shlex
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import __main__
+from cluster_env.core.secrets import hide_secrets
 
 GIT_TIMEOUT_S = 2.0
 DISTRIBUTIONS = ("metasched", "ray", "torch", "numpy")
@@ -68,7 +68,7 @@ def _git(directory: Path, *arguments: str) -> str | None:
 
 
 def command_line(arguments: Sequence[str] | None = None) -> str:
-    """The command that was given, ready to paste, without passwords in URLs.
+    """The command that was given, ready to paste, without secrets.
 
     Args:
         arguments: Program and arguments, by default those of this process.
@@ -78,7 +78,7 @@ def command_line(arguments: Sequence[str] | None = None) -> str:
     start = [Path(program).name]
     if arguments is None and module:
         start = ["python", "-m", module.removesuffix(".__main__")]
-    return re.sub(r"//[^/@\s]*@", "//", shlex.join([*start, *rest]))
+    return hide_secrets(shlex.join([*start, *rest]))
 
 
 def _source(command: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.progress import FileLock
 
 if TYPE_CHECKING:
@@ -52,10 +53,14 @@ def local_uri(runs_dir: str | os.PathLike[str]) -> str:
 def tracking_uri(run_dir: str | os.PathLike[str], uri: str | None) -> str:
     """The store meant by ``uri``, None being the local one next to the run directory.
 
-    A relative SQLite path is made absolute, so that it means the same file tomorrow.
+    A relative SQLite path is made absolute, so that it means the same file tomorrow. Passwords are
+    not written down; those in MLFLOW_TRACKING_URI are put back if all else is the same.
     """
     if uri is None:
         return local_uri(Path(run_dir).absolute().parent)
+    named = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if named != uri == hide_secrets(named):
+        return named
     relative = re.fullmatch(r"sqlite:///([^/].*)", uri)
     return f"sqlite:///{Path(relative[1]).absolute()}" if relative else uri
 
@@ -118,7 +123,8 @@ class Store:
     def _create_experiment(self, name: str) -> str:
         location = None
         if not self.uri.startswith(("http://", "https://")):
-            location = (self._artifacts_dir / re.sub(r"[^\w.-]+", "_", name)).as_uri()
+            folder = re.sub(r"[^\w.-]+", "_", name).lstrip(".") or "_"  # never the one above
+            location = (self._artifacts_dir / folder).as_uri()
         # Without this tag the UI asks a newcomer whether the runs are chat traces.
         tags = {"mlflow.experimentKind": "custom_model_development"}
         try:

@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
+from cluster_env.core.secrets import hide_secrets
+from tune_jobs.tracking.inside import take_in
 from tune_jobs.tracking.office import Office, Report, now_ms
-from tune_jobs.tracking.progress import without_credentials
 from tune_jobs.tracking.provenance import provenance
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
 from tune_jobs.tracking.values import as_numbers, as_text
@@ -172,15 +173,15 @@ class Tracker:
     def artifact(self, path: PathLike, folder: str | None = None) -> None:
         """Records a file, or a folder with all it holds, to be copied to the store.
 
-        It is copied as it is when the records are sent, so it should not change afterwards.
+        It is copied as it is when the records are sent, so it should not change afterwards. What
+        lies outside the run directory is copied into it at once, because nothing else is ever sent.
 
         Args:
             path: File or folder; it keeps its name.
             folder: Folder among the run's artifacts, such as ``figures`` or ``checkpoints``.
         """
         full = Path(path).absolute()
-        inside = full.is_relative_to(self._office.run_dir)
-        place = full.relative_to(self._office.run_dir) if inside else full
+        place = take_in(full, self._office.run_dir)
         self._record("artifact", run=self.key, path=str(place), folder=folder)
 
     @_harmless
@@ -204,7 +205,7 @@ class Tracker:
     @property
     def uri(self) -> str | None:
         """Where the records go, without credentials; None if nowhere."""
-        return without_credentials(self._office.courier.uri)
+        return hide_secrets(self._office.courier.uri)
 
     def close(self, timeout_s: float = 30.0) -> Report:
         """Waits for what is on its way; closing a child does nothing.
