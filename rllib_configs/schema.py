@@ -54,6 +54,9 @@ class TrainingSection(Section):
     """Added to the mean square under RMSProp's root."""
     hidden: Count = 20
     """Units of each hidden layer."""
+    on_nan: Literal["stop", "skip"] = "stop"
+    """What a gradient that is not finite leads to: the run stops and names the parameters, or the
+    update is left out and counted as train/skipped_updates."""
     since_column: bool = False
     """Whether the image shows the time since the last arrival, as in the released code."""
 

@@ -12,7 +12,14 @@ from tune_jobs.checkpoints import Checkpoint, as_checkpoint
 from tune_jobs.runs import CONFIG, RunDirectory, open_run
 
 # Settings that no number of a run depends on.
-CHANGEABLE = ("training.iterations", "resources", "tracking", "evaluation.every", "checkpoint")
+CHANGEABLE = (
+    "training.iterations",
+    "training.on_nan",
+    "resources",
+    "tracking",
+    "evaluation.every",
+    "checkpoint",
+)
 
 
 @dataclass(frozen=True)

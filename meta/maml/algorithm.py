@@ -84,12 +84,14 @@ class MAML(UnitAlgorithm):
         )
         gathered = perf_counter()
         stats = self._learn(samples)
+        skipped = self.count_skipped()
         self._set_coefficient(weights, stats)
         collapsed = self._look_after(weights, samples, stats)
         learned = perf_counter()
         self.log_values(
             {
                 **_scores(samples),
+                **skipped,
                 "train/entropy": stats.entropy,
                 "train/gradient_norm": stats.gradient_norm,
                 "meta/inner_norm": stats.inner_norm,
@@ -112,7 +114,7 @@ class MAML(UnitAlgorithm):
         training = experiment.training
         left = max(0.0, 1.0 - self.iteration / training.iterations)
         lr = training.lr * (training.lr_end_share + (1 - training.lr_end_share) * left)
-        results = self._on_learners(
+        results = self.on_learners(
             partial(
                 MAMLLearner.update_tasks,
                 tasks=samples,
@@ -131,7 +133,7 @@ class MAML(UnitAlgorithm):
         value = next_coefficient(
             float(weights[ENTROPY]), stats.entropy, experiment.meta.entropy_target
         )
-        self._on_learners(partial(MAMLLearner.set_entropy_coefficient, value=value))
+        self.on_learners(partial(MAMLLearner.set_entropy_coefficient, value=value))
 
     def _look_after(
         self, weights: Weights, samples: Sequence[TaskSample], stats: UpdateStats
@@ -143,24 +145,11 @@ class MAML(UnitAlgorithm):
         if best is not None:
             # Too little of the bonus may have been what was wrong, so it stays as it is now.
             kept = {ENTROPY: module_weights(self)[ENTROPY]}
-            self._on_learners(partial(MAMLLearner.go_back, weights={**best, **kept}))
+            self.on_learners(partial(MAMLLearner.go_back, weights={**best, **kept}))
         iteration = self.iteration
         if is_warm_up(experiment, iteration) and not is_warm_up(experiment, iteration + 1):
             self._guard.reset()
         return best is not None
-
-    def _on_learners(self, function: Any) -> list[Any]:
-        """Calls a function of the learner on all of them.
-
-        Raises:
-            RuntimeError: if one did not answer.
-        """
-        answers = [answer.get() for answer in self.learner_group.foreach_learner(function)]
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise RuntimeError("a learner failed; resume from the last checkpoint") from answer
-        self.require_all_learners(len(answers))
-        return answers
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """RLlib's state, and that of the collapse guard."""

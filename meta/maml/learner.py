@@ -12,6 +12,7 @@ from torch import distributed
 from meta.maml.module import MetaSlotScorerModule
 from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, outer_loss, sum_of_squares
+from rllib_configs.learning.finite import FiniteUpdates
 from rllib_configs.modules.slot_scorer import SlotScorer
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import ClusterSection
@@ -36,7 +37,7 @@ class UpdateStats:
     finite: bool
 
 
-class MAMLLearner(TorchLearner):
+class MAMLLearner(FiniteUpdates, TorchLearner):
     """Adam on the outer loss; the learning rate falls with the run.
 
     RLlib cuts batches by rows, but what is to be shared here are tasks, each with several stages of
@@ -112,8 +113,6 @@ class MAMLLearner(TorchLearner):
             distributed.all_reduce(flat)
         entropy, way, count = flat[-3:].tolist()
         gradient = flat[:-3]
-        if not torch.isfinite(gradient).all():
-            return None
         found = {}
         first = 0
         for parameter in self._learned():
@@ -121,6 +120,8 @@ class MAMLLearner(TorchLearner):
             piece = gradient[first : first + size].view_as(parameter)
             found[self.get_param_ref(parameter)] = piece.clone()
             first += size
+        if not self.accepts(found):
+            return None
         self.apply_gradients(found)
         norm = float(torch.sqrt(sum_of_squares([gradient])))
         return entropy / max(1.0, count), way / max(1.0, count), norm

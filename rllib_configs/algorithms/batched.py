@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from ray.exceptions import RayActorError
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
@@ -15,6 +16,8 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
+from cluster_env.core.errors import Failure
+from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.modules import network_spec
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
 from rllib_configs.runners.gathering import gather
@@ -42,14 +45,15 @@ class BatchedConfig(AlgorithmConfig):
         return network_spec(self.experiment)
 
 
-class GradientLearner(TorchLearner):
+class GradientLearner(FiniteUpdates, TorchLearner):
     """A learner that records the size of the gradient that all learners agree on."""
 
     def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Records, then applies."""
+        """Records, then applies what is finite."""
         squares = sum(float((gradient**2).sum()) for gradient in gradients_dict.values())
         self.metrics.log_value((DEFAULT_MODULE_ID, "gradient_norm"), squares**0.5, window=1)
-        super().apply_gradients(gradients_dict)
+        if self.accepts(gradients_dict):
+            super().apply_gradients(gradients_dict)
 
 
 class UnitAlgorithm(Algorithm):
@@ -80,17 +84,53 @@ class UnitAlgorithm(Algorithm):
         for name, value in values.items():
             self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
 
+    def train(self) -> dict[str, Any]:
+        """An iteration.
+
+        Raises:
+            Failure: if a learner has died in it, or a gradient is not finite and the run is to
+                stop.
+        """
+        try:
+            return super().train()
+        except RayActorError as error:
+            # A runner that dies is replaced; what shows here is a learner.
+            raise Failure(_learner_lost(self.config.num_learners)) from error
+
+    def count_skipped(self) -> dict[str, int]:
+        """How many updates of this iteration were left out, as a metric.
+
+        Raises:
+            Failure: if there is one and the run is to stop.
+        """
+        skipped = self.on_learners(FiniteUpdates.take_skipped)[0]
+        on_nan = self.config.experiment.training.on_nan
+        return {"train/skipped_updates": judge_skipped(skipped, on_nan, self.iteration + 1)}
+
+    def on_learners(self, function: Any) -> list[Any]:
+        """Calls a function of the learner on all of them.
+
+        Raises:
+            Failure: if one did not answer.
+            RuntimeError: if the function is at fault.
+        """
+        answers = [answer.get() for answer in self.learner_group.foreach_learner(function)]
+        for answer in answers:
+            if isinstance(answer, RayActorError):
+                raise Failure(_learner_lost(self.config.num_learners)) from answer
+            if isinstance(answer, Exception):
+                raise RuntimeError(f"a learner failed: {answer}") from answer
+        self.require_all_learners(len(answers))
+        return answers
+
     def require_all_learners(self, num_results: int) -> None:
         """Makes sure that every learner has updated; RLlib goes on without those that failed.
 
         Raises:
-            RuntimeError: if one did not.
+            Failure: if one did not.
         """
-        expected = max(1, self.config.num_learners)
-        if num_results != expected:
-            raise RuntimeError(
-                f"{num_results} of {expected} learners updated; resume from the last checkpoint"
-            )
+        if num_results != max(1, self.config.num_learners):
+            raise Failure(_learner_lost(self.config.num_learners))
 
 
 class BatchedAlgorithm(UnitAlgorithm):
@@ -124,6 +164,7 @@ class BatchedAlgorithm(UnitAlgorithm):
         self.log_values(
             {
                 **_episode_metrics(rollouts),
+                **self.count_skipped(),
                 "time/sample_s": gathered - started,
                 "time/runner_s": runner_s,
                 "time/learn_s": learned - gathered,
@@ -141,6 +182,13 @@ class BatchedAlgorithm(UnitAlgorithm):
         )
         self.require_all_learners(len(results))
         self.metrics.aggregate(results, key="learners")
+
+
+def _learner_lost(num_learners: int) -> str:
+    return (
+        f"a learner process has died (there should be {num_learners}), and what it knew is in the "
+        "last checkpoint alone; its machine may be out of memory"
+    )
 
 
 def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:

@@ -14,10 +14,12 @@ from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.modules import network_spec
 from rllib_configs.modules.rllib_mlp import VIEW
 from rllib_configs.schema import ExperimentConfig
@@ -28,7 +30,9 @@ ENVIRONMENT = "cluster_env:DeepRM-v0"
 _ENVS_PER_RUNNER = 16
 _VALUE_WEIGHT = 0.1  # returns to go are two orders of magnitude larger than advantages
 _GRADIENT_NORM = 0.5
+SKIPPED = "skipped_updates"
 _METRICS = {
+    "train/skipped_updates": (SKIPPED,),
     "train/return_mean": ("env_runners", "episode_return_mean"),
     "train/decisions_per_episode": ("env_runners", "episode_len_mean"),
     "train/entropy": ("learners", DEFAULT_MODULE_ID, "entropy"),
@@ -44,16 +48,42 @@ _METRICS = {
 }
 
 
+class CheckedPPOLearner(FiniteUpdates, PPOTorchLearner):
+    """RLlib's learner, which would put gradients that are not finite into the weights."""
+
+    def apply_gradients(self, gradients_dict: dict[Any, Any]) -> None:
+        """Applies what is finite."""
+        if self.accepts(gradients_dict):
+            super().apply_gradients(gradients_dict)
+
+
+class CheckedPPO(PPO):
+    """RLlib's algorithm, which says what became of such gradients."""
+
+    def training_step(self) -> None:
+        """As RLlib does it."""
+        super().training_step()
+        answers = self.learner_group.foreach_learner(FiniteUpdates.take_skipped)
+        found = [answer.get() for answer in answers if answer.ok]
+        on_nan = self.config.experiment.training.on_nan
+        skipped = judge_skipped(found[0] if found else (), on_nan, self.iteration + 1)
+        self.metrics.log_value(SKIPPED, skipped, window=1)
+
+
 class RLlibPPOConfig(PPOConfig):
     """RLlib's config, from ours."""
 
     def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
-        super().__init__(algo_class=algo_class or PPO)
+        super().__init__(algo_class=algo_class or CheckedPPO)
         self.experiment = ExperimentConfig()
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network."""
         return network_spec(self.experiment)
+
+    def get_default_learner_class(self) -> type[CheckedPPOLearner]:
+        """See `CheckedPPOLearner`."""
+        return CheckedPPOLearner
 
     def follow(self, experiment: ExperimentConfig) -> None:
         """Sets what our settings say; all else is RLlib's default."""

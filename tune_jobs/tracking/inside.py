@@ -1,8 +1,8 @@
 """Files that may be sent: those of a run directory, and no others.
 
-A spool is a file like any other, and ``metasched sync`` sends what it names. So that a run directory
-that somebody else has made cannot have the files of its reader sent to a server, what a record names
-must lie in the run directory, links included.
+A spool is a file like any other, and ``metasched sync`` sends what it names. So that a run
+directory that somebody else has made cannot have the files of its reader sent to a server, what a
+record names must lie in the run directory, links included.
 """
 
 import hashlib
