@@ -16,13 +16,15 @@ from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.modules import Weights, make_sampler
 from rllib_configs.modules.sampling import Sampler
+from rllib_configs.policy_files import (
+    CONFIG_FILE,
+    WEIGHTS_FILE,
+    policy_folder,
+    stored_weights,
+)
 from rllib_configs.schema import ExperimentConfig
 
 Decode = Literal["sample", "argmax"]
-
-CONFIG_FILE = "config.yaml"
-WEIGHTS_FILE = "weights.pt"
-POLICY_FOLDER = "policy"
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,10 @@ def load_policy(
     Raises:
         InputError: if there is no policy, or it is broken. No code in the file is ever run.
     """
-    folder = _policy_folder(path)
+    folder = policy_folder(path)
     config = parse_config(read_yaml(folder / CONFIG_FILE))
     try:
-        weights = _read_weights(folder)
+        weights = stored_weights(folder)
         policy = _policy(config, weights, name or config.name, decode)
     except Exception as error:
         raise InputError(
@@ -111,10 +113,10 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
     Raises:
         InputError: if there is no policy, or it is broken. No code in the file is ever run.
     """
-    folder = _policy_folder(path)
+    folder = policy_folder(path)
     config = parse_config(read_yaml(folder / CONFIG_FILE))
     try:
-        return _read_weights(folder), config
+        return stored_weights(folder), config
     except Exception as error:
         raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
 
@@ -130,10 +132,10 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
     Raises:
         InputError: if there is no policy, or it is broken or of another network.
     """
-    folder = _policy_folder(path)
+    folder = policy_folder(path)
     own = module_weights(algorithm)
     try:
-        found = _read_weights(folder)
+        found = stored_weights(folder)
     except Exception as error:
         raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
     kept = {name: value for name, value in own.items() if _may_be_missing(name)}
@@ -153,20 +155,6 @@ def _may_be_missing(name: str) -> bool:
 
 def _set_weights(learner: Any, weights: Weights) -> None:
     learner.module[DEFAULT_MODULE_ID].set_state(weights)
-
-
-def _policy_folder(path: str | Path) -> Path:
-    folder = Path(path)
-    if (folder / POLICY_FOLDER).is_dir():
-        folder = folder / POLICY_FOLDER
-    if not (folder / WEIGHTS_FILE).is_file():
-        raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
-    return folder
-
-
-def _read_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
-    tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
 def _policy(config: ExperimentConfig, weights: Weights, name: str, decode: Decode) -> LearnedPolicy:

@@ -42,6 +42,8 @@ class Checkpoint:
             return f"its {MANIFEST} cannot be read"
         for name, size, sha in files:
             path = self.path / name
+            if not path.resolve().is_relative_to(self.path.resolve()):
+                return f"its {MANIFEST} names {name}, which lies elsewhere"
             if not path.is_file():
                 return f"{name} is missing"
             if path.stat().st_size != size or _sha256(path) != sha:
@@ -102,14 +104,21 @@ class Checkpoints:
             iteration: iterations done.
             fill: writes the files into the empty folder that it is given.
             keep: newest checkpoints that stay.
+
+        Raises:
+            OSError: if the disk is full or gone; the checkpoints before are what they were.
         """
         self.remove_parts()
         path = self.folder / f"iteration_{iteration:06d}"
         part = self.folder / f".{path.name}{_PART}"
         part.mkdir(parents=True)
-        fill(part)
-        _write_manifest(part, iteration)
-        sync_tree(part)
+        try:
+            fill(part)
+            _write_manifest(part, iteration)
+            sync_tree(part)
+        except OSError:
+            shutil.rmtree(part, ignore_errors=True)  # leaves room for others
+            raise
         if path.exists():
             shutil.rmtree(path)
         part.rename(path)

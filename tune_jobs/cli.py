@@ -169,8 +169,11 @@ def run(
         args: the command line; by default that of the process.
         prog_name: what usage texts call the program.
     """
+    from tune_jobs.ray_session import prepare_environment
+
     global _debug
     _debug = False
+    prepare_environment()
     logs = _log_to_stderr()
     previous = _catch_sigterm()
     try:
@@ -189,8 +192,8 @@ def run(
     except BrokenPipeError:
         return _FAILED
     except Exception as error:
-        if _is_input_error(error):
-            return _complain(str(error), _BAD_INPUT)
+        if (known := _known_status(error)) is not None:
+            return _complain(str(error), known)
         first_line = (str(error).strip() or "no message").splitlines()[0]
         hint = "" if _debug else " (--debug shows where)"
         return _complain(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
@@ -201,16 +204,21 @@ def run(
             logging.getLogger(package).removeHandler(logs)
 
 
-def _is_input_error(error: Exception) -> bool:
-    from cluster_env.core.errors import InputError  # takes half a second, so not for --help
+def _known_status(error: Exception) -> int | None:
+    """Exit status of an error whose message says all; None of any other."""
+    from cluster_env.core.errors import Failure, InputError  # takes a second, so not for --help
 
-    return isinstance(error, InputError)
+    if isinstance(error, InputError):
+        return _BAD_INPUT
+    return _FAILED if isinstance(error, Failure) else None
 
 
 def _complain(message: str, status: int) -> int:
+    from cluster_env.core.secrets import hide_secrets
+
     if _debug:
-        traceback.print_exc()
-    click.echo(f"metasched: {message}", err=True)
+        click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
+    click.echo(hide_secrets(f"metasched: {message}"), err=True)
     return status
 
 
@@ -221,10 +229,20 @@ def _usage(error: click.ClickException, prog_name: str) -> str:
     return f"{message[:1].lower()}{message[1:]} ({path} --help says what there is)"
 
 
+class _Discreet(logging.Formatter):
+    """Shows no secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message, without what must not be seen."""
+        from cluster_env.core.secrets import hide_secrets
+
+        return hide_secrets(super().format(record))
+
+
 def _log_to_stderr() -> logging.Handler:
     """Shows our own warnings on stderr, in the manner of the error messages."""
     handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("metasched: %(message)s"))
+    handler.setFormatter(_Discreet("metasched: %(message)s"))
     for package in PACKAGES:
         logging.getLogger(package).addHandler(handler)
     return handler

@@ -1,5 +1,6 @@
 """Writing files and folders so that nobody ever finds half of one."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,26 @@ def sync_tree(folder: Path) -> None:
             finally:
                 os.close(handle)
         sync_folder(Path(parent))
+
+
+def append_whole(path: Path, text: str) -> None:
+    """Adds text to a file, all of it or nothing.
+
+    Raises:
+        OSError: if the disk does not take all of it; the file is what it was.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(handle).st_size
+        data = text.encode()
+        try:
+            if os.write(handle, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        except OSError:
+            os.ftruncate(handle, size)
+            raise
+    finally:
+        os.close(handle)
 
 
 @contextmanager

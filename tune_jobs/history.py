@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.files import replacing
+from tune_jobs.files import append_whole, replacing
 
 KEY = "iteration"
 Row = dict[str, float]
@@ -33,16 +33,18 @@ class History:
             return next(csv.reader(file), [])
 
     def append(self, iteration: int, metrics: Mapping[str, float]) -> None:
-        """Adds the row of an iteration, in one write."""
+        """Adds the row of an iteration, in one write.
+
+        Raises:
+            OSError: if the disk is full or gone; the table is what it was.
+        """
         row = {KEY: float(iteration), **metrics}
         new = [name for name in row if name not in self._columns]
         if new:
             rows = self.rows() if self._columns else []
-            self._columns += new
-            self._rewrite([*rows, row])
+            self._rewrite([*rows, row], [*self._columns, *new])
             return
-        with self.path.open("a", newline="") as file:
-            file.write(self._line(row))
+        append_whole(self.path, _line(row, self._columns))
 
     def rows(self) -> list[Row]:
         """All complete rows in order; a metric without a value in a row is absent from it.
@@ -67,15 +69,17 @@ class History:
         if not self.path.exists():
             return
         rows = [row for row in self.rows() if row[KEY] <= iteration]
-        self._columns = self._read_columns()
-        self._rewrite(rows)
+        self._rewrite(rows, self._read_columns())
 
-    def _rewrite(self, rows: Iterable[Row]) -> None:
+    def _rewrite(self, rows: Iterable[Row], columns: list[str]) -> None:
         with replacing(self.path) as aside:
-            aside.write_text(_csv_line(self._columns) + "".join(map(self._line, rows)))
+            lines = (_line(row, columns) for row in rows)
+            aside.write_text(_csv_line(columns) + "".join(lines))
+        self._columns = columns
 
-    def _line(self, row: Mapping[str, float]) -> str:
-        return _csv_line([_text(row.get(name)) for name in self._columns])
+
+def _line(row: Mapping[str, float], columns: Iterable[str]) -> str:
+    return _csv_line(_text(row.get(name)) for name in columns)
 
 
 def _text(value: float | None) -> str:

@@ -15,16 +15,24 @@ from typing import Any
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.cli import debugging
+from tune_jobs.deadline import deadline
 
+START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
 _OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
-_QUIET = {
+_SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     # Despite its name this makes a local Ray talk over the loopback address only.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
+
+
+def prepare_environment() -> None:
+    """Sets what Ray reads from the environment when it is imported, where the user has not."""
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)
 
 
 def num_local_cpus() -> int:
@@ -81,9 +89,9 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
 
     Raises:
         InputError: if there is no cluster at the address.
+        Failure: if Ray has not started after `START_LIMIT_S`.
     """
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
+    prepare_environment()
     address = resolve_address(address)
     if address in (None, "local"):
         _make_up_token()
@@ -95,10 +103,13 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
     log = {"log_to_driver": debugging(), "logging_level": "INFO" if debugging() else "ERROR"}
     before = signal.getsignal(signal.SIGTERM)
     try:
-        if address in (None, "local"):
-            _start(config, log)
-        else:
-            _join(str(address), log)
+        where = "on this machine" if address in (None, "local") else f"at {address}"
+        load = f"the load average is {os.getloadavg()[0]:.0f} on {num_local_cpus()} CPUs"
+        with deadline(START_LIMIT_S, f"Ray did not start {where} ({load})"):
+            if address in (None, "local"):
+                _start(config, log)
+            else:
+                _join(str(address), log)
     except SystemExit as stop:
         # Ray's own handler, active while it starts, would make the exit status 15.
         if stop.code == signal.SIGTERM:
@@ -153,14 +164,22 @@ def _start(config: ExperimentConfig, log: dict[str, Any]) -> None:
     import ray
 
     wanted = config.resources.num_runners + config.resources.num_learners
-    ray.init(
-        address="local",
-        num_cpus=max(num_local_cpus(), wanted),
-        num_gpus=0,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        **log,
-    )
+    while not ray.is_initialized():
+        try:
+            ray.init(
+                address="local",
+                num_cpus=max(num_local_cpus(), wanted),
+                num_gpus=0,
+                object_store_memory=_OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",
+                **log,
+            )
+        except Exception as error:
+            # Ray itself waits for 30 s only, which is short on a busy machine.
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
 
 
 def _join(address: str, log: dict[str, Any]) -> None:

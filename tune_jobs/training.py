@@ -4,9 +4,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rllib_configs.policy_files import check_policy
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoint
 from tune_jobs.cli import program
+from tune_jobs.keeping import Keeper
 from tune_jobs.progress import NoProgress, Progress
 from tune_jobs.ray_session import check_placement, ray_session, without_ray_chatter
 from tune_jobs.recording import draw_figure, tracked
@@ -69,6 +71,8 @@ def run_training(
 
         config = with_base_task(config)
     check_placement(config, address)
+    if config.training.start is not None and not resume:
+        check_policy(config.training.start)
     run = resume.run if resume else create_run(config, run_dir)
     with ExitStack() as stack:
         if resume:
@@ -109,6 +113,7 @@ class _Loop:
         self._run = run
         self._progress = progress
         self._tracker: AnyTracker = NullTracker()
+        self._keeper = Keeper(run, progress)
         self._validation = Validation(config)
         self._references: dict[str, float] = {}
         self._evaluation: dict[str, float] = {}
@@ -149,6 +154,7 @@ class _Loop:
                     self._iterate()
                 if self._saved < self._done:
                     self._save()
+                self._keeper.require_all()
             except BaseException as error:
                 failed = isinstance(error, Exception)
                 self._say_how_to_resume("The run failed." if failed else "Stopped at once.")
@@ -176,7 +182,7 @@ class _Loop:
         if self._is_due(self._config.evaluation.every):
             self._evaluate()
             row |= {f"eval/{name}": value for name, value in self._evaluation.items()}
-        self._run.history.append(self._done, row)
+        self._keeper.append(self._done, row)
         self._tracker.metrics(row, self._done)
         self._progress.step(self._done, self._line(row))
         if self._is_due(self._config.checkpoint.every):
@@ -234,9 +240,10 @@ class _Loop:
             self._algorithm.save_to_path(str(folder / ALGORITHM))
             save(folder / POLICY)
 
-        self._run.checkpoints.write(self._done, fill, self._config.checkpoint.keep)
-        self._run.write_policy(save)
-        self._saved = self._done
+        with self._keeper.saving(self._done):
+            self._run.checkpoints.write(self._done, fill, self._config.checkpoint.keep)
+            self._run.write_policy(save)
+            self._saved = self._done
 
     def _end(self, stop: StopRequest) -> None:
         if self._run.policy.is_dir():
