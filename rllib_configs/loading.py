@@ -178,6 +178,7 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
     if problem["type"] != "extra_forbidden":
         given = problem.get("input")
         shown = f", but {given!r} was given" if not isinstance(given, dict) else ""
+        shown = "" if problem["type"] == "secret" else shown
         return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
     known = _known_keys(model, path[:-1])
     close = get_close_matches(path[-1], [name.rsplit(".", 1)[-1] for name in known], n=1)

@@ -1,16 +1,105 @@
-"""The files of a trained policy: its weights as plain tensors, and the config. Needs no Ray."""
+"""Trained policies and their files: the weights as plain tensors, and the config. Needs no Ray."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from rllib_configs.loading import parse_config, read_yaml, write_config
+from rllib_configs.modules import Weights, make_sampler
+from rllib_configs.modules.sampling import Sampler
+from rllib_configs.schema import ExperimentConfig
+
+Decode = Literal["sample", "argmax"]
 
 CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "weights.pt"
 POLICY_FOLDER = "policy"
+
+
+@dataclass(frozen=True)
+class LearnedPolicy:
+    """A trained network as a `Policy`.
+
+    Attributes:
+        name: what tables call it.
+        network: computes logits from codes.
+        decode: ``sample`` draws from the network's distribution, as DeepRM is evaluated;
+            ``argmax`` takes the likeliest action, which may wait for ever.
+        haste: what the logit of void is lowered by, with ``argmax``: with a large one the policy
+            never waits where it may start a job, and only chooses which; with a negative one it
+            waits more often than it was trained to.
+    """
+
+    name: str
+    network: Sampler
+    decode: Decode = "sample"
+    haste: float = 0.0
+
+    def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """See `cluster_env.core.policy.Policy`."""
+        if self.decode == "sample":
+            return self.network.sample(codes, uniforms)[0]
+        logits = self.network.logits(codes)
+        if self.haste:
+            logits[:, -1] -= np.float32(self.haste)
+        return logits.argmax(axis=1).astype(np.int32)
+
+
+def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> None:
+    """Writes weights, by name as the RLModule has them, and their config; see `load_policy`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
+    for file, write in (
+        (WEIGHTS_FILE, lambda path: torch.save(tensors, path)),
+        (CONFIG_FILE, lambda path: write_config(config, path)),
+    ):
+        aside = folder / f".{file}"
+        write(aside)
+        aside.replace(folder / file)
+
+
+def load_policy(
+    path: str | Path, decode: Decode = "sample", name: str | None = None
+) -> tuple[LearnedPolicy, ExperimentConfig]:
+    """Reads a policy back.
+
+    Args:
+        path: a run's folder, or a folder that `save_policy` wrote.
+        decode: see `LearnedPolicy`.
+        name: what tables call it; the name in its config if not given.
+
+    Raises:
+        InputError: if there is no policy, or it is broken. No code in the file is ever run.
+    """
+    folder = policy_folder(path)
+    config = parse_config(read_yaml(folder / CONFIG_FILE))
+    try:
+        weights = stored_weights(folder)
+        policy = policy_of(config, weights, name or config.name, decode)
+    except Exception as error:
+        raise InputError(
+            f"{folder / WEIGHTS_FILE} is broken or of another network: {error}"
+        ) from None
+    return policy, config
+
+
+def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
+    """Reads the weights of a policy as they were written, and its config; see `load_policy`.
+
+    Raises:
+        InputError: if there is no policy, or it is broken. No code in the file is ever run.
+    """
+    folder = policy_folder(path)
+    config = parse_config(read_yaml(folder / CONFIG_FILE))
+    try:
+        return stored_weights(folder), config
+    except Exception as error:
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
 
 
 def policy_folder(path: str | Path) -> Path:
@@ -47,3 +136,14 @@ def check_policy(path: str | Path) -> None:
         stored_weights(folder)
     except Exception as error:
         raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
+
+
+def policy_of(
+    config: ExperimentConfig, weights: Weights, name: str, decode: Decode
+) -> LearnedPolicy:
+    """A policy of an experiment's network.
+
+    Raises:
+        RuntimeError: if the weights are those of another network.
+    """
+    return LearnedPolicy(name, make_sampler(config, weights), decode)

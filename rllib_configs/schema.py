@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from cluster_env.core.secrets import holds_secret
 from rllib_configs.task_schema import (
     Count,
     Positive,
@@ -214,6 +215,22 @@ class TrackingSection(Section):
     """MLflow's address; unset: MLFLOW_TRACKING_URI, else a local store beside the runs."""
     experiment: str = "metasched"
     """Name of the MLflow experiment."""
+    model: Annotated[str, Field(pattern=r"^\w[\w .-]{0,199}$")] | None = None
+    """Name in MLflow's registry under which the policy of a finished run becomes a new version;
+    unset: it is a model of its run alone."""
+
+    @field_validator("uri")
+    @classmethod
+    def _refuse_secrets(cls, uri: str | None) -> str | None:
+        """Keeps them out of config.yaml."""
+        if uri is not None and holds_secret(uri):
+            raise PydanticCustomError(
+                "secret",
+                "an address must hold no password, because it is written to the run's folder; "
+                "set MLFLOW_TRACKING_URI in the environment instead, or MLFLOW_TRACKING_USERNAME "
+                "and MLFLOW_TRACKING_PASSWORD",
+            )
+        return uri
 
 
 class ExperimentConfig(Section):

@@ -254,6 +254,7 @@ class _Loop:
             self._say_how_to_resume(f"Stopped after iteration {self._done}.")
         else:
             draw_figure("deeprm-fig6", self._run, self._tracker)
+            self._tracker.model(self._run.policy, self._config.tracking.model)
 
     def _announce_stop(self, signal_name: str) -> None:
         self._progress.say(

@@ -21,7 +21,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.modules import network_spec
-from rllib_configs.modules.rllib_mlp import VIEW
+from rllib_configs.modules.masked_mlp import VIEW
 from rllib_configs.schema import ExperimentConfig
 
 ENVIRONMENT = "cluster_env:DeepRM-v0"

@@ -1,22 +1,24 @@
-"""Policies as RLModules, chosen by name."""
+"""Policies as networks, chosen by name. Only what RLlib trains them with needs Ray."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from cluster_env.core.registry import Registry
 from cluster_env.observations.lookups import LookupLayout
 from cluster_env.simulators.code import CodeLayout
-from rllib_configs.modules.deeprm_mlp import DeepRMModule, DeepRMSampler
-from rllib_configs.modules.rllib_mlp import MaskedMLPModule, MaskedMLPSampler, masked_mlp_config
+from rllib_configs.modules.deeprm_mlp import DeepRMSampler
+from rllib_configs.modules.masked_mlp import MaskedMLPSampler
 from rllib_configs.modules.sampling import Sampler
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerModule, SlotScorerSampler
+from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
 from rllib_configs.schema import ExperimentConfig
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+    from ray.rllib.core.rl_module.torch import TorchRLModule
 
 Weights = Mapping[str, NDArray[np.float32]]
 
@@ -26,13 +28,13 @@ class Network:
     """A network by name.
 
     Attributes:
-        module: what RLlib trains.
+        module: returns what RLlib trains.
         model_config: what the module is built from.
         sampler: what samples with given weights, outside of RLlib; it fails if the weights are
             not those of this network.
     """
 
-    module: type[TorchRLModule]
+    module: "Callable[[], type[TorchRLModule]]"
     model_config: Callable[[ExperimentConfig], dict[str, Any]]
     sampler: Callable[[ExperimentConfig, Weights], Sampler]
 
@@ -40,10 +42,14 @@ class Network:
 NETWORKS: Registry[Network] = Registry("network")
 
 
-def network_spec(experiment: ExperimentConfig) -> RLModuleSpec:
+def network_spec(experiment: ExperimentConfig) -> "RLModuleSpec":
     """What RLlib builds an experiment's network from."""
+    from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+
     network = NETWORKS.get(experiment.training.network)
-    return RLModuleSpec(module_class=network.module, model_config=network.model_config(experiment))
+    return RLModuleSpec(
+        module_class=network.module(), model_config=network.model_config(experiment)
+    )
 
 
 def make_sampler(experiment: ExperimentConfig, weights: Weights) -> Sampler:
@@ -94,6 +100,30 @@ def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> Slot
     return SlotScorerSampler(network, own)  # an algorithm may keep more beside the network
 
 
-NETWORKS.register("deeprm_mlp")(Network(DeepRMModule, _model_config, _deeprm_sampler))
-NETWORKS.register("slot_scorer")(Network(SlotScorerModule, _model_config, _slot_scorer_sampler))
-NETWORKS.register("rllib_mlp")(Network(MaskedMLPModule, masked_mlp_config, MaskedMLPSampler))
+def _deeprm_module() -> "type[TorchRLModule]":
+    from rllib_configs.modules.rl_modules import DeepRMModule
+
+    return DeepRMModule
+
+
+def _slot_scorer_module() -> "type[TorchRLModule]":
+    from rllib_configs.modules.rl_modules import SlotScorerModule
+
+    return SlotScorerModule
+
+
+def _masked_mlp_module() -> "type[TorchRLModule]":
+    from rllib_configs.modules.rllib_mlp import MaskedMLPModule
+
+    return MaskedMLPModule
+
+
+def _masked_mlp_config(experiment: ExperimentConfig) -> dict[str, Any]:
+    from rllib_configs.modules.rllib_mlp import masked_mlp_config
+
+    return masked_mlp_config(experiment)
+
+
+NETWORKS.register("deeprm_mlp")(Network(_deeprm_module, _model_config, _deeprm_sampler))
+NETWORKS.register("slot_scorer")(Network(_slot_scorer_module, _model_config, _slot_scorer_sampler))
+NETWORKS.register("rllib_mlp")(Network(_masked_mlp_module, _masked_mlp_config, MaskedMLPSampler))

@@ -1,13 +1,10 @@
 """A policy whose size does not depend on the number of slots."""
 
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from ray.rllib.core.columns import Columns
-from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import nn
 
 from cluster_env.core.cluster import Cluster
@@ -167,30 +164,6 @@ class SlotScorer(nn.Module):
         context = torch.relu(self.context(shared))
         jobs = torch.relu(self.job(slots) + self.job_context(context).unsqueeze(1)) * present
         return jobs, torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
-
-
-class SlotScorerModule(TorchRLModule):
-    """`SlotScorer` as an RLModule.
-
-    ``model_config`` holds ``cluster``, ``hidden``, ``seed``, ``critic`` and ``show_window``.
-    """
-
-    def setup(self) -> None:
-        """Builds the network."""
-        cluster = Cluster(**self.model_config["cluster"])
-        width, seed = int(self.model_config["hidden"]), int(self.model_config["seed"])
-        critic = bool(self.model_config["critic"])
-        self.network = SlotScorer(cluster, width, seed, critic, self.model_config["show_window"])
-
-    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Logits, and values if there is a critic, of the codes under ``Columns.OBS``."""
-        logits, pooled = self.network.score_slots(batch[Columns.OBS].numpy())
-        if not self.model_config["critic"]:
-            return {Columns.ACTION_DIST_INPUTS: logits}
-        return {
-            Columns.ACTION_DIST_INPUTS: logits,
-            Columns.VF_PREDS: self.network.value(pooled),
-        }
 
 
 class SlotScorerSampler:

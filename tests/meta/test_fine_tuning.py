@@ -14,7 +14,7 @@ from meta.fine_tuning import DeepRMPolicy, fine_tune, load_deeprm_policy
 from meta.scoring import costs_on
 from meta.tasks import Task
 from rllib_configs.modules import make_sampler
-from rllib_configs.modules.deeprm_mlp import DeepRMModule
+from rllib_configs.modules.rl_modules import DeepRMModule
 from rllib_configs.runners.rollout import rollout
 from tests.tune_jobs.made_up_runs import make_run
 

@@ -13,8 +13,9 @@ from cluster_env.observations.lookups import LookupLayout
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
-from rllib_configs.modules.deeprm_mlp import DeepRMModule, DeepRMSampler
+from rllib_configs.modules.deeprm_mlp import DeepRMSampler
 from rllib_configs.modules.lookup_sum import LookupLinear
+from rllib_configs.modules.rl_modules import DeepRMModule
 from rllib_configs.modules.sampling import sample_actions
 from rllib_configs.runners.rollout import rollout
 

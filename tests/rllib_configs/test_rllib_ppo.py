@@ -15,7 +15,7 @@ from cluster_env.simulators.code import CodeLayout
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.modules.rllib_mlp import VIEW
+from rllib_configs.modules.masked_mlp import VIEW
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.test_lookup_linear import codes_of

@@ -131,14 +131,14 @@ class Delivery:
         return self._run_dir.parent / ARTIFACT_FOLDER
 
     def _send_chunk(self, chunk: Sequence[tuple[Record | None, int]]) -> tuple[int, int]:
-        """Sends a chunk, or its part up to the first artifact; returns records done and offset."""
+        """Sends a chunk, or its part up to the first file; returns records done and offset."""
         batches: dict[str, _Batch] = defaultdict(_Batch)
         done, offset = 0, self.progress.offset
         for record, end in chunk:
             if record is not None:
                 self._take(record, offset, batches)
             done, offset = done + 1, end
-            if record is not None and record["kind"] == "artifact":
+            if record is not None and record["kind"] in ("artifact", "model"):
                 break  # do not copy a big file twice because of what follows it
         for key in list(batches):
             self._flush(key, batches)
@@ -159,7 +159,7 @@ class Delivery:
                 batches[key].tags += record["tags"].items()
             case "start":
                 self._start(record)
-            case "artifact" | "resume" | "end":
+            case "artifact" | "model" | "resume" | "end":
                 self._flush(key, batches)
                 self._carry_out(record, offset)
 
@@ -167,8 +167,8 @@ class Delivery:
         run_id = self.progress.runs.get(record["run"])
         if run_id is None:
             self._refuse(record, "its run was never started")
-        elif record["kind"] == "artifact":
-            self._send_artifact(run_id, record, offset)
+        elif record["kind"] in ("artifact", "model"):
+            self._send_files(run_id, record, offset)
         elif record["kind"] == "resume":
             self._try(record, lambda store: store.reopen(run_id))
         else:
@@ -196,7 +196,7 @@ class Delivery:
                 self._connected.tags(self.progress.runs[key], [(PARENT_TAG, parent_id)])
                 del self.progress.orphans[key]
 
-    def _send_artifact(self, run_id: str, record: Record, offset: int) -> None:
+    def _send_files(self, run_id: str, record: Record, offset: int) -> None:
         path = self._run_dir / record["path"]
         if not path.exists():
             self._refuse(record, "file not found")
@@ -205,7 +205,10 @@ class Delivery:
             self._refuse(record, "it lies outside the run directory")
             return
         try:
-            self._connected.artifact(run_id, path, record["folder"])
+            if record["kind"] == "artifact":
+                self._connected.artifact(run_id, path, record["folder"])
+            else:
+                self._connected.model(run_id, path, record["register"])
         except Exception as error:
             # A store that is away raises here; one that answers has a trouble with this file.
             has_run = self._connected.has_run(run_id)

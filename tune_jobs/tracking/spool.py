@@ -22,6 +22,7 @@ FIELDS = {
     "tags": {"run", "tags"},
     "metrics": {"run", "time", "step", "metrics"},
     "artifact": {"run", "path", "folder"},
+    "model": {"run", "path", "register"},
     "end": {"run", "time", "status", "experiment"},
 }
 KEPT_IN_MEMORY = 10_000  # lines that wait for a disk that is full or gone

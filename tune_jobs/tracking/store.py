@@ -4,16 +4,20 @@ import contextlib
 import logging
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.secrets import hide_secrets
+from tune_jobs.tracking.model import build_model, fingerprint
 from tune_jobs.tracking.progress import FileLock
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
+MODEL_NAME = "policy"
+MODEL_TAG = "metasched.weights"
 RUN_KEY_TAG = "metasched.run_key"
 PARENT_TAG = "mlflow.parentRunId"
 STORE_FILE = "mlflow.db"
@@ -184,6 +188,42 @@ class Store:
     def artifact(self, run_id: str, path: Path, folder: str | None) -> None:
         """Copies a file, or a folder under its own name, into the run's artifacts."""
         self._client.log_artifact(run_id, str(path), folder)
+
+    def model(self, run_id: str, policy: Path, register: str | None) -> None:
+        """Makes a policy a model of a run, and a version of a registered one, unless it is."""
+        from mlflow.entities import LoggedModelOutput
+
+        key = fingerprint(policy)
+        experiment = self._client.get_run(run_id).info.experiment_id
+        found = self._client.search_logged_models(
+            [experiment], filter_string=f"tags.`{MODEL_TAG}` = '{key}'"
+        )
+        known = [m.model_id for m in found if m.source_run_id == run_id and m.status == "READY"]
+        if known:
+            model_id = known[0]
+        else:
+            model = self._client.create_logged_model(
+                experiment, MODEL_NAME, source_run_id=run_id, tags={MODEL_TAG: key}
+            )
+            model_id = model.model_id
+            with tempfile.TemporaryDirectory(prefix="metasched-model-") as folder:
+                build_model(policy, Path(folder) / MODEL_NAME, model_id, run_id)
+                self._client.log_model_artifacts(model_id, str(Path(folder) / MODEL_NAME))
+            self._client.finalize_logged_model(model_id, "READY")
+            self._client.log_outputs(run_id, [LoggedModelOutput(model_id, 0)])
+        if register is not None:
+            self._register(register, model_id, run_id, key)
+
+    def _register(self, name: str, model_id: str, run_id: str, key: str) -> None:
+        """Enters a model as a new version, unless it is one."""
+        with contextlib.suppress(Exception):  # it is there already, or the next call says more
+            self._client.create_registered_model(name)
+        versions = self._client.search_model_versions(f"name = '{name}'")
+        if any(v.run_id == run_id and v.tags.get(MODEL_TAG) == key for v in versions):
+            return
+        source = self._client.get_logged_model(model_id).artifact_location
+        tags = {MODEL_TAG: key}
+        self._client.create_model_version(name, source, run_id, tags, model_id=model_id)
 
     def end(self, run_id: str, status: str, time_ms: int) -> None:
         """Sets the final status: FINISHED, FAILED or KILLED."""

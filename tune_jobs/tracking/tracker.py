@@ -185,6 +185,20 @@ class Tracker:
         self._record("artifact", run=self.key, path=str(place), folder=folder)
 
     @_harmless
+    def model(self, policy: PathLike, register: str | None = None) -> None:
+        """Records a trained policy, to become a model in MLflow that needs no Ray.
+
+        Like an artifact it is taken as it is when the records are sent; a run has one model of
+        the same weights, however often they are.
+
+        Args:
+            policy: folder that `rllib_configs.policies.save_policy` wrote.
+            register: name in the registry under which it becomes a new version; None for none.
+        """
+        place = take_in(Path(policy).absolute(), self._office.run_dir)
+        self._record("model", run=self.key, path=str(place), register=register)
+
+    @_harmless
     def finish(self, status: Status = "finished") -> None:
         """Records how the run ended."""
         if status not in ("finished", "failed", "killed"):
@@ -261,6 +275,9 @@ class NullTracker:
         """Does nothing."""
 
     def artifact(self, path: PathLike, folder: str | None = None) -> None:
+        """Does nothing."""
+
+    def model(self, policy: PathLike, register: str | None = None) -> None:
         """Does nothing."""
 
     def finish(self, status: Status = "finished") -> None:

@@ -1,0 +1,166 @@
+"""A policy in MLflow: a model that needs no Ray and holds no pickled class."""
+
+import json
+import os
+import pickletools
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.loading import load_config
+from rllib_configs.policies import load_policy, write_policy
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.tracking import Delivery, Tracker, local_uri
+from tune_jobs.tracking.model import _load_pyfunc, example
+
+Runs = Callable[[], dict[str, Any]]
+
+LOAD_WITHOUT_RAY = """
+import json, sys
+
+class NoRay:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "ray":
+            raise ImportError("there is no Ray here")
+
+sys.meta_path.insert(0, NoRay())
+import mlflow, numpy as np
+mlflow.set_tracking_uri(sys.argv[1])
+mlflow.set_registry_uri(sys.argv[1])
+model = mlflow.pyfunc.load_model(sys.argv[2])
+data = json.load(open(sys.argv[3]))
+batch = {
+    "observations": np.array(data["observations"], np.uint8),
+    "action_mask": np.array(data["action_mask"], np.int8),
+}
+print(json.dumps([model.predict(batch).tolist(),
+                  model.predict(batch, params={"decode": "sample", "seed": 3}).tolist(),
+                  sorted(model.metadata.get_params_schema().to_dict(), key=str) != []]))
+"""
+
+
+def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
+    """A slot scorer, or DeepRM's network, with weights that nobody has trained."""
+    config = load_config("deeprm-ppo", ["training.hidden=8", *overrides])
+    cluster = config.task.cluster.build()
+    rng = generator(0, Purpose.INIT)
+    from rllib_configs.modules.slot_scorer import SlotScorer
+
+    network = SlotScorer(cluster, 8, 0, config.training.critic, config.training.show_window)
+    weights = {
+        f"network.{name}": (rng.normal(0, 0.5, tuple(value.shape))).astype(np.float32)
+        for name, value in network.state_dict().items()
+    }
+    write_policy(weights, config, folder)
+    return config
+
+
+def played(steps: int = 40) -> dict[str, np.ndarray]:
+    """What the registered environment shows while a job is started now and then."""
+    env = gymnasium.make(
+        "cluster_env:DeepRM-v0", observation="code", mask_in_observation=True, mask="start_now"
+    )
+    observation, _ = env.reset(seed=4)
+    seen = []
+    for step in range(steps):
+        seen.append(observation)
+        observation, *_ = env.step(step % 3 if step % 4 else 10)
+    return {name: np.stack([one[name] for one in seen]) for name in seen[0]}
+
+
+def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
+    tmp_path: Path, run_dir: Path, client: Any, runs: Runs
+) -> None:
+    small_policy(run_dir / "policy")
+    tracker = Tracker.open(run_dir, run_name="r")
+    tracker.model(run_dir / "policy", register="my policy")
+    tracker.model(run_dir / "policy", register="my policy")
+    assert tracker.close(100).message == ""
+    [version] = client.search_model_versions("name = 'my policy'")
+    assert version.run_id == runs()["r"].info.run_id
+    batch = played()
+    (tmp_path / "batch.json").write_text(json.dumps({k: v.tolist() for k, v in batch.items()}))
+    arguments = [local_uri(tmp_path), "models:/my policy/1", str(tmp_path / "batch.json")]
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_WITHOUT_RAY, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    likeliest, drawn, has_params = json.loads(done.stdout.splitlines()[-1])
+    policy, _ = load_policy(run_dir, decode="argmax")
+    uniforms = np.random.default_rng(3).random(len(batch["observations"]))
+    assert likeliest == policy.act(batch["observations"], uniforms).tolist()
+    policy, _ = load_policy(run_dir, decode="sample")
+    assert drawn == policy.act(batch["observations"], uniforms).tolist()
+    assert len(set(likeliest)) > 2
+    assert has_params
+
+
+def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: Any) -> None:
+    small_policy(run_dir / "policy")
+    tracker = Tracker.open(run_dir, run_name="r")
+    tracker.model(run_dir / "policy")
+    assert tracker.close(100).message == ""
+    [model] = client.search_logged_models(["1"])
+    folder = Path(model.artifact_location.removeprefix("file://"))
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert files >= {"MLmodel", "data/data/config.yaml", "data/data/weights.pt"} or files >= {
+        "MLmodel",
+        "data/config.yaml",
+        "data/weights.pt",
+    }
+    assert not [name for name in files if name.endswith((".pkl", ".py", ".pickle"))]
+    assert "input_example.json" in files
+    assert "loader_module: tune_jobs.tracking.model" in (folder / "MLmodel").read_text()
+    [weights] = folder.rglob("weights.pt")
+    with zipfile.ZipFile(weights) as archive:
+        [data] = [name for name in archive.namelist() if name.endswith("data.pkl")]
+        named = [
+            str(argument)
+            for code, argument, _ in pickletools.genops(archive.read(data))
+            if code.name in ("GLOBAL", "STACK_GLOBAL")
+        ]
+    assert set(named) <= {
+        "torch._utils _rebuild_tensor_v2",
+        "torch FloatStorage",
+        "collections OrderedDict",
+    }
+
+
+def test_a_model_waits_for_a_server_that_is_away(
+    run_dir: Path, nowhere: str, client: Any, runs: Runs
+) -> None:
+    small_policy(run_dir / "policy")
+    tracker = Tracker.open(run_dir, uri=nowhere, run_name="r")
+    tracker.model(run_dir / "policy", register="late")
+    assert tracker.close(5).waiting
+    delivery = Delivery(run_dir, None)
+    delivery.run_to_end()
+    delivery.close()
+    assert delivery.refused.total() == 0
+    assert [v.version for v in client.search_model_versions("name = 'late'")] in ([1], ["1"])
+
+
+def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:
+    config = small_policy(tmp_path)
+    model = _load_pyfunc(str(tmp_path))
+    batch = example(config)
+    nothing = {**batch, "action_mask": np.zeros_like(batch["action_mask"])}
+    assert set(model.predict(nothing)) == {config.task.cluster.build().num_actions - 1}
+    with pytest.raises(InputError, match="one row for each state"):
+        model.predict({name: array[0] for name, array in batch.items()})
+    with pytest.raises(InputError, match="argmax or sample"):
+        model.predict(batch, params={"decode": "best"})

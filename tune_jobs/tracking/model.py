@@ -1,0 +1,188 @@
+"""A trained policy as an MLflow model: observations in, actions out; without Ray, without pickles.
+
+The model holds a copy of the policy's folder, that is, its config and its weights as plain tensors,
+and names this module as its loader. Whoever loads it needs metasched's packages, but no Ray:
+
+    model = mlflow.pyfunc.load_model("models:/my-policy/1")
+    env = gymnasium.make("DeepRM-v0", observation="code", mask_in_observation=True)
+    observation, info = env.reset(seed=0)
+    batch = {name: array[None] for name, array in observation.items()}
+    action = model.predict(batch)[0]
+
+``observations`` are codes, uint8 ``(n, code_size)``, from which all others are computed;
+``action_mask``, int8 ``(n, num_slots + 1)``, is that of the environment. An action that the mask
+forbids would book nothing; void, which is returned instead, does the same.
+"""
+
+import hashlib
+import platform
+import shutil
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+
+if TYPE_CHECKING:
+    from mlflow.models import ModelSignature
+
+    from rllib_configs.policy_files import LearnedPolicy
+    from rllib_configs.schema import ExperimentConfig
+
+OBSERVATIONS, MASK = "observations", "action_mask"
+REQUIREMENTS = ("metasched", "mlflow", "gymnasium", "numba", "numpy", "pydantic", "torch")
+_FILES = ("config.yaml", "weights.pt")
+_EXAMPLES = 4
+
+
+class PolicyModel:
+    """What MLflow calls.
+
+    Args:
+        policy: takes codes.
+    """
+
+    def __init__(self, policy: "LearnedPolicy") -> None:
+        self.policy = policy
+
+    def predict(
+        self, model_input: Mapping[str, Any], params: Mapping[str, Any] | None = None
+    ) -> NDArray[np.int64]:
+        """Actions, int64 ``(n,)``.
+
+        Args:
+            model_input: ``observations`` and ``action_mask``; see this module.
+            params: ``decode``, argmax or sample; ``haste``, see `LearnedPolicy`; ``seed`` of the
+                draws, negative for new ones at each call.
+
+        Raises:
+            InputError: if the input is of another shape, or there is no such way to decode.
+        """
+        from dataclasses import replace
+
+        given = {**_defaults(self.policy), **(params or {})}
+        if given["decode"] not in ("argmax", "sample"):
+            raise InputError(f"decode is argmax or sample, not {given['decode']!r}")
+        codes = np.ascontiguousarray(model_input[OBSERVATIONS], dtype=np.uint8)
+        mask = np.asarray(model_input[MASK]).astype(bool)
+        if codes.ndim != 2 or mask.shape[:1] != codes.shape[:1]:
+            raise InputError(
+                f"{OBSERVATIONS} and {MASK} need one row for each state, but have the shapes "
+                f"{codes.shape} and {mask.shape}"
+            )
+        seed = int(given["seed"])
+        uniforms = np.random.default_rng(None if seed < 0 else seed).random(len(codes))
+        policy = replace(self.policy, decode=given["decode"], haste=float(given["haste"]))
+        actions = policy.act(codes, uniforms).astype(np.int64)
+        return np.where(mask[np.arange(len(codes)), actions], actions, mask.shape[1] - 1)
+
+
+def _load_pyfunc(path: str) -> PolicyModel:
+    """Called by MLflow with the folder of the policy's files. No code in them is ever run."""
+    from rllib_configs.policy_files import load_policy
+
+    return PolicyModel(load_policy(path)[0])
+
+
+def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
+    """Writes the folder of a model.
+
+    Args:
+        policy: folder of a policy.
+        target: folder to create.
+        model_id: MLflow's id of the model.
+        run_id: MLflow's id of the run that it is from.
+
+    Raises:
+        InputError: if there is no policy, or it is broken.
+    """
+    import mlflow.pyfunc
+    from mlflow.models import Model
+
+    from rllib_configs.policy_files import load_policy
+
+    learned, config = load_policy(policy)
+    data = target.parent / "data"
+    data.mkdir()
+    for name in _FILES:
+        shutil.copyfile(policy / name, data / name)
+    mlflow.pyfunc.save_model(
+        str(target),
+        loader_module=__name__,
+        data_path=str(data),
+        mlflow_model=Model(run_id=run_id, model_id=model_id),
+        signature=_signature(config, learned),
+        input_example=example(config),
+        pip_requirements=_requirements(),
+    )
+
+
+def fingerprint(policy: Path) -> str:
+    """Tells the weights of one policy from those of another."""
+    digest = hashlib.sha256()
+    for name in _FILES:
+        digest.update((policy / name).read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
+    """The first observations of an episode of the task, as the environment gives them."""
+    from cluster_env.envs import ClusterEnv
+
+    task = config.task
+    try:
+        workload = task.build_workload()
+    except InputError:  # its trace is somewhere else
+        workload = None
+    env = ClusterEnv(
+        workload=workload,
+        cluster=task.cluster.build(),
+        rules=task.rules,
+        observation="code",
+        mask_in_observation=True,
+    )
+    seen = [env.reset(seed=config.seed)[0]]
+    void = env.action_space.n - 1
+    seen += [env.step(void)[0] for _ in range(_EXAMPLES - 1)]
+    return {name: np.stack([one[name] for one in seen]) for name in (OBSERVATIONS, MASK)}
+
+
+def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSignature":
+    from mlflow.models import ModelSignature
+    from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
+
+    from cluster_env.simulators.code import CodeLayout
+
+    cluster = config.task.cluster.build()
+    inputs = [
+        TensorSpec(np.dtype(np.uint8), (-1, CodeLayout(cluster).size), OBSERVATIONS),
+        TensorSpec(np.dtype(np.int8), (-1, cluster.num_actions), MASK),
+    ]
+    defaults = _defaults(policy)
+    params = [
+        ParamSpec("decode", "string", defaults["decode"]),
+        ParamSpec("haste", "double", defaults["haste"]),
+        ParamSpec("seed", "long", defaults["seed"]),
+    ]
+    actions = [TensorSpec(np.dtype(np.int64), (-1,))]
+    return ModelSignature(Schema(inputs), Schema(actions), ParamSchema(params))
+
+
+def _defaults(policy: "LearnedPolicy") -> dict[str, Any]:
+    """The likeliest action, but of networks that without draws would wait for ever."""
+    waits = type(policy.network).__name__ == "DeepRMSampler"
+    return {"decode": "sample" if waits else "argmax", "haste": 0.0, "seed": -1}
+
+
+def _requirements() -> list[str]:
+    found = [f"# Python {platform.python_version()}"]
+    for name in REQUIREMENTS:
+        try:
+            found.append(f"{name}=={metadata.version(name).split('+')[0]}")
+        except metadata.PackageNotFoundError:
+            continue
+    return found[1:]
