@@ -57,7 +57,7 @@ def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
 
     network = SlotScorer(cluster, 8, 0, config.training.critic, config.training.show_window)
     weights = {
-        f"network.{name}": (rng.normal(0, 0.5, tuple(value.shape))).astype(np.float32)
+        f"network.{name}": (rng.normal(0, 0.2, tuple(value.shape))).astype(np.float32)
         for name, value in network.state_dict().items()
     }
     write_policy(weights, config, folder)
@@ -105,7 +105,7 @@ def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
     assert likeliest == policy.act(batch["observations"], uniforms).tolist()
     policy, _ = load_policy(run_dir, decode="sample")
     assert drawn == policy.act(batch["observations"], uniforms).tolist()
-    assert len(set(likeliest)) > 2
+    assert len(set(drawn)) > 2
     assert has_params
 
 
