@@ -74,6 +74,7 @@ def test_metrics_have_our_names_and_values(trained: Any) -> None:
         "train/entropy",
         "train/gradient_norm",
         "train/return_mean",
+        "train/skipped_updates",
         "workers/healthy",
         "workers/restarts",
     }
