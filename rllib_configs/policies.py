@@ -19,6 +19,7 @@ from rllib_configs.policy_files import (
     policy_of,
     read_weights,
     stored_weights,
+    what_broke,
     write_policy,
 )
 from rllib_configs.schema import ExperimentConfig
@@ -64,7 +65,7 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
     try:
         found = stored_weights(folder)
     except Exception as error:
-        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {what_broke(error)}") from None
     kept = {name: value for name, value in own.items() if _may_be_missing(name)}
     weights = {**kept, **{name: value for name, value in found.items() if name in own}}
     shapes = {name: value.shape for name, value in weights.items()}

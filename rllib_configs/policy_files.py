@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Literal
 
 import numpy as np
@@ -83,7 +84,7 @@ def load_policy(
         policy = policy_of(config, weights, name or config.name, decode)
     except Exception as error:
         raise InputError(
-            f"{folder / WEIGHTS_FILE} is broken or of another network: {error}"
+            f"{folder / WEIGHTS_FILE} is broken or of another network: {what_broke(error)}"
         ) from None
     return policy, config
 
@@ -99,7 +100,7 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
     try:
         return stored_weights(folder), config
     except Exception as error:
-        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {what_broke(error)}") from None
 
 
 def policy_folder(path: str | Path) -> Path:
@@ -125,6 +126,13 @@ def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
     return {name: tensor.numpy() for name, tensor in tensors.items()}
 
 
+def what_broke(error: Exception) -> str:
+    """What is wrong with a file of weights, in one line."""
+    if isinstance(error, UnpicklingError):  # PyTorch's message explains how to run it all the same
+        return "it holds something else than plain tensors"
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def check_policy(path: str | Path) -> None:
     """Makes sure, in a moment and without Ray, that there is a policy that can be read.
 
@@ -135,7 +143,7 @@ def check_policy(path: str | Path) -> None:
     try:
         stored_weights(folder)
     except Exception as error:
-        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {error}") from None
+        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {what_broke(error)}") from None
 
 
 def policy_of(

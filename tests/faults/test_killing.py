@@ -1,0 +1,152 @@
+"""SIGKILL at random moments: a run that is resumed ends as if nothing had happened.
+
+METASCHED_KILLS=20 makes it as many kills; by default there are two.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tune_jobs.checkpoints import Checkpoints
+from tune_jobs.history import History
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+KILLS = int(os.environ.get("METASCHED_KILLS", "2"))
+LIMIT_S = 150.0
+ITERATIONS = 12 + 6 * KILLS
+SETTINGS = [
+    f"training.iterations={ITERATIONS}",
+    "training.jobsets=40",
+    "training.jobsets_per_unit=10",
+    "training.episodes_per_jobset=40",
+    "checkpoint.every=2",
+    "evaluation.every=0",
+]
+INEXACT = ("time/", "workers/", "train/gradient_norm")
+
+
+class Training:
+    """A ``metasched train`` in a process of its own, with all that it starts."""
+
+    def __init__(self, run: Path, log: Path) -> None:
+        self.run = run
+        given = ["deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
+        given += [part for setting in SETTINGS for part in ("--set", setting)]
+        if Checkpoints(run / "checkpoints").all():
+            given = ["--resume", str(run)]
+        elif run.exists():  # killed before its first checkpoint: it begins anew
+            run.rename(run.with_name(f"{run.name}-{time.time_ns()}"))
+        self.log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tune_jobs.train", *given],
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                start_new_session=True,
+            )
+
+    def rows(self) -> int:
+        return len(History(self.run / "metrics.csv").rows())
+
+    def wait_for_rows(self, number: int) -> None:
+        deadline = time.monotonic() + LIMIT_S
+        while self.process.poll() is None and self.rows() < number:
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.02)
+
+    def runner(self) -> int | None:
+        """Process of the env runner."""
+        for pid, parent in descendants(self.process.pid).items():
+            if parent and "BatchedEnvRunner" in command_of(pid):
+                return pid
+        return None
+
+    def end(self) -> int:
+        return self.process.wait(LIMIT_S)
+
+    def kill(self) -> None:
+        started = descendants(self.process.pid)
+        self.process.kill()
+        self.process.wait(LIMIT_S)
+        deadline = time.monotonic() + 60
+        while left := [pid for pid in started if is_alive(pid)]:
+            assert time.monotonic() < deadline, [command_of(pid) for pid in left]
+            time.sleep(0.1)
+
+
+def descendants(root: int) -> dict[int, int]:
+    """Processes below one, with their parents."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found: dict[int, int] = {}
+    news = {root}
+    while news:
+        news = {pid for pid, parent in parents.items() if parent in news and pid not in found}
+        found |= {pid: parents[pid] for pid in news}
+    return found
+
+
+def command_of(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def weights_of(run: Path) -> bytes:
+    return (run / "policy" / "weights.pt").read_bytes()
+
+
+def numbers(run: Path) -> list[dict[str, float]]:
+    return [
+        {name: value for name, value in row.items() if not name.startswith(INEXACT)}
+        for row in History(run / "metrics.csv").rows()
+    ]
+
+
+@pytest.mark.timeout(300 + 60 * KILLS)
+def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> None:
+    reference = Training(tmp_path / "reference", tmp_path / "reference.log")
+    assert reference.end() == 0, reference.log.read_text()
+    rng = np.random.default_rng(7)
+    targets = ["driver", "runner"] * (KILLS // 2) + ["driver"] * (KILLS % 2)
+    log = tmp_path / "log"
+    training = Training(tmp_path / "run", log)
+    try:
+        for target in rng.permutation(targets):
+            done = training.rows() if training.run.exists() else 0
+            training.wait_for_rows(min(done + 2 + int(rng.integers(3)), ITERATIONS - 2))
+            time.sleep(float(rng.uniform(0, 0.3)))
+            assert training.process.poll() is None, "it ended before it could be killed"
+            if target == "driver":
+                training.kill()
+                training = Training(tmp_path / "run", log)
+            elif (runner := training.runner()) is not None:
+                os.kill(runner, signal.SIGKILL)
+        assert training.end() == 0, log.read_text()
+    finally:
+        if training.process.poll() is None:
+            training.kill()
+    assert weights_of(tmp_path / "run") == weights_of(tmp_path / "reference")
+    assert numbers(tmp_path / "run") == numbers(tmp_path / "reference")
