@@ -1,6 +1,7 @@
 """Distributions over tasks, by name or from a file, and the splits that keep their tasks apart."""
 
 import importlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -14,6 +15,8 @@ from meta.tasks.family import FamilySection, read_family
 from meta.tasks.task import Task
 from rllib_configs.task_schema import TaskSection
 
+IMPORTS = "METASCHED_IMPORTS"
+"""Variable of the environment: packages, separated by commas, that configs may import."""
 _FOLDER = Path(__file__).parent / "families"
 _OF_JOBSETS = 1  # last key of the stream that a task's seed comes from
 _SEED_BOUND = 2**63
@@ -24,7 +27,8 @@ class TaskDistribution(Protocol):
     """Where tasks come from.
 
     A distribution of your own is any object with these three. Name it in a config as
-    ``my_package.my_module:MY_TASKS``, so that every process of a run finds it, or enter it into
+    ``my_package.my_module:MY_TASKS``, so that every process of a run finds it (`IMPORTS` must
+    name ``my_package``, because a config runs no code by itself), or enter it into
     `TASK_DISTRIBUTIONS`. All its tasks need the same number of resources and job classes and the
     same horizon, because the network's size depends on them; capacities and slots may differ.
     """
@@ -85,7 +89,8 @@ def get_distribution(name: str | Path) -> TaskDistribution:
 
     Args:
         name: of one in `TASK_DISTRIBUTIONS`, or the path of a YAML file
-            (`meta.tasks.family.FamilySection`), or ``module:attribute`` of one in Python.
+            (`meta.tasks.family.FamilySection`), or ``module:attribute`` of one in Python,
+            whose package METASCHED_IMPORTS in the environment has to name.
 
     Raises:
         InputError: if there is none, or its file or module cannot be used.
@@ -122,6 +127,12 @@ def require_training(tasks: TaskSplit) -> TaskSplit:
 
 def _import(text: str) -> TaskDistribution:
     module, _, attribute = text.partition(":")
+    package = module.partition(".")[0]
+    if package not in os.environ.get(IMPORTS, "").split(","):
+        raise InputError(
+            f"the task distribution {text} is Python code, which a config must not run by itself; "
+            f"if you trust it, set {IMPORTS}={package} in the environment"
+        )
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

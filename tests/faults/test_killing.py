@@ -3,6 +3,7 @@
 METASCHED_KILLS=20 makes it as many kills; by default there are two.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from tune_jobs.history import History
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 KILLS = int(os.environ.get("METASCHED_KILLS", "2"))
-LIMIT_S = 150.0
+LIMIT_S = 240.0
 ITERATIONS = 12 + 6 * KILLS
 SETTINGS = [
     f"training.iterations={ITERATIONS}",
@@ -29,6 +30,11 @@ SETTINGS = [
     "checkpoint.every=2",
     "evaluation.every=0",
 ]
+LOOPBACK = {
+    "0100007F",
+    "0000000000000000FFFF00000100007F",
+    "00000000000000000000000001000000",
+}
 INEXACT = ("time/", "workers/", "train/gradient_norm")
 
 
@@ -125,10 +131,40 @@ def numbers(run: Path) -> list[dict[str, float]]:
     ]
 
 
+def train_undisturbed(folder: Path) -> Path:
+    """The run that all others must come to; what it opens to the network is looked at meanwhile."""
+    training = Training(folder / "reference", folder / "reference.log")
+    try:
+        training.wait_for_rows(3)
+        addresses = listening([training.process.pid, *descendants(training.process.pid)])
+        assert training.end() == 0, training.log.read_text()
+    finally:
+        if training.process.poll() is None:
+            training.kill()
+    assert addresses, "nothing listens, so this looks in the wrong place"
+    assert set(addresses) <= LOOPBACK
+    return training.run
+
+
+def listening(pids: list[int]) -> list[str]:
+    """Addresses that processes listen on, as the kernel writes them."""
+    known = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A":
+                known[f"socket:[{words[9]}]"] = words[1].partition(":")[0]
+    found = []
+    for pid in pids:
+        for link in Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                found.append(known.get(os.readlink(link)))
+    return [address for address in found if address]
+
+
 @pytest.mark.timeout(300 + 60 * KILLS)
 def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> None:
-    reference = Training(tmp_path / "reference", tmp_path / "reference.log")
-    assert reference.end() == 0, reference.log.read_text()
+    reference = train_undisturbed(tmp_path)
     rng = np.random.default_rng(7)
     targets = ["driver", "runner"] * (KILLS // 2) + ["driver"] * (KILLS % 2)
     log = tmp_path / "log"
@@ -148,5 +184,5 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
     finally:
         if training.process.poll() is None:
             training.kill()
-    assert weights_of(tmp_path / "run") == weights_of(tmp_path / "reference")
-    assert numbers(tmp_path / "run") == numbers(tmp_path / "reference")
+    assert weights_of(tmp_path / "run") == weights_of(reference)
+    assert numbers(tmp_path / "run") == numbers(reference)

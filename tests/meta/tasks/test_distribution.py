@@ -101,6 +101,10 @@ def test_a_distribution_of_ones_own_is_found_by_module_and_attribute(
     module = ModuleType("my_tasks")
     module.LOADS, module.NOTHING = TwoLoads(), 3  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "my_tasks", module)
+    monkeypatch.delenv("METASCHED_IMPORTS", raising=False)
+    with pytest.raises(InputError, match="set METASCHED_IMPORTS=my_tasks in the environment"):
+        get_distribution("my_tasks:LOADS")
+    monkeypatch.setenv("METASCHED_IMPORTS", "other,my_tasks,no_such_module_anywhere")
     found = get_distribution("my_tasks:LOADS")
     assert isinstance(found, TaskDistribution)
     loads = {TaskSplit(found, 0, Split.TRAIN).task(i).section.workload.load for i in range(20)}

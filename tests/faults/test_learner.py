@@ -1,0 +1,57 @@
+"""A learner process that is killed: one clear sentence, and the checkpoint goes on bit for bit."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import Failure
+from meta.maml.algorithm import with_base_task
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.builders import build_algorithm
+from rllib_configs.loading import load_config
+
+pytestmark = pytest.mark.integration
+
+SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
+SMALL += ["resources.num_runners=0", "training.hidden=8"]
+META = [*SMALL, "meta.tasks=2", "meta.warm_up=0", "training.epochs=1"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "overrides", "learners"),
+    [("deeprm-smoke", SMALL, 1), ("deeprm-smoke", SMALL, 2), ("deeprm-maml", META, 1)],
+)
+def test_a_killed_learner_is_said_and_its_checkpoint_goes_on(
+    local_ray: None, tmp_path: Path, preset: str, overrides: list[str], learners: int
+) -> None:
+    config = with_base_task(load_config(preset, [*overrides, f"resources.num_learners={learners}"]))
+    algorithm = build_algorithm(config)
+    try:
+        algorithm.train()
+        algorithm.save_to_path(str(tmp_path / "checkpoint"))
+        algorithm.train()
+        expected = module_weights(algorithm)
+        pids = [one.get() for one in algorithm.learner_group.foreach_learner(_pid)]
+        assert os.getpid() not in pids
+        os.kill(pids[-1], signal.SIGKILL)
+        time.sleep(0.5)
+        with pytest.raises(Failure, match="a learner process has died .* the last checkpoint"):
+            algorithm.train()
+    finally:
+        algorithm.stop()
+    again = build_algorithm(config)
+    try:
+        again.restore_from_path(str(tmp_path / "checkpoint"))
+        again.train()
+        found = module_weights(again)
+    finally:
+        again.stop()
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+
+
+def _pid(learner: object) -> int:
+    return os.getpid()

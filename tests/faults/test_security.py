@@ -1,0 +1,176 @@
+"""Files of others run no code and name nothing outside; secrets stay in the environment."""
+
+import json
+import os
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.secrets import hide_secrets, holds_secret
+from rllib_configs.loading import load_config
+from rllib_configs.policies import load_policy
+from tune_jobs import cli
+from tune_jobs.checkpoints import MANIFEST, Checkpoints
+from tune_jobs.tracking import Delivery, Tracker, tracking_dir
+from tune_jobs.tracking.inside import escapes, take_in
+from tune_jobs.tracking.store import Store
+
+PLANTED = "pl4nted-s3cret"
+
+
+class Bomb:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return (os.mkdir, (str(self.path),))
+
+
+@pytest.mark.parametrize("tag", ["python/object/apply:os.mkdir", "python/name:os.system", "env"])
+def test_no_tag_in_yaml_runs_code(tmp_path: Path, tag: str) -> None:
+    target = tmp_path / "made"
+    file = tmp_path / "evil.yaml"
+    file.write_text(f"name: !!{tag} ['{target}']\n")
+    with pytest.raises(InputError, match="is not valid YAML"):
+        load_config(file)
+    with pytest.raises(InputError, match="cannot be read"):
+        load_config("deeprm-smoke", [f"name=!!{tag} ['{target}']"])
+    assert not target.exists()
+
+
+def test_no_policy_runs_code(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("name: evil\n")
+    (tmp_path / "weights.pt").write_bytes(pickle.dumps(Bomb(tmp_path / "made")))
+    with pytest.raises(InputError, match=r"weights.pt is broken.*something else than plain"):
+        load_policy(tmp_path)
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("name", ["../../other", "/etc/hostname", "link"])
+def test_a_checkpoint_names_nothing_outside_itself(tmp_path: Path, name: str) -> None:
+    kept = Checkpoints(tmp_path / "checkpoints")
+    path = kept.write(1, lambda folder: (folder / "state").touch(), keep=1).path
+    (tmp_path / "other").touch()
+    (path / "link").symlink_to(tmp_path / "other")
+    manifest = json.loads((path / MANIFEST).read_text())
+    manifest["files"] = [[name, 0, manifest["files"][0][2]]]
+    (path / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="which lies elsewhere"):
+        kept.newest()
+
+
+@pytest.mark.parametrize("kind", ["above", "absolute", "link", "link in a folder"])
+def test_records_send_nothing_outside_their_run(tmp_path: Path, kind: str) -> None:
+    run_dir, secret = tmp_path / "run", tmp_path / "secret"
+    (run_dir / "folder").mkdir(parents=True)
+    secret.write_text("secret")
+    (run_dir / "link").symlink_to(secret)
+    (run_dir / "folder" / "link").symlink_to(secret)
+    named = {"above": "../secret", "absolute": str(secret), "link": "link"}.get(kind, "folder")
+    sent: list[Path] = []
+    delivery = Delivery(run_dir, "http://127.0.0.1:9")
+    delivery._store = SimpleNamespace(artifact=lambda *given: sent.append(given))  # type: ignore
+    for record in ("artifact", "model"):
+        given = {"kind": record, "run": "r", "path": named, "folder": None, "register": None}
+        delivery._send_files("id", given, 0)
+    assert sent == []
+    assert [one["reason"] for one in delivery._step_refused] == [
+        "it lies outside the run directory"
+    ] * 2
+
+
+def test_what_lies_outside_is_copied_when_it_is_recorded(tmp_path: Path) -> None:
+    run_dir = tmp_path / "run"
+    outside = tmp_path / "figures"
+    outside.mkdir()
+    (outside / "a.png").write_text("1")
+    place = take_in(outside / "a.png", run_dir)
+    (outside / "a.png").write_text("2")
+    assert (run_dir / place).read_text() == "1"
+    assert place.name == "a.png"
+    assert not escapes(run_dir / place, run_dir)
+    assert take_in(run_dir / place, run_dir) == place
+
+
+def test_an_experiment_stays_below_the_folder_of_artifacts(tmp_path: Path) -> None:
+    made = []
+    store = Store.__new__(Store)
+    store.uri, store._artifacts_dir, store._experiments = "sqlite:///x", tmp_path / "a", {}
+    store._client = SimpleNamespace(
+        create_experiment=lambda name, artifact_location, tags: made.append(artifact_location)
+    )
+    for name in ("..", "../x", "/etc", "."):
+        store._create_experiment(name)
+    assert all(Path(uri.removeprefix("file://")).parent == tmp_path / "a" for uri in made)
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "", "x" * 300, "models:/x"])
+def test_a_registered_model_has_a_plain_name(name: str) -> None:
+    with pytest.raises(InputError, match=r"tracking\.model"):
+        load_config("deeprm-smoke", [f"tracking.model={json.dumps(name)}"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"postgresql://me:{PLANTED}@host/db is away",
+        f"metasched sync --api-token {PLANTED}",
+        f"tried https://host/?access_key={PLANTED}&x=1",
+        f"password = '{PLANTED}'",
+        f"X-Token: {PLANTED}",
+        f"from the environment: {PLANTED}-of-mine",
+    ],
+)
+def test_secrets_are_hidden(text: str) -> None:
+    found = hide_secrets(text, {"MY_DB_PASSWORD": f"{PLANTED}-of-mine"})
+    assert PLANTED not in found
+
+
+def test_what_is_no_secret_stays() -> None:
+    environment = {"RAY_AUTH_MODE": "token", "PWD": "/home/me", "SSH_AUTH_SOCK": "/tmp/agent"}
+    for text in (
+        "metasched train deeprm --set training.lr=3e-4 --run /home/me/runs/token",
+        "http://host:5000/#/experiments/1",
+        "/tmp/agent is a token of nothing",
+    ):
+        assert hide_secrets(text, environment) == text
+        assert not holds_secret(text)
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated(
+    capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    uri = f"http://me:{PLANTED}@127.0.0.1:9"
+    given = ["train", "deeprm-smoke", "--tracking-uri", uri, "--run", str(tmp_path / "run")]
+    assert cli.run(cli.metasched, given) == 2
+    error = capsys.readouterr().err
+    assert "set MLFLOW_TRACKING_URI in the environment" in error
+    assert PLANTED not in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_planted_secrets_are_nowhere_in_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    uri = f"http://me:{PLANTED}1@127.0.0.1:9"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{PLANTED}2")
+    monkeypatch.setattr("sys.argv", ["train", "--token", f"{PLANTED}3", f"--x={PLANTED}2"])
+    run_dir = tmp_path / "run"
+    tracker = Tracker.open(run_dir, tags={"note": f"{PLANTED}2", "at": uri})
+    tracker.params({"a": {"b": f"password={PLANTED}4"}, "uri": uri})
+    report = tracker.close(20)
+    assert report.waiting
+    written = "".join(path.read_text() for path in run_dir.rglob("*") if path.is_file())
+    assert "http://127.0.0.1:9" in written
+    for text in (written, report.message, caplog.text):
+        assert PLANTED not in text
+    # The password is found again in the environment.
+    assert Delivery(run_dir, "http://127.0.0.1:9").uri == uri
+    assert tracking_dir(run_dir).is_dir()
