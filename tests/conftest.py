@@ -42,7 +42,9 @@ def local_ray() -> Iterator[None]:
     os.environ["RAY_AUTH_MODE"] = "disabled"
     import ray
 
-    ray.init(
+    from tune_jobs.ray_session import start_patiently
+
+    start_patiently(
         num_cpus=4,
         include_dashboard=False,
         log_to_driver=False,

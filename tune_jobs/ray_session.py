@@ -161,20 +161,29 @@ def _make_up_token() -> None:
 
 
 def _start(config: ExperimentConfig, log: dict[str, Any]) -> None:
+    wanted = config.resources.num_runners + config.resources.num_learners
+    start_patiently(
+        address="local",
+        num_cpus=max(num_local_cpus(), wanted),
+        num_gpus=0,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        **log,
+    )
+
+
+def start_patiently(**options: Any) -> None:
+    """Starts Ray, again and again where it is too slow for itself; see `deadline`.
+
+    Args:
+        options: of ``ray.init``.
+    """
     import ray
 
-    wanted = config.resources.num_runners + config.resources.num_learners
     while not ray.is_initialized():
         try:
-            ray.init(
-                address="local",
-                num_cpus=max(num_local_cpus(), wanted),
-                num_gpus=0,
-                object_store_memory=_OBJECT_STORE_BYTES,
-                include_dashboard=False,
-                _node_ip_address="127.0.0.1",
-                **log,
-            )
+            ray.init(**options)
         except Exception as error:
             # Ray itself waits for 30 s only, which is short on a busy machine.
             if "timed out during startup" not in str(error):

@@ -39,7 +39,7 @@ def test_a_killed_learner_is_said_and_its_checkpoint_goes_on(
         assert os.getpid() not in pids
         os.kill(pids[-1], signal.SIGKILL)
         time.sleep(0.5)
-        with pytest.raises(Failure, match="a learner process has died .* the last checkpoint"):
+        with pytest.raises(Failure, match=r"a learner process has died .* the last checkpoint"):
             algorithm.train()
     finally:
         algorithm.stop()

@@ -168,6 +168,12 @@ def _sample(rows: list[Row], value: Callable[[Row], float]) -> Sample:
     return Sample(tuple(value(row) for row in rows))
 
 
+def measured_iterations(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[Row]]:
+    """Seconds and metrics of iterations, on a Ray of their own; see `measure`."""
+    with ray_session(config):
+        return _iterate(config, seconds)
+
+
 def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[Row]]:
     """Seconds and metrics of each iteration, warm-up apart; Ray is running."""
     from rllib_configs.builders import build_algorithm, iteration_metrics

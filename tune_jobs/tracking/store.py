@@ -225,6 +225,10 @@ class Store:
         tags = {MODEL_TAG: key}
         self._client.create_model_version(name, source, run_id, tags, model_id=model_id)
 
+    def num_points(self, run_id: str, metric: str) -> int:
+        """How many points of a metric there are."""
+        return len(self._client.get_metric_history(run_id, metric))
+
     def end(self, run_id: str, status: str, time_ms: int) -> None:
         """Sets the final status: FINISHED, FAILED or KILLED."""
         self._client.set_terminated(run_id, status=status, end_time=time_ms)

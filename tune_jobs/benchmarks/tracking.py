@@ -1,0 +1,182 @@
+"""What tracking costs a training run, with a server that is up, down or slow, and what arrives."""
+
+import http.server
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cluster_env.core.errors import Failure
+from rllib_configs.loading import load_config
+from tune_jobs.benchmarks.measuring import Entry, Sample
+from tune_jobs.tracking import Delivery, Tracker, local_uri
+from tune_jobs.tracking.store import Store
+
+PRESET = "deeprm-ppo"
+LIMIT = 0.01
+"""Share of an iteration's time that tracking may take."""
+POINTS = 200
+PAUSE_S = 0.01
+ANSWER_S = 3.0
+_START_LIMIT_S = 120.0
+_KEY = "train/return_mean"
+
+Row = dict[str, float]
+
+
+def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
+    """Measures calls of a tracker against an iteration, and that nothing is lost.
+
+    Args:
+        seconds: how long iterations are measured; see `tune_jobs.benchmarks.training`.
+        preset: whose iterations.
+
+    Raises:
+        Failure: if a record did not arrive once the server was there.
+    """
+    from tune_jobs.benchmarks.training import measured_iterations
+
+    config = load_config(preset, ["resources.num_runners=0"])
+    times, rows = measured_iterations(config, seconds)
+    row = rows[-1]
+    with tempfile.TemporaryDirectory(prefix="metasched-bench-") as folder:
+        return [
+            Entry(
+                f"tracking.{state}",
+                f"s of calls for each iteration, {len(row)} metrics",
+                spent,
+                f"an iteration of {config.name}",
+                Sample(tuple(times)),
+                higher_is_better=False,
+                share=spent.median / Sample(tuple(times)).median,
+            )
+            for state, spent in _states(Path(folder), row)
+        ]
+
+
+def _states(folder: Path, row: Row) -> Iterator[tuple[str, Sample]]:
+    """Seconds of calls for each iteration, by what the server does."""
+    port = _free_port()
+    yield "down", _record(folder / "down", f"http://127.0.0.1:{port}", row)
+    with _slow_server() as slow:
+        yield "slow", _record(folder / "slow", slow, row)
+    with mlflow_server(folder, port) as uri:
+        yield "up", _record(folder / "up", uri, row, wait_s=60.0)
+        for state in ("down", "slow", "up"):
+            _require_all(folder / state, uri)
+
+
+def _record(run_dir: Path, uri: str, row: Row, wait_s: float = 0.0) -> Sample:
+    """Records as training does, iteration by iteration."""
+    tracker = Tracker.open(run_dir, uri=uri, run_name=run_dir.name)
+    spent = []
+    for step in range(POINTS):
+        began = time.perf_counter()
+        tracker.metrics(row, step)
+        spent.append(time.perf_counter() - began)
+        time.sleep(PAUSE_S)
+    tracker.finish()
+    tracker.close(wait_s)
+    return Sample(tuple(spent))
+
+
+def _require_all(run_dir: Path, uri: str) -> None:
+    """Sends what is left to the server that is there now, and counts what it has.
+
+    Raises:
+        Failure: if points are missing.
+    """
+    delivery = Delivery(run_dir, uri)
+    deadline = time.monotonic() + _START_LIMIT_S
+    try:
+        while True:
+            try:
+                delivery.run_to_end()
+                break
+            except Exception:  # the thread of before may still be at it
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+        [run_id] = delivery.progress.runs.values()
+        found = Store(uri, run_dir).num_points(run_id, _KEY)
+    finally:
+        delivery.close()
+    if found != POINTS or delivery.refused:
+        raise Failure(f"{run_dir.name}: {found} of {POINTS} points have arrived at {uri}")
+
+
+@contextmanager
+def _slow_server() -> Iterator[str]:
+    """A server that takes its time and then has nothing to say."""
+
+    class Slow(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            time.sleep(ANSWER_S)
+            self.send_error(503)
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def mlflow_server(folder: Path, port: int) -> Iterator[str]:
+    """A real server with a database of its own, ended with all that it started.
+
+    Raises:
+        Failure: if it does not answer in time.
+    """
+    uri = f"http://127.0.0.1:{port}"
+    arguments = ["--backend-store-uri", local_uri(folder), "--artifacts-destination", str(folder)]
+    arguments += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
+    with (folder / "server.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", "server", *arguments],
+            cwd=folder,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + _START_LIMIT_S
+        while not _answers(uri):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Failure(f"no MLflow server answers at {uri}; see {folder / 'server.log'}")
+            time.sleep(0.2)
+        yield uri
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _answers(uri: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{uri}/health", timeout=2):
+            return True
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
