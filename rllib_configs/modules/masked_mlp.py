@@ -46,7 +46,7 @@ class MaskedMLPSampler:
             ]
         except KeyError as error:
             raise RuntimeError(f"the weights have no {error}") from None
-        inputs = self._view.observation_space["observations"].shape[0]
+        inputs = self._view.buffer(1)["observations"].shape[1]
         expected = [(hidden, inputs), (hidden, hidden), (task.cluster.build().num_actions, hidden)]
         shapes = [tuple(weight.shape) for weight, _ in self._layers]
         if shapes != expected:

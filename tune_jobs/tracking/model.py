@@ -146,7 +146,7 @@ def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
         mask_in_observation=True,
     )
     seen = [env.reset(seed=config.seed)[0]]
-    void = env.action_space.n - 1
+    void = task.cluster.build().num_actions - 1
     seen += [env.step(void)[0] for _ in range(_EXAMPLES - 1)]
     return {name: np.stack([one[name] for one in seen]) for name in (OBSERVATIONS, MASK)}
 
@@ -158,7 +158,7 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
     from cluster_env.simulators.code import CodeLayout
 
     cluster = config.task.cluster.build()
-    inputs = [
+    inputs: list[Any] = [
         TensorSpec(np.dtype(np.uint8), (-1, CodeLayout(cluster).size), OBSERVATIONS),
         TensorSpec(np.dtype(np.int8), (-1, cluster.num_actions), MASK),
     ]
@@ -168,7 +168,7 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
         ParamSpec("haste", "double", defaults["haste"]),
         ParamSpec("seed", "long", defaults["seed"]),
     ]
-    actions = [TensorSpec(np.dtype(np.int64), (-1,))]
+    actions: list[Any] = [TensorSpec(np.dtype(np.int64), (-1,))]
     return ModelSignature(Schema(inputs), Schema(actions), ParamSchema(params))
 
 
