@@ -20,7 +20,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.simulators.timeline import TimelineSimulator
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.steps import Parameters, adapted_names, inner_step
+from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.steps import Parameters
 from meta.tasks.task import Task
 from rllib_configs.modules import Weights, make_sampler
 from rllib_configs.modules.slot_scorer import SlotScorer
@@ -202,25 +203,17 @@ def adapt_parameters(
     _check_shapes(policy, task.cluster, f"the policy {policy.name}")
     options = policy.options
     network = SlotScorer(task.cluster, policy.config.training.hidden, 0)
+    inner = FirstOrder(
+        network,
+        StepOptions(options.surrogate, options.gradient_clip, options.agreement, options.adapt),
+    )
     found = [policy.parameters]
-    names = adapted_names(tuple(found[0]), options.adapt)
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
         for step in range(steps):
             batch = seed * MAX_STEPS + step
             decisions = _sample(policy, task, found[-1], batch, episodes, jobsets)
-            moved = inner_step(
-                network,
-                found[-1],
-                rates,
-                decisions,
-                surrogate=options.surrogate,
-                create_graph=False,
-                gradient_clip=options.gradient_clip,
-                agreement=options.agreement,
-                names=names,
-            )
-            found.append({name: value.detach() for name, value in moved.items()})
+            found.append(inner.inner_step(found[-1], rates, decisions))
     return found
 
 

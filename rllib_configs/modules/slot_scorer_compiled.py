@@ -163,7 +163,7 @@ class _Call:
             np.empty(1, block_type(num_slots, slot_size, width)),
             gradient,
         )
-        return _unpack(gradient)
+        return unpack(gradient)
 
 
 class _Scores(torch.autograd.Function):
@@ -248,7 +248,7 @@ def _transposed(packed: Records) -> Records:
     return transposed
 
 
-def _unpack(packed: Records) -> list[Floats]:
+def unpack(packed: Records) -> list[Floats]:
     """The parameters in the shapes of PyTorch; views as far as possible."""
     heads = ("score", "void")
     parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
