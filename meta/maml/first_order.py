@@ -182,9 +182,7 @@ class FirstOrder:
         at = self.flatten(parameters)
         way = self.way(at, self.spread_rates(rates), self.choices(decisions, adapted_on=True))
         moved = self.by_name(at - way)
-        return {
-            name: torch.from_numpy(np.ascontiguousarray(moved[name])) for name in parameters
-        }
+        return {name: torch.from_numpy(np.ascontiguousarray(moved[name])) for name in parameters}
 
 
 def _square(values: Vector) -> float:

@@ -125,6 +125,8 @@ class FirstOrderGradients:
         networks: Networks,
         tasks: Sequence[TaskSample],
     ) -> None:
+        assert experiment.meta is not None
+        self._options = StepOptions.of(experiment.meta)
         self._experiment, self._module = experiment, module
         self._networks, self._tasks = networks, tasks
         self._steps: dict[str, FirstOrder] = {}
@@ -170,7 +172,5 @@ class FirstOrderGradients:
     def _steps_on(self, cluster: ClusterSection) -> FirstOrder:
         key = cluster.model_dump_json()
         if key not in self._steps:
-            self._steps[key] = FirstOrder(
-                self._networks(cluster), StepOptions.of(self._experiment.meta)
-            )
+            self._steps[key] = FirstOrder(self._networks(cluster), self._options)
         return self._steps[key]

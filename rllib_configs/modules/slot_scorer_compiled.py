@@ -138,7 +138,7 @@ class _Call:
         self.packed = pack(parameters)
         num_rows, num_slots, _ = self.rows.slots.shape
         width = parameters[0].shape[0]
-        self.transposed = _transposed(self.packed)
+        self.transposed = transposed(self.packed)
         self.kept = _Kept.of(num_rows, num_slots, width)
         return _scores(self.packed, self.rows, self.kept)
 
@@ -241,11 +241,12 @@ def _pack(parameters: Sequence[Floats], kind: np.dtype[np.void]) -> Records:
     return packed
 
 
-def _transposed(packed: Records) -> Records:
-    transposed = np.empty(1, transposed_type(packed["void"].shape[1]))
-    for name in transposed.dtype.names or ():
-        transposed[name][0] = packed[name][0].T
-    return transposed
+def transposed(packed: Records) -> Records:
+    """The matrices that gradients are sent back through, `transposed_type` ``(1,)``."""
+    found = np.empty(1, transposed_type(packed["void"].shape[1]))
+    for name in found.dtype.names or ():
+        found[name][0] = packed[name][0].T
+    return found
 
 
 def unpack(packed: Records) -> list[Floats]:

@@ -1,6 +1,6 @@
-"""Gradients of policy losses by the slot scorer's weights, from features to gradient in one call.
+"""Gradients of policy losses by the slot scorer's weights, without PyTorch.
 
-What `differentiable_scores` and PyTorch compute together in five passes over a batch, is done here
+What `differentiable_scores` and PyTorch compute together in many passes over a batch is done here
 for some rows at a time, which stay in a cache: scores, the loss of their softmax, and back. There
 is no graph, so there are no derivatives of second order.
 """
@@ -13,22 +13,18 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from rllib_configs.modules.slot_scorer_compiled import Rows
-from rllib_configs.modules.slot_scorer_gradient import (
-    BLOCK,
-    backward_rows,
-    block_type,
-    transposed_type,
-)
+from rllib_configs.modules.slot_scorer_compiled import Rows, transposed
+from rllib_configs.modules.slot_scorer_gradient import BLOCK, backward_rows, block_type
 from rllib_configs.modules.slot_scorer_kernels import (
     Floats,
-    Record,
     Records,
     entry_type,
     row_type,
     score_rows,
     weights_type,
 )
+
+_PIECE = 4 * BLOCK  # rows; what is kept of them on the way fits a cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +75,7 @@ class PolicyLoss:
 
 
 class PolicyGradient:
-    """Computes gradients for one network; it keeps what it needs to work, and nothing else.
+    """Computes gradients for one network; it keeps room to work in, and nothing else.
 
     Args:
         context_size: features of the context.
@@ -90,18 +86,17 @@ class PolicyGradient:
 
     def __init__(self, context_size: int, num_slots: int, slot_size: int, width: int) -> None:
         self._weights = weights_type(context_size, slot_size, width)
-        self._transposed = np.empty(1, transposed_type(width))
-        self._first = np.empty(BLOCK + 1, np.int64)
-        self._slot = np.empty(BLOCK * num_slots, np.int64)
-        self._rows = np.empty(BLOCK, row_type(width))
-        self._entries = np.empty(BLOCK * num_slots, entry_type(width))
-        self._logits = np.empty((2, BLOCK, num_slots + 1), np.float32)  # and their gradient
-        self._pooled = np.zeros((2, BLOCK, width), np.float32)
+        self._first = np.empty(_PIECE + 1, np.int64)
+        self._slot = np.empty(_PIECE * num_slots, np.int64)
+        self._rows = np.empty(_PIECE, row_type(width))
+        self._entries = np.empty(_PIECE * num_slots, entry_type(width))
+        self._logits = np.empty((_PIECE, num_slots + 1), np.float32)
+        self._slopes = np.empty((_PIECE, num_slots + 1), np.float32)
+        self._pooled = np.empty((_PIECE, width), np.float32)
+        self._no_slopes = np.zeros((_PIECE, width), np.float32)
         self._block = np.empty(1, block_type(num_slots, slot_size, width))
 
-    def __call__(
-        self, weights: Floats, choices: Choices, loss: PolicyLoss
-    ) -> tuple[Floats, float]:
+    def __call__(self, weights: Floats, choices: Choices, loss: PolicyLoss) -> tuple[Floats, float]:
         """Computes the gradient of each group's part of a loss.
 
         Args:
@@ -112,120 +107,107 @@ class PolicyGradient:
         Returns:
             Float32 ``(num_groups, num_weights)``, and the mean entropy, in nats.
         """
-        gradient = np.zeros((choices.bounds.size - 1, weights.size), np.float32)
-        entropy = _policy_gradient(
-            weights.view(self._weights),
-            choices.rows.slots,
-            choices.rows.context,
-            choices.rows.allowed,
-            choices.actions,
-            choices.log_probabilities,
-            choices.advantages,
-            choices.bounds,
+        packed = weights.view(self._weights)
+        back = transposed(packed)
+        bounds = choices.bounds.tolist()
+        gradients = np.zeros((len(bounds) - 1, weights.size), np.float32)
+        entropy = 0.0
+        for gradient, begin, end in zip(gradients, bounds, bounds[1:], strict=False):
+            for first in range(begin, end, _PIECE):
+                piece = slice(first, min(first + _PIECE, end))
+                entropy += self._add(packed, back, choices, piece, loss, gradient)
+        return gradients, entropy / max(1, choices.num_rows)
+
+    def _add(
+        self,
+        packed: Records,
+        back: Records,
+        choices: Choices,
+        piece: slice,
+        loss: PolicyLoss,
+        gradient: Floats,
+    ) -> float:
+        """Adds the gradient of some rows; returns the sum of their entropies."""
+        rows = choices.rows
+        slots, context, allowed = rows.slots[piece], rows.context[piece], rows.allowed[piece]
+        kept = (self._first, self._slot, self._rows, self._entries)
+        score_rows(packed, slots, context, allowed, True, *kept, self._logits, self._pooled)
+        entropy: float = _differentiate(
+            self._logits,
+            allowed,
+            choices.actions[piece],
+            choices.log_probabilities[piece],
+            choices.advantages[piece],
             loss.ratio,
             loss.clip,
             loss.entropy_coefficient,
-            self._transposed,
-            self._first,
-            self._slot,
-            self._rows,
-            self._entries,
-            self._logits,
-            self._pooled,
-            self._block,
-            gradient.reshape(-1).view(self._weights),
+            choices.num_rows,
+            self._slopes,
         )
-        return gradient, entropy
-
-
-@njit(cache=True, nogil=True)
-def _policy_gradient(
-    packed: Records,
-    slots: Floats,
-    context: Floats,
-    allowed: NDArray[np.bool_],
-    actions: NDArray[np.int32],
-    old: Floats,
-    advantages: Floats,
-    bounds: NDArray[np.int64],
-    ratio: bool,
-    clip: float,
-    entropy_coefficient: float,
-    transposed: Records,
-    first: NDArray[np.int64],
-    slot: NDArray[np.int64],
-    rows: Records,
-    entries: Records,
-    logits: Floats,
-    pooled: Floats,
-    block: Records,
-    gradient: Records,
-) -> float:
-    """See `PolicyGradient`; `gradient`, one record a group, is added to."""
-    _transpose(packed[0], transposed[0])
-    entropy = 0.0
-    n = actions.size
-    for group in range(bounds.size - 1):
-        for begin in range(bounds[group], bounds[group + 1], BLOCK):
-            end = min(begin + BLOCK, bounds[group + 1])
-            score_rows(
-                packed,
-                slots[begin:end],
-                context[begin:end],
-                allowed[begin:end],
-                True,
-                first,
-                slot,
-                rows,
-                entries,
-                logits[0],
-                pooled[0],
-            )
-            for i in range(begin, end):
-                entropy += _differentiate(
-                    logits[0, i - begin],
-                    allowed[i],
-                    actions[i],
-                    old[i],
-                    advantages[i],
-                    ratio,
-                    clip,
-                    entropy_coefficient,
-                    1.0 / n,
-                    logits[1, i - begin],
-                )
-            backward_rows(
-                packed,
-                transposed,
-                slots[begin:end],
-                context[begin:end],
-                allowed[begin:end],
-                first,
-                slot,
-                rows,
-                entries,
-                logits[1],
-                pooled[1],
-                block,
-                gradient[group : group + 1],
-            )
-    return entropy / max(1, n)
-
-
-@njit(cache=True, nogil=True)
-def _transpose(weights: Record, out: Record) -> None:
-    width = weights.void.shape[0]
-    for j in range(width):
-        for k in range(width):
-            out.job_context[j, k] = weights.job_context[k, j]
-            out.pooled_context[j, k] = weights.pooled_context[k, j]
-            out.pooled_summed[j, k] = weights.pooled_summed[k, j]
-            out.again[j, k] = weights.again[k, j]
-            out.again_pooled[j, k] = weights.again_pooled[k, j]
+        backward_rows(
+            packed,
+            back,
+            slots,
+            context,
+            allowed,
+            *kept,
+            self._slopes,
+            self._no_slopes,
+            self._block,
+            gradient.view(self._weights),
+        )
+        return entropy
 
 
 @njit(cache=True, nogil=True)
 def _differentiate(
+    logits: Floats,
+    allowed: NDArray[np.bool_],
+    actions: NDArray[np.int32],
+    old: Floats,
+    advantages: Floats,
+    ratio: bool,
+    clip: float,
+    entropy_coefficient: float,
+    num_rows: int,
+    out: Floats,
+) -> float:
+    """Writes the gradient of a loss by the allowed logits of some of its rows.
+
+    Args:
+        logits: float32 ``(n or more, num_actions)``.
+        allowed: bool ``(n, num_actions)``.
+        actions: int32 ``(n,)``.
+        old: float32 ``(n,)``, log-probabilities of the actions when they were chosen.
+        advantages: float32 ``(n,)``.
+        ratio: see `PolicyLoss`, as the next two.
+        clip: as well.
+        entropy_coefficient: as well.
+        num_rows: of the loss, which is a mean over them.
+        out: written, as `logits`.
+
+    Returns:
+        Sum over the rows of the entropy, in nats.
+    """
+    entropy = 0.0
+    for i in range(actions.size):
+        entropy += _differentiate_row(
+            logits[i],
+            allowed[i],
+            actions[i],
+            float(old[i]),
+            float(advantages[i]),
+            ratio,
+            clip,
+            entropy_coefficient,
+            1.0 / num_rows,
+            out[i],
+        )
+    return entropy
+
+
+@njit(cache=True, nogil=True)
+def _differentiate_row(
     logits: Floats,
     allowed: NDArray[np.bool_],
     action: int,
@@ -256,9 +238,9 @@ def _differentiate(
     for j in range(allowed.size):
         if allowed[j]:
             entropy -= np.exp(float(logits[j]) - rest) * (float(logits[j]) - rest)
-    slope = float(advantage)
+    slope = advantage
     if ratio:
-        quotient = np.exp(float(logits[action]) - rest - float(old))
+        quotient = np.exp(float(logits[action]) - rest - old)
         beyond = quotient > 1.0 + clip if slope > 0 else quotient < 1.0 - clip
         slope = 0.0 if beyond else slope * quotient
     for j in range(allowed.size):
