@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cluster_env.observations.masks import live_mask
 from meta.maml.decisions import Decisions
-from meta.maml.steps import Parameters, Surrogate, adapted_names
+from meta.maml.steps import Parameters, Surrogate, adapted_names, rate_of_step
 from rllib_configs.modules.slot_scorer import SlotScorer
 from rllib_configs.modules.slot_scorer_compiled import PARAMETERS, Rows, pack, unpack
 from rllib_configs.modules.slot_scorer_kernels import weights_type
@@ -81,26 +81,32 @@ class FirstOrder:
         self._weights = weights_type(context_size, slot_size, width)
         num_slots = network.layout.cluster.num_slots
         self._gradient = PolicyGradient(context_size, num_slots, slot_size, width)
+        self._names = (*PARAMETERS, *network.direct_names)
         found = dict(network.named_parameters())
-        self._sizes = np.array([found[name].numel() for name in PARAMETERS])
+        sizes = [found[name].numel() for name in self._names]
+        rest = self._weights.itemsize // 4 - sum(sizes)  # a shortcut that is not there
+        self._sizes = np.array([*sizes, *([rest] if rest else [])])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        moving = adapted_names(PARAMETERS, options.adapt)
-        still = np.repeat([name not in moving for name in PARAMETERS], self._sizes)
-        self._still = still if still.any() else None
+        moving = adapted_names(self._names, options.adapt)
+        stays = [name not in moving for name in self._names] + [True] * (rest > 0)
+        self._still = np.repeat(stays, self._sizes) if any(stays) else None
 
     def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
         """All parameters by name as one vector."""
-        packed = pack([parameters[name].detach().numpy() for name in PARAMETERS])
-        return packed.view(np.float32)
+        given = [parameters[name].detach().numpy() for name in self._names]
+        direct = given[len(PARAMETERS) :]
+        parts = [*given[: len(PARAMETERS)], *([np.concatenate(direct)] if direct else [])]
+        return pack(parts).view(np.float32)
 
     def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
         """A vector in the shapes of the parameters; views as far as possible."""
-        return dict(zip(PARAMETERS, unpack(vector.view(self._weights)), strict=True))
+        *found, direct = unpack(vector.view(self._weights))
+        cuts = np.cumsum(self._sizes[len(PARAMETERS) :])[:-1]
+        return dict(zip(self._names, [*found, *np.split(direct, cuts)], strict=False))
 
-    @staticmethod
-    def rates_by_name(values: NDArray[np.float64]) -> dict[str, float]:
+    def rates_by_name(self, values: NDArray[np.float64]) -> dict[str, float]:
         """Numbers of the blocks by the names of the parameters."""
-        return dict(zip(PARAMETERS, values.tolist(), strict=True))
+        return dict(zip(self._names, values.tolist(), strict=False))
 
     def choices(self, decisions: Decisions, adapted_on: bool) -> Choices:
         """What the network sees of decisions, which does not change with its parameters.
@@ -140,16 +146,28 @@ class FirstOrder:
             parts[:, self._still] = 0
         gradient = parts.sum(axis=0)
         square = _square(gradient)
-        factor = min(1.0, options.gradient_clip / (np.sqrt(square) + 1e-12))
+        factor = np.float32(min(1.0, options.gradient_clip / (np.sqrt(square) + 1e-12)))
+        if len(parts) > 1:
+            return rates * (factor * self._agreement(parts, gradient) * gradient)
+        return rates * (factor * gradient)
+
+    def _agreement(self, parts: Vector, gradient: Vector) -> Vector:
+        """How much of each parameter's step the jobsets agree on; one number for a block."""
         count = len(parts)
-        if count > 1:
-            signal = count / (count - 1) * (square - _square(parts))
-            factor *= min(1.0, max(0.0, signal / (square + 1e-24)))
-        return rates * (np.float32(factor) * gradient)
+        square = self._by_block(np.square(gradient, dtype=np.float64))
+        alone = self._by_block(np.square(parts, dtype=np.float64).sum(axis=0))
+        signal = count / (count - 1) * (square - alone)
+        shares = np.clip(signal / (square + 1e-24), 0.0, 1.0)
+        return np.repeat(shares.astype(np.float32), self._sizes)
+
+    def _by_block(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = np.add.reduceat(values, self._starts)
+        return sums
 
     def spread_rates(self, rates: Mapping[str, torch.Tensor]) -> Vector:
-        """The inner rate of each parameter, from the logarithms by name of its block."""
-        logarithms = np.array([float(rates[name].detach()) for name in PARAMETERS], np.float32)
+        """The first inner rate of each parameter, from the logarithms by name of its block."""
+        logarithms = np.zeros(self._sizes.size, np.float32)
+        logarithms[: len(self._names)] = [float(rates[name].detach()) for name in self._names]
         return np.repeat(np.exp(logarithms), self._sizes)
 
     def outer_gradient(
@@ -165,22 +183,32 @@ class FirstOrder:
         """
         *before, last = stages
         at, moved = start, np.zeros_like(start)
-        for choices in before:
-            way = self.way(at, rates, choices)
+        for step, choices in enumerate(before):
+            way = self.way(at, rates * np.float32(rate_of_step(step)), choices)
             at = at - way
             moved += way
         found, entropy = self._gradient(at, last, loss)
         products = (moved * found[0]).astype(np.float64)
-        return OuterGradient(
-            found[0], -np.add.reduceat(products, self._starts), entropy, np.sqrt(_square(moved))
-        )
+        return OuterGradient(found[0], -self._by_block(products), entropy, np.sqrt(_square(moved)))
 
     def inner_step(
-        self, parameters: Parameters, rates: Mapping[str, torch.Tensor], decisions: Decisions
+        self,
+        parameters: Parameters,
+        rates: Mapping[str, torch.Tensor],
+        decisions: Decisions,
+        step: int = 0,
     ) -> Parameters:
-        """The adapted parameters, without a graph; see `meta.maml.steps.inner_step`."""
+        """The adapted parameters, without a graph; see `meta.maml.steps.adapt`.
+
+        Args:
+            parameters: before this step.
+            rates: logarithms of the inner rates of the first step.
+            decisions: sampled with the parameters.
+            step: steps that were made before.
+        """
         at = self.flatten(parameters)
-        way = self.way(at, self.spread_rates(rates), self.choices(decisions, adapted_on=True))
+        spread = self.spread_rates(rates) * np.float32(rate_of_step(step))
+        way = self.way(at, spread, self.choices(decisions, adapted_on=True))
         moved = self.by_name(at - way)
         return {name: torch.from_numpy(np.ascontiguousarray(moved[name])) for name in parameters}
 

@@ -13,7 +13,7 @@ from meta.maml.gradients import TaskGradients, learned_tensors, task_gradients
 from meta.maml.module import MetaSlotScorerModule
 from meta.maml.stages import TaskSample
 from meta.maml.steps import sum_of_squares
-from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer import SlotScorer, plain_scorer
 from rllib_configs.task_schema import ClusterSection
 
 
@@ -152,7 +152,7 @@ class MAMLLearner(TorchLearner):
         key = section.model_dump_json()
         if key not in self._networks:
             experiment = self.config.experiment
-            network = SlotScorer(section.build(), experiment.training.hidden, 0)
+            network = plain_scorer(section.build(), experiment.training)
             network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
             self._networks[key] = network
         return self._networks[key]

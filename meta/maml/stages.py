@@ -13,7 +13,7 @@ from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.steps import Parameters
 from meta.tasks import Task
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
+from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler, plain_scorer
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
 from rllib_configs.schema import MetaSection, TrainingSection
 from rllib_configs.task_schema import ClusterSection, TaskSection
@@ -125,7 +125,7 @@ class StageSampler:
             if stage == num_steps:
                 break
             started = perf_counter()
-            parameters = steps.inner_step(parameters, rates, stages[-1])
+            parameters = steps.inner_step(parameters, rates, stages[-1], stage)
             adapt_s += perf_counter() - started
         return TaskSample(task.section.cluster, tuple(stages), tuple(scores), adapt_s, worker)
 
@@ -157,7 +157,7 @@ class StageSampler:
     def _network(self, section: ClusterSection) -> SlotScorer:
         key = section.model_dump_json()
         if key not in self._networks:
-            self._networks[key] = SlotScorer(section.build(), self._training.hidden, 0)
+            self._networks[key] = plain_scorer(section.build(), self._training)
         return self._networks[key]
 
     def _steps_on(self, section: ClusterSection) -> FirstOrder:
