@@ -36,9 +36,9 @@ def decisions(seed: int) -> Decisions:
     return replace(found, log_probabilities=found.log_probabilities + noise)
 
 
-def network_of(cluster: Cluster = CLUSTER) -> SlotScorer:
+def network_of(cluster: Cluster = CLUSTER, *, shortcut: bool = False) -> SlotScorer:
     """With weights that all matter."""
-    network = SlotScorer(cluster, WIDTH, 0)
+    network = SlotScorer(cluster, WIDTH, 0, shortcut=shortcut)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -67,10 +67,13 @@ def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-
     assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("shortcut", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("steps", [0, 1, 2])
-def test_outer_gradient_is_that_of_the_graph(steps: int, options: StepOptions) -> None:
-    network = network_of()
+def test_outer_gradient_is_that_of_the_graph(
+    steps: int, options: StepOptions, shortcut: bool
+) -> None:
+    network = network_of(shortcut=shortcut)
     parameters, rates = given(network)
     stages = [decisions(seed) for seed in range(steps + 1)]
     loss, stats = outer_loss(
@@ -105,9 +108,10 @@ def test_outer_gradient_is_that_of_the_graph(steps: int, options: StepOptions) -
     assert found.inner_norm == pytest.approx(stats.inner_norm, rel=1e-5)
 
 
+@pytest.mark.parametrize("shortcut", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
-def test_inner_step_is_that_of_the_graph(options: StepOptions) -> None:
-    network = network_of()
+def test_inner_step_is_that_of_the_graph(options: StepOptions, shortcut: bool) -> None:
+    network = network_of(shortcut=shortcut)
     parameters, rates = given(network)
     data = decisions(0)
     expected = inner_step(network, parameters, rates, data, **graph_options(options, parameters))
@@ -118,6 +122,9 @@ def test_inner_step_is_that_of_the_graph(options: StepOptions) -> None:
         assert not value.requires_grad
         way = (expected[name] - parameters[name]).detach().numpy()
         assert np.allclose((value - parameters[name]).detach(), way, rtol=1e-4, atol=1e-6)
+    later = steps.inner_step(parameters, rates, data, 3)
+    for name, value in later.items():  # the fourth step has half the rate of the first
+        assert torch.allclose(value - parameters[name], (moved[name] - parameters[name]) / 2)
     nothing = data.of_rows(np.arange(0))
     still = steps.inner_step(parameters, rates, nothing)
     assert all(torch.equal(still[name], parameters[name]) for name in parameters)
