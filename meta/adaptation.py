@@ -25,7 +25,7 @@ from meta.maml.steps import Parameters
 from meta.tasks.task import Task
 from rllib_configs.modules import Weights, make_sampler
 from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.policies import LearnedPolicy, read_weights, write_policy
+from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
@@ -161,6 +161,7 @@ def adapt_policy(
     episodes: int = 20,
     jobsets: int = 4,
     seed: int = 0,
+    decode: Decode = "argmax",
 ) -> list[LearnedPolicy]:
     """Adapts a policy to a task.
 
@@ -174,6 +175,8 @@ def adapt_policy(
         episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
         jobsets: jobsets of a step.
         seed: of jobsets and actions; different seeds share neither.
+        decode: how the policies that are given back act, see `LearnedPolicy`. The steps' episodes
+            are drawn, whatever this says.
 
     Returns:
         The policies after 0, 1, ... and all steps.
@@ -184,7 +187,7 @@ def adapt_policy(
     """
     found = adapt_parameters(policy, task, steps, episodes=episodes, jobsets=jobsets, seed=seed)
     return [
-        learned_policy(policy, task, parameters, f"{policy.name} +{step}")
+        learned_policy(policy, task, parameters, f"{policy.name} +{step}", decode)
         for step, parameters in enumerate(found)
     ]
 
@@ -218,12 +221,16 @@ def adapt_parameters(
 
 
 def learned_policy(
-    policy: MetaPolicy, task: Task, parameters: Parameters, name: str
+    policy: MetaPolicy,
+    task: Task,
+    parameters: Parameters,
+    name: str,
+    decode: Decode = "argmax",
 ) -> LearnedPolicy:
-    """A policy for a task's cluster that draws its actions, with these parameters."""
+    """A policy for a task's cluster, with these parameters; see `LearnedPolicy` for ``decode``."""
     config, weights = _for_task(policy, task, parameters)
     only = {key: value for key, value in weights.items() if key.startswith(_NETWORK)}
-    return LearnedPolicy(name, make_sampler(config, only), "sample")
+    return LearnedPolicy(name, make_sampler(config, only), decode)
 
 
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
