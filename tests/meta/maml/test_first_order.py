@@ -17,6 +17,7 @@ from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, inner_step, outer_loss
 from rllib_configs.loading import make_config
 from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer_kernels import DIRECT_GAIN
 from rllib_configs.modules.slot_scorer_policy import PolicyLoss
 from tests.meta.maml.tiny import CLUSTER, leaves, tiny_rollouts
 
@@ -41,14 +42,16 @@ def network_of(cluster: Cluster = CLUSTER, *, shortcut: bool = False) -> SlotSco
     network = SlotScorer(cluster, WIDTH, 0, shortcut=shortcut)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
+        for name, parameter in network.named_parameters():
+            scale = 0.03 if name in network.direct_names else 0.3
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
     return network
 
 
 def given(network: SlotScorer) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     parameters = leaves(dict(network.named_parameters()))
     values = np.random.default_rng(1).normal(0, 0.3, len(parameters)).astype(np.float32)
+    values[[name in network.direct_names for name in parameters]] -= 2 * np.log(DIRECT_GAIN)
     rates = {name: torch.tensor(float(v)) for name, v in zip(parameters, values, strict=True)}
     return parameters, leaves(rates)
 
@@ -100,9 +103,10 @@ def test_outer_gradient_is_that_of_the_graph(
         first_order.rates_by_name(found.rates),
     )
     for name, slope in zip(parameters, slopes, strict=False):
-        assert_close(by_name[name], slope.numpy())
+        # A shortcut's gain makes logits, and with them what is rounded, several times as large.
+        assert_close(by_name[name], slope.numpy(), 1e-4 if shortcut else 5e-6)
     expected = torch.stack(slopes[len(parameters) :]).numpy()
-    assert_close(np.array([by_block[name] for name in rates]), expected, 2e-5)
+    assert_close(np.array([by_block[name] for name in rates]), expected, 1e-4)
     assert (np.abs(expected).max() > 0) == (steps > 0)
     assert found.entropy == pytest.approx(stats.entropy, rel=1e-6)
     assert found.inner_norm == pytest.approx(stats.inner_norm, rel=1e-5)
@@ -124,7 +128,8 @@ def test_inner_step_is_that_of_the_graph(options: StepOptions, shortcut: bool) -
         assert np.allclose((value - parameters[name]).detach(), way, rtol=1e-4, atol=1e-6)
     later = steps.inner_step(parameters, rates, data, 3)
     for name, value in later.items():  # the fourth step has half the rate of the first
-        assert torch.allclose(value - parameters[name], (moved[name] - parameters[name]) / 2)
+        way = (moved[name] - parameters[name]) / 2
+        assert torch.allclose(value - parameters[name], way, rtol=1e-4, atol=1e-6)
     nothing = data.of_rows(np.arange(0))
     still = steps.inner_step(parameters, rates, nothing)
     assert all(torch.equal(still[name], parameters[name]) for name in parameters)
