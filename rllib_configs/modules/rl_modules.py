@@ -57,15 +57,16 @@ class DeepRMModule(TorchRLModule):
 class SlotScorerModule(TorchRLModule):
     """`SlotScorer` as an RLModule.
 
-    ``model_config`` holds ``cluster``, ``hidden``, ``seed``, ``critic`` and ``show_window``.
+    ``model_config`` holds ``cluster``, ``hidden``, ``seed``, ``critic``, ``show_window`` and
+    ``shortcut``.
     """
 
     def setup(self) -> None:
         """Builds the network."""
         cluster = Cluster(**self.model_config["cluster"])
         width, seed = int(self.model_config["hidden"]), int(self.model_config["seed"])
-        critic = bool(self.model_config["critic"])
-        self.network = SlotScorer(cluster, width, seed, critic, self.model_config["show_window"])
+        options = (bool(self.model_config[key]) for key in ("critic", "show_window", "shortcut"))
+        self.network = SlotScorer(cluster, width, seed, *options)
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits, and values if there is a critic, of the codes under ``Columns.OBS``."""

@@ -53,9 +53,9 @@ def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
     config = load_config("deeprm-ppo", ["training.hidden=8", *overrides])
     cluster = config.task.cluster.build()
     rng = generator(0, Purpose.INIT)
-    from rllib_configs.modules.slot_scorer import SlotScorer
+    from rllib_configs.modules.slot_scorer import plain_scorer
 
-    network = SlotScorer(cluster, 8, 0, config.training.critic, config.training.show_window)
+    network = plain_scorer(cluster, config.training)
     weights = {
         f"network.{name}": (rng.normal(0, 0.2, tuple(value.shape))).astype(np.float32)
         for name, value in network.state_dict().items()
