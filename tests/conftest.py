@@ -13,6 +13,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+os.environ["METASCHED_IMPORTS"] = "tests"  # configs may name distributions of the tests
 
 # No deadline: the first example of a test may compile the simulator.
 settings.register_profile("local", deadline=None, max_examples=50)

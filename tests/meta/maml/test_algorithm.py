@@ -243,13 +243,14 @@ def test_gradient_that_is_not_finite_is_left_out(
         return plain(self, *args) * (np.nan if len(calls) == 2 else 1.0)
 
     monkeypatch.setattr(MAMLLearner, "_flat_gradient", broken)
-    algorithm = build_algorithm(config_of())
+    algorithm = build_algorithm(config_of(training_on_nan="skip"))
     first = module_weights(algorithm)
     row = iteration_metrics(algorithm.train())
     weights = module_weights(algorithm)
     algorithm.stop()
     assert len(calls) == 4
     assert row["meta/collapsed"] == 1
+    assert row["train/skipped_updates"] == 1
     assert_equal(weights, first | {"entropy_coefficient": weights["entropy_coefficient"]})
 
 
