@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure
+from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
 from tune_jobs.tables import Row, number, read_table
@@ -71,6 +71,11 @@ class _Scale:
 
 def draw(table: Path) -> Figure:
     """Draws the table that `collect` gave."""
+    with styled():
+        return _draw(table)
+
+
+def _draw(table: Path) -> Figure:
     rows = read_table(table, FIXED_COLUMNS)
     names = [name for name in rows[0] if name not in FIXED_COLUMNS][:_MOST_SETTINGS]
     scores = np.array([number(row, "score") for row in rows])
@@ -90,9 +95,10 @@ def draw(table: Path) -> Figure:
         if place >= len(names):
             panel.set_visible(False)
             continue
-        _panel(panel, scales[place], scores, over, best)
+        _panel(panel, scales[place], scores, over, best, columns)
         if place % columns == 0:
             panel.set_ylabel(metric)
+    scale_values(axes.flat[0], scores)
     _say(figure, rows, scores, best)
     return figure
 
@@ -185,7 +191,9 @@ def _parallel(axes: "Axes", scales: list[_Scale], score: _Scale, mode: str, best
     axes.tick_params(length=0, labelsize=10)
 
 
-def _panel(axes: "Axes", scale: _Scale, scores: np.ndarray, over: np.ndarray, best: int) -> None:
+def _panel(
+    axes: "Axes", scale: _Scale, scores: np.ndarray, over: np.ndarray, best: int, columns: int
+) -> None:
     aside = np.linspace(-0.08, 0.08, len(scores)) if len(scale.ticks) <= 5 else 0.0
     spread = max(float(np.nanmax(scale.places) - np.nanmin(scale.places)), 1e-12)
     steps = max(1, len(scale.ticks) - 1)
@@ -194,7 +202,7 @@ def _panel(axes: "Axes", scale: _Scale, scores: np.ndarray, over: np.ndarray, be
     axes.scatter(x[~over], scores[~over], s=22, facecolors="none", edgecolors="#0072b2", lw=0.9)
     axes.scatter(x[best], scores[best], s=46, color="#d55e00", zorder=4)
     axes.set_xticks([where for where, _ in scale.ticks], [text for _, text in scale.ticks])
-    crowded = sum(len(text) for _, text in scale.ticks) > 22
+    crowded = sum(len(text) for _, text in scale.ticks) > 22 * _PER_ROW / columns
     axes.tick_params(axis="x", labelsize=8.5, rotation=30 if crowded else 0)
     axes.set_xlabel(_axis_name(scale.name), fontsize=10)
     axes.grid(axis="x", color=GRID, lw=0.5)

@@ -126,8 +126,11 @@ def run_sweep(
         work = _find_work(folder)
         verb = "Starting" if isinstance(sweep, Sweep) else "Resuming"
         board.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
+        biggest = max(configs, key=cpus_of)
+        if work.num_trials:
+            stack.enter_context(ray_session(biggest, address))
         tracker = stack.enter_context(_tracked(folder, configs[0]))
-        return _Session(folder, work, configs, board, tracker, started).run(address)
+        return _Session(folder, work, configs, board, tracker, started).run()
 
 
 def _checked(sweep: Sweep, address: str | None) -> list[ExperimentConfig]:
@@ -260,7 +263,7 @@ class _Session:
         self._biggest = max(configs, key=cpus_of)
         self._slots = 1
 
-    def run(self, address: str | None) -> SweepResult:
+    def run(self) -> SweepResult:
         """All of it; at the end table, figure and best config are written."""
         from tune_jobs.sweeps.desk import Desk, line_of
 
@@ -272,8 +275,7 @@ class _Session:
         with StopRequest(self._announce_stop) as stop:
             try:
                 if self._work.num_trials:
-                    with ray_session(self._biggest, address):
-                        self._fit(desk, stop)
+                    self._fit(desk, stop)
             finally:
                 desk.close()
         if desk.failure is not None:
@@ -311,6 +313,7 @@ class _Session:
                     storage_path=str(self._folder.scratch),
                     callbacks=[desk],
                     verbose=0,
+                    checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                     failure_config=tune.FailureConfig(max_failures=_MAX_FAILURES),
                     stop=_stopper(stop, desk),
                 ),
