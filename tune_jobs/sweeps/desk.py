@@ -9,8 +9,9 @@ from ray.tune import Callback
 from cluster_env.core.errors import InputError
 from tune_jobs.runs import CONFIG
 from tune_jobs.sweeps.board import Board, Line
-from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, begin_trial
+from tune_jobs.sweeps.folder import SweepFolder
 from tune_jobs.sweeps.points import Point, as_row, trial_config
+from tune_jobs.sweeps.records import TrialRecord, begin_trial
 from tune_jobs.tracking import AnyTracker
 
 

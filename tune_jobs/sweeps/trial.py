@@ -23,8 +23,8 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoints
 from tune_jobs.history import Row
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import pack, unpack
 from tune_jobs.sweeps.points import Point, trial_config
+from tune_jobs.sweeps.records import pack, unpack
 from tune_jobs.trainer import Trainer
 
 STEP_S = 1.0

@@ -70,7 +70,7 @@ def whole(ray_here, tmp_path_factory) -> SweepResult:
     """Three trials, two at a time, recorded in a store of their own."""
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     runs = tmp_path_factory.mktemp("runs")
-    return run_sweep(sweep(), runs=runs, board=Quiet())
+    return run_sweep(sweep(concurrent=2), runs=runs, board=Quiet())
 
 
 def numbers(trial: Path) -> list[dict[str, float]]:
@@ -184,6 +184,7 @@ def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
         },
         search="pbt",
         pbt={"interval": 10},
+        concurrent=1,
         trials=3,
         settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 10},
     )
@@ -232,6 +233,7 @@ def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
             "training.hidden": {"integer": [4, 8]},
         },
         search="optuna",
+        concurrent=1,
         trials=3,
         settings={"training.iterations": 2, "tracking.enabled": False},
     )
