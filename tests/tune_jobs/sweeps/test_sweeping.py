@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.policies import load_policy
 from tune_jobs.history import History
@@ -221,6 +222,14 @@ def test_asha_stops_trials_early(ray_here, tmp_path):
     assert result.counts["finished"] + result.counts["stopped"] == 3
     short = [run for file, run in result.folder.started() if file.status == "stopped"]
     assert all(len(run.history.rows()) < 8 for run in short)
+
+
+def test_a_metric_that_there_is_not_ends_the_sweep_at_once(ray_here, tmp_path):
+    lost = sweep(metric="eval/slowdwn", concurrent=1, settings={"tracking.enabled": False})
+    with pytest.raises(InputError, match=r"no metric eval/slowdwn .* eval/slowdown"):
+        run_sweep(lost, runs=tmp_path, board=Quiet())
+    (folder,) = tmp_path.iterdir()
+    assert [file.status for file, _ in open_sweep(folder).started()] == ["failed"]
 
 
 def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
