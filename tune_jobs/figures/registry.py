@@ -187,6 +187,13 @@ for _kind in (
         steady=False,
     ),
     FigureKind(
+        "sweep",
+        "A sweep (--runs SWEEP_DIR): its trials as lines over their settings, and the metric "
+        "against each setting.",
+        "tune_jobs.figures.sweep",
+        steady=False,
+    ),
+    FigureKind(
         "headroom",
         "How much of the way from joint training to specialists of each task (metasched "
         "specialists) adaptation goes (--rows).",
