@@ -130,13 +130,22 @@ class _Loop:
             start_from(self._algorithm, self._config.training.start)
             self._progress.say(f"Starting with the weights of {self._config.training.start}")
 
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Goes back to a checkpoint; what the run did after it is removed, to be done again."""
-        self._algorithm.restore_from_path(str(checkpoint.path / ALGORITHM))
-        self._done = self._saved = checkpoint.iteration
-        self._run.history.cut_after(checkpoint.iteration)
-        self._run.checkpoints.remove_after(checkpoint.iteration)
-        self._progress.say(f"Going on after iteration {checkpoint.iteration}")
+    def restore(self, checkpoint: Checkpoint | None) -> None:
+        """Goes back to a checkpoint; what the run did after it is removed, to be done again.
+
+        Args:
+            checkpoint: None goes back to the beginning.
+        """
+        if checkpoint is not None:
+            self._algorithm.restore_from_path(str(checkpoint.path / ALGORITHM))
+            self._done = self._saved = checkpoint.iteration
+        self._run.history.cut_after(self._done)
+        self._run.checkpoints.remove_after(self._done)
+        if checkpoint is None:
+            self.start()
+            self._progress.say("It has no checkpoint, so it begins again")
+        else:
+            self._progress.say(f"Going on after iteration {self._done}")
 
     def run(self, tracker: AnyTracker) -> RunResult:
         """Trains until all iterations are done or a signal asks to stop."""
