@@ -12,7 +12,7 @@ check_auth
 [ -n "${METASCHED_HEAD:-}" ] || fail "METASCHED_HEAD must say HOST:PORT of the head"
 exec ray start --block --disable-usage-stats \
   --address="$METASCHED_HEAD" \
-  --node-ip-address="$METASCHED_HOST" \
+  --node-ip-address="$METASCHED_NODE" \
   --num-cpus="${METASCHED_WORKER_CPUS:-$(nproc)}" \
   --object-store-memory="${METASCHED_OBJECT_STORE:-1073741824}" \
   "$@"

@@ -1,7 +1,8 @@
 """A Ray cluster and an MLflow server as plain processes on loopback, to be killed and restarted.
 
 They are started by the scripts in `docker`, as the containers are; what differs stands in
-`_node_arguments`: several nodes of one machine need folders and ports of their own.
+`_node_arguments`: several nodes of one machine need folders and ports of their own. Each node has a
+loopback address of its own, as machines do.
 """
 
 import contextlib
@@ -149,7 +150,7 @@ class LocalCluster:
             "RAY_gcs_rpc_server_reconnect_timeout_s": str(RECONNECT_S),
             "METASCHED_RAY_PORT": str(self._ray_port),
             "METASCHED_DASHBOARD_PORT": str(self._dashboard_port),
-            "METASCHED_HEAD": f"127.0.0.1:{self._ray_port}",
+            "METASCHED_HEAD": self.address,
             "METASCHED_WORKER_CPUS": str(worker_cpus),
             "METASCHED_OBJECT_STORE": str(OBJECT_STORE_BYTES),
             "METASCHED_MLFLOW_PORT": str(self._mlflow_port),
@@ -174,13 +175,16 @@ class LocalCluster:
 
     def _worker(self) -> Service:
         command = ["sh", str(DOCKER / "start-worker.sh"), *self._node_arguments()]
-        log = self.folder / f"worker-{self._nodes_started}.log"
-        return Service(command, self.environment, log)
+        number = self._nodes_started
+        address = {"METASCHED_HOST": f"127.0.0.{2 + number}"}
+        return Service(
+            command, self.environment | address, self.folder / f"worker-{number}.log"
+        )
 
     @property
     def address(self) -> str:
         """HOST:PORT for ``--address``."""
-        return f"127.0.0.1:{self._ray_port}"
+        return f"127.0.0.2:{self._ray_port}"
 
     @property
     def dashboard(self) -> str:
@@ -199,16 +203,22 @@ class LocalCluster:
         wait_for(self.mlflow_answers, f"MLflow's start: {self.mlflow.log()}")
 
     def start_ray(self) -> None:
-        """Starts head and workers, new ones where they have been killed."""
-        self.head.start()
-        wait_for(self.dashboard_answers, "the start of Ray's dashboard")
-        wait_for(self._all_have_joined, "joining of all workers")
+        """Starts head and workers, and waits until all have joined."""
+        wait_for(self._ray_is_up, "the start of Ray")
 
-    def _all_have_joined(self) -> bool:
-        """Starts workers, those that gave up again, and says whether all are there."""
-        for worker in self.workers:
+    def _ray_is_up(self) -> bool:
+        """Starts what is not running, as ``restart: unless-stopped`` would; says if all is there.
+
+        A node that does not get up within Ray's 30 s, on a busy machine, gives up.
+        """
+        self.head.start()
+        if not self.dashboard_answers():
+            return False
+        for position, worker in enumerate(self.workers):
             worker.start()
-        return self.num_nodes() > len(self.workers)
+            if self.num_nodes() < 2 + position:
+                return False  # one after the other: each gets up sooner
+        return True
 
     def replace_head(self) -> None:
         """A new head at the same address, as a restarted container would be."""
