@@ -10,11 +10,9 @@ METASCHED_HOST="${METASCHED_HOST:-127.0.0.1}"
 if [ "$METASCHED_HOST" = auto ]; then
   METASCHED_HOST="$(hostname -i | cut -d ' ' -f 1)"
 fi
-# Ray takes 127.0.0.1 for the name of this machine and listens on its address in the network
-# instead. It leaves other addresses alone, and 127.0.0.2 is loopback as well.
-METASCHED_NODE="$METASCHED_HOST"
-if [ "$METASCHED_NODE" = 127.0.0.1 ]; then
-  METASCHED_NODE=127.0.0.2
+# Keeps Ray's processes on loopback, drivers of jobs too; see ray_cli.py.
+if [ "$METASCHED_HOST" = 127.0.0.1 ]; then
+  export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0
 fi
 
 fail() {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts the head of a Ray cluster with its dashboard, which takes jobs, and stays in the foreground.
 #
-#   METASCHED_RAY_PORT         where workers join, 6379 unless set; on loopback, of 127.0.0.2
+#   METASCHED_RAY_PORT         where workers join, 6379 unless set
 #   METASCHED_DASHBOARD_PORT   where jobs are submitted, 8265 unless set
 #   METASCHED_HEAD_CPUS        CPUs of the head for runners, 0 unless set: it has drivers to run
 #   METASCHED_OBJECT_STORE     bytes of the object store, 1 GiB unless set
@@ -10,8 +10,8 @@
 set -eu
 . "$(dirname "$0")/common.sh"
 check_auth
-exec ray start --head --block --disable-usage-stats \
-  --node-ip-address="$METASCHED_NODE" \
+exec python "$(dirname "$0")/ray_cli.py" start --head --block --disable-usage-stats \
+  --node-ip-address="$METASCHED_HOST" \
   --port="${METASCHED_RAY_PORT:-6379}" \
   --dashboard-host="$METASCHED_HOST" \
   --dashboard-port="${METASCHED_DASHBOARD_PORT:-8265}" \

@@ -10,9 +10,9 @@ set -eu
 . "$(dirname "$0")/common.sh"
 check_auth
 [ -n "${METASCHED_HEAD:-}" ] || fail "METASCHED_HEAD must say HOST:PORT of the head"
-exec ray start --block --disable-usage-stats \
+exec python "$(dirname "$0")/ray_cli.py" start --block --disable-usage-stats \
   --address="$METASCHED_HEAD" \
-  --node-ip-address="$METASCHED_NODE" \
+  --node-ip-address="$METASCHED_HOST" \
   --num-cpus="${METASCHED_WORKER_CPUS:-$(nproc)}" \
   --object-store-memory="${METASCHED_OBJECT_STORE:-1073741824}" \
   "$@"

@@ -1,8 +1,7 @@
 """A Ray cluster and an MLflow server as plain processes on loopback, to be killed and restarted.
 
 They are started by the scripts in `docker`, as the containers are; what differs stands in
-`_node_arguments`: several nodes of one machine need folders and ports of their own. Each node has a
-loopback address of its own, as machines do.
+`_node_arguments`: several nodes of one machine need folders and ports of their own.
 """
 
 import contextlib
@@ -176,15 +175,12 @@ class LocalCluster:
     def _worker(self) -> Service:
         command = ["sh", str(DOCKER / "start-worker.sh"), *self._node_arguments()]
         number = self._nodes_started
-        address = {"METASCHED_HOST": f"127.0.0.{2 + number}"}
-        return Service(
-            command, self.environment | address, self.folder / f"worker-{number}.log"
-        )
+        return Service(command, self.environment, self.folder / f"worker-{number}.log")
 
     @property
     def address(self) -> str:
         """HOST:PORT for ``--address``."""
-        return f"127.0.0.2:{self._ray_port}"
+        return f"127.0.0.1:{self._ray_port}"
 
     @property
     def dashboard(self) -> str:
