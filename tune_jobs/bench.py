@@ -19,7 +19,9 @@ DEFAULT_SECONDS = 4.0
 
 
 @click.command(name="bench", context_settings=CONTEXT)
-@click.argument("subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS + MORE_SUBJECTS))
+@click.argument(
+    "subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS + MORE_SUBJECTS)
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list and nothing else.")
 @click.option(
     "--seconds",
@@ -41,10 +43,10 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
     not measured is said to be. Numbers for one core count CPU time, so that other processes
     disturb them little.
 
-    The subject scaling takes about two minutes: iterations with 1, 2 and 4 runners part by part, how
-    many bytes travel, a model of these costs that says what 10 to 1,000 runners would do, and how
-    far it is off for up to 100 stand-ins of runners, which wait for as long as sampling takes and
-    return as many bytes.
+    The subject scaling takes about two minutes: iterations with 1, 2 and 4 runners part by part,
+    how many bytes travel, a model of these costs that says what 10 to 1,000 runners would do, and
+    how far it is off for up to 100 stand-ins of runners, which wait for as long as sampling takes
+    and return as many bytes.
 
     \b
     Examples:
@@ -94,8 +96,9 @@ def _parts(entry: "Entry") -> str:
     if not entry.parts:
         return ""
     parts = (
-        f"{name.replace('_', ' ')} {value:,.3g}" if value < 1000 else f"{name.replace('_', ' ')} "
-        f"{value:,.0f}"
+        f"{name.replace('_', ' ')} {value:,.3g}"
+        if value < 1000
+        else f"{name.replace('_', ' ')} {value:,.0f}"
         for name, value in entry.parts.items()
     )
     return f"\n  {', '.join(parts)}"

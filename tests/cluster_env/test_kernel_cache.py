@@ -10,13 +10,13 @@ import pytest
 from cluster_env.core.kernel_cache import COMPILED_PACKAGES, installed_twin, source_hash
 
 LOCATORS = "cluster_env.core.kernel_cache.InstalledCopyLocator,InTreeCacheLocator"
-KERNEL = '''
+KERNEL = """
 from numba import njit
 
 @njit(cache=True)
 def double(x):
     return 2 * x
-'''
+"""
 ASK = "from cluster_env.kernel import double; double(2); print(double._cache.cache_path)"
 
 

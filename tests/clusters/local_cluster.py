@@ -5,6 +5,7 @@ They are started by the scripts in `docker`, as the containers are; what differs
 """
 
 import contextlib
+import importlib
 import json
 import os
 import secrets
@@ -20,10 +21,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-import ray  # noqa: F401  # puts the psutil that it brings on the path
-import psutil
+import ray
 
 from tests.conftest import REPOSITORY
+
+assert ray.__version__  # Ray puts the psutil that it brings on the path
+psutil = importlib.import_module("psutil")
 
 DOCKER = REPOSITORY / "docker"
 START_TIMEOUT_S = 240.0  # 25 s on a quiet machine
@@ -99,7 +102,7 @@ class Service:
                 self._process.wait(STOP_TIMEOUT_S)
         self._end(family, signal.SIGKILL)
 
-    def _end(self, family: list[psutil.Process], number: signal.Signals) -> None:
+    def _end(self, family: list[Any], number: signal.Signals) -> None:
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
@@ -249,10 +252,11 @@ class LocalCluster:
         """``ray job submit`` of a command, which then runs by itself under that name."""
         variables = {"MLFLOW_TRACKING_URI": self.tracking_uri, "MLFLOW_HTTP_REQUEST_TIMEOUT": "5"}
         runtime_env = json.dumps({"env_vars": variables})
+        submit = ["ray", "job", "submit", "--address", self.dashboard, "--no-wait"]
+        submit += ["--submission-id", name, "--working-dir", str(working_dir)]
+        submit += ["--runtime-env-json", runtime_env]
         done = subprocess.run(
-            ["ray", "job", "submit", "--address", self.dashboard, "--no-wait"]
-            + ["--submission-id", name, "--working-dir", str(working_dir)]
-            + ["--runtime-env-json", runtime_env, "--", *command],
+            [*submit, "--", *command],
             env=self.environment,
             cwd=working_dir,
             capture_output=True,
@@ -292,7 +296,7 @@ class LocalCluster:
         self.stop()
 
 
-def _family(process: subprocess.Popen[bytes] | None) -> list[psutil.Process]:
+def _family(process: subprocess.Popen[bytes] | None) -> list[Any]:
     """A process and all below it, as far as they live."""
     if process is None or process.poll() is not None:
         return []

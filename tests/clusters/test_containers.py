@@ -68,9 +68,7 @@ def clusters() -> list[dict[str, Any]]:
 def pod_specs() -> list[dict[str, Any]]:
     """All descriptions of pods."""
     groups = [
-        group
-        for spec in clusters()
-        for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])
+        group for spec in clusters() for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])
     ]
     templates = [group["template"] for group in groups]
     templates += [each["spec"]["template"] for each in documents() if each["kind"] == "Deployment"]
@@ -125,7 +123,9 @@ class TestScripts:
         assert done.stderr.count("\n") == 1
 
     def test_nodes_stay_on_this_machine_unless_told(self):
-        ask = f'. {DOCKER}/common.sh; echo "$METASCHED_HOST ${{RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER:-}}"'
+        ask = (
+            f'. {DOCKER}/common.sh; echo "$METASCHED_HOST ${{RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER:-}}"'
+        )
         for host, expected in (({}, "127.0.0.1 0"), ({"METASCHED_HOST": "10.0.0.7"}, "10.0.0.7")):
             environment = {"PATH": "/usr/bin:/bin", **host}
             shown = subprocess.check_output(["sh", "-c", ask], env=environment, text=True)
@@ -149,13 +149,17 @@ class TestImage:
 
     def test_processes_in_it_share_what_is_compiled(self):
         """Jobs that KubeRay starts do not come by the scripts."""
-        (said,) = re.findall(r"NUMBA_CACHE_LOCATOR_CLASSES=(\S+)", (DOCKER / "Dockerfile").read_text())
+        (said,) = re.findall(
+            r"NUMBA_CACHE_LOCATOR_CLASSES=(\S+)", (DOCKER / "Dockerfile").read_text()
+        )
         ask = f'. {DOCKER}/common.sh; echo "$NUMBA_CACHE_LOCATOR_CLASSES"'
         shown = subprocess.check_output(["sh", "-c", ask], env={"PATH": "/usr/bin:/bin"}, text=True)
         assert shown.strip() == said
 
     def test_what_it_copies_travels_to_the_builder(self):
-        copied = re.findall(r"^COPY --chown=\S+ (.+) \S+$", (DOCKER / "Dockerfile").read_text(), re.M)
+        copied = re.findall(
+            r"^COPY --chown=\S+ (.+) \S+$", (DOCKER / "Dockerfile").read_text(), re.M
+        )
         allowed = set(re.findall(r"^!(\S+)$", (REPOSITORY / ".dockerignore").read_text(), re.M))
         wanted = {name for line in copied for name in line.split()}
         assert wanted == allowed

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.clusters.local_cluster import LocalCluster, Service, timed, wait_for
+from tests.clusters.local_cluster import LocalCluster, Service, psutil, timed, wait_for
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.made_up_arms import make_family
 from tune_jobs.history import History
@@ -194,10 +193,10 @@ def test_a_run_goes_on_when_the_head_was_lost(cluster, times):
     """Submitted again to a new head, the same command ends with the weights of a run in peace."""
     lost, peaceful = cluster.folder / "runs" / "lost", cluster.folder / "runs" / "peaceful"
     command = (*TRAIN, *PLAIN, "--runners", "2", "--run", str(lost), "--continue")
+    elsewhere = ("--address", cluster.address, "--no-track")
     with timed(times, "a run by --address"):
         done = subprocess.run(
-            [*TRAIN, *PLAIN, "--runners", "1", "--run", str(peaceful)]
-            + ["--address", cluster.address, "--no-track"],
+            [*TRAIN, *PLAIN, "--runners", "1", "--run", str(peaceful), *elsewhere],
             cwd=REPOSITORY,
             env=cluster.environment,
             capture_output=True,

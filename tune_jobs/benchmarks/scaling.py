@@ -232,9 +232,7 @@ def _predictions(costs: Costs) -> list[Entry]:
     return [*entries, ceiling]
 
 
-def _iterate(
-    bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = False
-) -> Measured:
+def _iterate(bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = False) -> Measured:
     """An iteration as the algorithms do it, with any group of runners."""
     from rllib_configs.algorithms.batched import module_weights
     from rllib_configs.runners.gathering import gather_timed
