@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -52,7 +52,7 @@ def change(data: dict[str, Any], overrides: Iterable[str], trace: str = TRACE) -
     Raises:
         InputError: if a text cannot be read.
     """
-    changes = [_parse(override) for override in overrides]
+    changes = [parse_override(override) for override in overrides]
     if any(key == trace and value is not None for key, value in changes):
         forget_made_up_jobs(data, trace)
     for key, value in changes:
@@ -142,8 +142,12 @@ def _find(source: str | Path) -> Path:
     return PRESETS / f"{source}.yaml"
 
 
-def _parse(override: str) -> tuple[str, Any]:
-    """Key and value of ``key=value``."""
+def parse_override(override: str) -> tuple[str, Any]:
+    """Key and value of ``key=value``, the value read as YAML.
+
+    Raises:
+        InputError: if there is no ``=``, or the value cannot be read.
+    """
     key, equals, text = override.partition("=")
     if not equals or not key:
         raise InputError(f"--set takes key=value, for instance training.lr=3e-4, not '{override}'")
@@ -187,7 +191,12 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> str:
 
 
 def _known_keys(model: type[BaseModel], sections: list[str]) -> list[str]:
+    inner: Any = model
     for section in sections:
-        inner: Any = model.model_fields[section].annotation
-        model = next((part for part in get_args(inner) if part is not type(None)), inner)
-    return sorted(model.model_fields)
+        if get_origin(inner) is dict:  # whose keys are the user's
+            inner = get_args(inner)[1]
+            continue
+        inner = inner.model_fields[section].annotation
+        if get_origin(inner) is not dict:
+            inner = next((part for part in get_args(inner) if part is not type(None)), inner)
+    return sorted(inner.model_fields)

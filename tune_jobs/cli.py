@@ -21,6 +21,7 @@ PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 # Said here and not only in the modules, so that --help imports none of them.
 COMMANDS = {
     "train": "Train a scheduler on Ray.",
+    "tune": "Try many settings, on Ray Tune.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide on a task between a learned policy and the best heuristic.",
     "adapt": "Adapt a trained policy to a task, in seconds.",
@@ -138,6 +139,7 @@ def metasched() -> None:
     Examples:
       metasched demo                               train, compare and draw, in a few minutes
       metasched train deeprm --set task.workload.load=1.1
+      metasched tune learning-rate                 which settings are best
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 0.7,1.1
       metasched adapt runs/MY_RUN --task objective=makespan --steps 3
       metasched ui                                 what was recorded, in the browser

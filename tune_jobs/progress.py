@@ -36,7 +36,7 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._stream = stream or sys.stderr
-        self._interactive = _is_terminal(self._stream) if interactive is None else interactive
+        self._interactive = is_terminal(self._stream) if interactive is None else interactive
         self._line_every_s = line_every_s
         self._clock = clock
         self._bar: tqdm[None] | None = None
@@ -125,7 +125,7 @@ class NoProgress(Progress):
         """Does nothing."""
 
 
-def _is_terminal(stream: TextIO) -> bool:
+def is_terminal(stream: TextIO) -> bool:
     """Whether a bar can be drawn; a terminal that does not know its width has no room for one."""
     try:
         return stream.isatty() and os.get_terminal_size(stream.fileno()).columns > 0

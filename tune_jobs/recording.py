@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rllib_configs.schema import ExperimentConfig, TrackingSection
 from tune_jobs.runs import RunDirectory
@@ -45,7 +45,19 @@ def tracked(config: ExperimentConfig, run: RunDirectory) -> Iterator[AnyTracker]
         tracker.close()
 
 
-def draw_figure(name: str, run: RunDirectory, tracker: AnyTracker, **request: Any) -> Path | None:
+class HasFigures(Protocol):
+    """A run, or a sweep."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def figures(self) -> Path:
+        """The folder of its figures."""
+
+
+def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any) -> Path | None:
     """Draws a figure of a run into its folder, and records it.
 
     A figure that cannot be drawn is not worth losing a run for: there is a warning instead.

@@ -19,12 +19,12 @@ def _list_presets(context: click.Context, parameter: click.Parameter, value: boo
     from rllib_configs.loading import PRESETS, preset_names
 
     formatter = click.HelpFormatter(width=100)
-    formatter.write_dl([(name, _summary(PRESETS / f"{name}.yaml")) for name in preset_names()])
+    formatter.write_dl([(name, summary(PRESETS / f"{name}.yaml")) for name in preset_names()])
     click.echo(formatter.getvalue(), nl=False)
     context.exit()
 
 
-def _summary(path: Path) -> str:
+def summary(path: Path) -> str:
     """The comment at the top of a preset."""
     lines = []
     for line in path.read_text().splitlines():

@@ -16,6 +16,10 @@ class Validation:
 
     Args:
         config: of the run.
+
+    Attributes:
+        metric: name of the metric that counts here.
+        higher_is_better: whether a larger one is better.
     """
 
     def __init__(self, config: ExperimentConfig) -> None:
@@ -24,6 +28,7 @@ class Validation:
         self._cluster = config.task.cluster.build()
         self._metric = objective_metric(config.task.build_objective())
         self.metric = self._metric.name
+        self.higher_is_better = self._metric.higher_is_better
         self._jobsets = sample_jobsets(
             self._task.build_workload(),
             config.seed,

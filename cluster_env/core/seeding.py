@@ -31,6 +31,7 @@ class Purpose(IntEnum):
     POLICY = 4
     INIT = 5
     SHUFFLE = 6
+    SWEEP = 7
 
 
 class Split(IntEnum):

@@ -47,6 +47,17 @@ class ReinforceLearner(GradientLearner):
             lr_or_lr_schedule=training.lr,
         )
 
+    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+        """Sets what a checkpoint may have brought back with other values, as in a population."""
+        training = self.config.experiment.training
+        for optimizer in self._optimizer_parameters:
+            for group in optimizer.param_groups:
+                group |= {
+                    "lr": training.lr,
+                    "decay": training.rmsprop_decay,
+                    "eps": training.rmsprop_eps,
+                }
+
     def compute_loss_for_module(
         self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]
     ) -> torch.Tensor:

@@ -187,6 +187,13 @@ for _kind in (
         steady=False,
     ),
     FigureKind(
+        "sweep",
+        "A sweep (--runs SWEEP_DIR): its trials as lines over their settings, and the metric "
+        "against each setting.",
+        "tune_jobs.figures.sweep",
+        steady=False,
+    ),
+    FigureKind(
         "inner-rates",
         "Inner rates that were learned (--runs), by block of parameters.",
         "tune_jobs.figures.inner_rates",

@@ -1,0 +1,204 @@
+"""What a sweep may say, and what is refused before anything starts."""
+
+import importlib.util
+
+import pytest
+import yaml
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import parse_section
+from tune_jobs import cli
+from tune_jobs.sweeps.definition import Sweep, load_sweep, sweep_names, write_sweep
+from tune_jobs.sweeps.points import check_sweep, list_points, num_trials, trial_config, trial_seed
+from tune_jobs.sweeps.searchers import check_searcher
+from tune_jobs.sweeps.sweeping import check_cpus, cpus_of, num_slots
+
+
+def sweep(**fields) -> Sweep:
+    fields.setdefault("space", {"training.lr": {"log_uniform": [1e-4, 1e-2]}})
+    return parse_section(Sweep, {"preset": "deeprm-smoke", **fields})
+
+
+def refusal(**fields) -> str:
+    with pytest.raises(InputError) as caught:
+        check_sweep(sweep(**fields))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+class TestDefinition:
+    @pytest.mark.parametrize("name", sweep_names())
+    def test_every_named_sweep_can_run(self, name):
+        named = load_sweep(name)
+        assert named.name == name
+        configs = check_sweep(named)
+        assert all(config.resources.num_runners == 0 for config in configs)
+
+    def test_what_is_written_is_read_back(self, tmp_path):
+        before = sweep(
+            settings={"task.workload.load": 1.1},
+            space={
+                "task.objective": {"choice": ["slowdown", {"slowdown": 1, "makespan": 0.5}]},
+                "training.hidden": {"integer": [4, 8]},
+            },
+            search="optuna",
+            trials=3,
+        )
+        write_sweep(before, tmp_path / "sweep.yaml")
+        assert load_sweep(tmp_path / "sweep.yaml") == before
+
+    def test_a_file_is_named_after_itself_and_cannot_run_code(self, tmp_path):
+        path = tmp_path / "mine.yaml"
+        path.write_text("space: {training.lr: {grid: [1]}}")
+        assert load_sweep(path).name == "mine"
+        path.write_text("space: !!python/object/apply:os.system ['true']")
+        with pytest.raises(InputError, match="not valid YAML"):
+            load_sweep(path)
+
+    def test_changes_reach_settings_and_fields(self):
+        changed = load_sweep("smoke", [("settings.training.hidden", 4), ("trials", 2)])
+        assert changed.settings["training.hidden"] == 4
+        assert num_trials(changed) == 12
+
+
+class TestRefusals:
+    def test_an_unknown_setting_is_answered_with_the_nearest(self):
+        assert "did you mean 'training.lr'?" in refusal(space={"training.lrr": {"grid": [1]}})
+
+    def test_an_unknown_kind_of_values(self):
+        with pytest.raises(InputError, match=r"did you mean 'space.training.lr.grid'"):
+            sweep(space={"training.lr": {"grdi": [1]}})
+
+    def test_two_kinds_of_values(self):
+        with pytest.raises(InputError, match="grid and choice was given"):
+            sweep(space={"training.lr": {"grid": [1], "choice": [2]}})
+
+    @pytest.mark.parametrize("values", [{"uniform": [2, 1]}, {"log_uniform": [0, 1]}])
+    def test_a_range_that_is_none(self, values):
+        with pytest.raises(InputError, match="space"):
+            sweep(space={"training.lr": values})
+
+    def test_one_bad_value_among_good_ones(self):
+        message = refusal(space={"training.lr": {"choice": [0.1, -1]}})
+        assert "lr=-1" in message
+        assert "greater than 0" in message
+
+    def test_a_bad_combination(self):
+        message = refusal(
+            space={
+                "training.jobsets": {"grid": [4, 6]},
+                "training.jobsets_per_unit": {"grid": [2, 4]},
+            },
+            search="grid",
+        )
+        assert "jobsets=6 jobsets_per_unit=4" in message
+
+    @pytest.mark.parametrize("key", ["seed", "runs", "resources.num_runners", "tracking.uri"])
+    def test_what_is_no_hyperparameter(self, key):
+        assert key in refusal(space={key: {"grid": [1]}})
+
+    def test_a_setting_that_is_searched_too(self):
+        with pytest.raises(InputError, match="in the space already"):
+            sweep(settings={"training.lr": 1})
+
+    def test_grids_where_they_mean_nothing(self):
+        with pytest.raises(InputError, match=r"make training\.lr a choice"):
+            sweep(space={"training.lr": {"grid": [1]}}, search="optuna")
+
+    def test_a_population_that_changes_shapes(self):
+        message = refusal(space={"training.hidden": {"choice": [4]}}, search="pbt", trials=2)
+        assert "training.hidden" in message
+        assert "training.lr" in message
+
+    def test_rungs_without_evaluations(self):
+        assert "evaluation.every is 2" in refusal(search="asha", asha={"grace": 1})
+        assert "asha.grace is 4" in refusal(search="asha", asha={"grace": 4})
+
+    def test_a_searcher_that_is_not_installed(self, monkeypatch):
+        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+        with pytest.raises(InputError, match=r"pip install 'metasched\[optuna\]'"):
+            check_searcher(sweep(search="optuna"))
+
+
+class TestPoints:
+    def test_a_trial_depends_on_sweep_seed_and_index_alone(self):
+        few, many = list_points(sweep(trials=3)), list_points(sweep(trials=30))
+        assert many[:3] == few
+        assert list_points(sweep(trials=3, seed=1)) != few
+        values = [point.settings["training.lr"] for point in many]
+        assert all(1e-4 <= value <= 1e-2 for value in values)
+        assert 5 < sum(value < 1e-3 for value in values) < 25  # half of the orders of magnitude
+
+    def test_grids_are_multiplied_and_every_combination_is_drawn_anew(self):
+        points = list_points(
+            sweep(
+                trials=2,
+                space={
+                    "task.objective": {"grid": ["slowdown", "makespan"]},
+                    "training.hidden": {"integer": [1, 1000000]},
+                },
+            )
+        )
+        assert [point.settings["task.objective"] for point in points] == [
+            *("slowdown", "makespan", "slowdown", "makespan")
+        ]
+        assert len({point.settings["training.hidden"] for point in points}) == 4
+
+    def test_seeds_are_apart_for_every_trial_and_sweep_and_stand_in_the_config(self):
+        seeds = {trial_seed(run, index) for run in range(5) for index in range(200)}
+        assert len(seeds) == 1000
+        assert max(seeds) < 1 << 32
+        one = sweep(seed=3)
+        point = list_points(sweep(seed=3, trials=2))[1]
+        config = trial_config(one, point)
+        assert config.seed == trial_seed(3, 1)
+        assert config.training.lr == point.settings["training.lr"]
+
+    def test_a_space_may_hold_presets(self):
+        both = sweep(space={"preset": {"grid": ["deeprm-smoke", "deeprm-ppo"]}}, search="grid")
+        assert [c.training.algorithm for c in check_sweep(both)] == ["reinforce", "ppo"]
+
+
+class TestResources:
+    def test_a_trial_takes_itself_its_runners_and_its_learners(self):
+        fields = {"resources.num_runners": 2, "resources.num_learners": 1}
+        config = check_sweep(sweep(settings=fields))[0]
+        assert cpus_of(config) == 4
+        check_cpus(config, 4, 4)
+        with pytest.raises(InputError, match=r"needs 4 CPUs \(1 \+ 2 runners \+ 1 learners\), but"):
+            check_cpus(config, 3, 3)
+        with pytest.raises(InputError, match="of 8 only 3 are free"):
+            check_cpus(config, 8, 3)
+
+    @pytest.mark.parametrize(
+        ("wanted", "trials", "free", "slots"), [(0, 6, 9.0, 4), (3, 6, 9.0, 3), (0, 2, 9.0, 2)]
+    )
+    def test_slots(self, wanted, trials, free, slots):
+        assert num_slots(wanted, trials, free, 2) == slots
+
+    def test_the_command_refuses_before_ray_starts(self, capsys, monkeypatch, tmp_path):
+        monkeypatch.delenv("RAY_ADDRESS", raising=False)
+        monkeypatch.setattr("ray.init", lambda *args, **kwargs: pytest.fail("Ray was started"))
+        for args in (
+            ["smoke", "--set", "resources.num_runners=1000"],
+            ["smok"],
+            [],
+            ["--resume", str(tmp_path)],
+            ["smoke", "--address", "nowhere"],
+        ):
+            runs = ["--runs", str(tmp_path / "runs")]
+            assert cli.run(cli.metasched, ["tune", *args, *runs]) == 2
+            assert capsys.readouterr().err.count("\n") == 1
+        assert not (tmp_path / "runs").exists()
+
+
+def test_the_list_of_sweeps_is_explained(capsys):
+    assert cli.run(cli.metasched, ["tune", "--sweeps"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in sweep_names())
+
+
+def test_yaml_of_a_sweep_holds_plain_data(tmp_path):
+    write_sweep(load_sweep("meta"), tmp_path / "sweep.yaml")
+    data = yaml.safe_load((tmp_path / "sweep.yaml").read_text())
+    assert data["space"]["meta.inner_rate"] == {"log_uniform": [0.1, 3.0]}

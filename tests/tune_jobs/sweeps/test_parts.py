@@ -1,0 +1,277 @@
+"""Schedulers, records, the table on screen and the figure, without Ray."""
+
+import io
+import math
+from types import SimpleNamespace
+
+import pytest
+from matplotlib.text import Text
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import parse_section
+from tune_jobs.figures import sweep as sweep_figure
+from tune_jobs.sweeps.board import Board, Line
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.folder import (
+    TrialFile,
+    TrialRecord,
+    begin_trial,
+    create_sweep,
+    open_sweep,
+    pack,
+    rewind,
+    unpack,
+)
+from tune_jobs.sweeps.points import Point, list_points, trial_config
+from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trial, score_of, write_results
+from tune_jobs.sweeps.schedulers import Evolution, Halving
+from tune_jobs.tables import write_table
+from tune_jobs.trainer import cost_ratio
+
+
+@pytest.fixture
+def sweep() -> Sweep:
+    data = {
+        "preset": "deeprm-smoke",
+        "space": {"training.lr": {"grid": [0.1, 0.01, 0.001]}},
+        "search": "grid",
+    }
+    return parse_section(Sweep, data)
+
+
+@pytest.fixture
+def folder(sweep, tmp_path):
+    made = create_sweep(sweep, tmp_path)
+    yield made
+    made.unlock()
+
+
+def state_of(tmp_path, text: str) -> bytes:
+    source = tmp_path / f"state-{text}"
+    (source / "policy").mkdir(parents=True)
+    (source / "policy" / "weights.pt").write_text(text)
+    return pack(source)
+
+
+def record_of(folder, index: int) -> TrialRecord:
+    point = list_points(folder.sweep)[index]
+    return begin_trial(folder, point, trial_config(folder.sweep, point, folder.trials))
+
+
+def rows(first: int, last: int, score: float) -> list[dict[str, float]]:
+    return [{"iteration": float(k), "eval/ratio": score} for k in range(first, last + 1)]
+
+
+class TestRatio:
+    def test_it_is_below_one_for_the_better_policy_whatever_the_metric(self):
+        references = {"sjf": 4.0, "tetris": 2.0}
+        assert cost_ratio(1.0, references, higher_is_better=False) == 0.5
+        assert cost_ratio(8.0, references, higher_is_better=True) == 0.5
+        assert math.isnan(cost_ratio(0.0, references, higher_is_better=False))
+
+
+class TestRecords:
+    def test_what_is_done_again_replaces_what_was_done_before(self, folder, tmp_path):
+        record = record_of(folder, 0)
+        record.add(rows(1, 3, 5.0), state_of(tmp_path, "three"), 1.0)
+        record.add(rows(4, 6, 4.0), state_of(tmp_path, "six"), 1.0)
+        record.add(rows(4, 5, 4.5), None, 1.0)
+        assert [row["iteration"] for row in record.run.history.rows()] == [1, 2, 3, 4, 5]
+        assert [each.iteration for each in record.run.checkpoints.all()] == [3]
+        assert record.file.busy_s == 3.0
+        record.run.unlock()
+
+    def test_a_trial_goes_back_to_its_newest_good_checkpoint(self, folder, tmp_path):
+        record = record_of(folder, 0)
+        record.add(rows(1, 3, 5.0), state_of(tmp_path, "three"), 1.0)
+        record.add(rows(4, 6, 4.0), state_of(tmp_path, "six"), 1.0)
+        damaged = record.run.checkpoints.all()[-1]
+        (damaged.path / "policy" / "weights.pt").write_text("x")
+        found = rewind(record.run)
+        assert found is not None
+        assert found.iteration == 3
+        assert len(record.run.history.rows()) == 3
+        assert (found.path / "policy" / "weights.pt").read_text() == "three"
+        record.run.unlock()
+
+    def test_a_sweep_is_read_back_and_half_made_trials_are_made_anew(self, folder, tmp_path):
+        (folder.trial_path(1)).mkdir()
+        (folder.trial_path(1) / "config.yaml").write_text("half")
+        record = record_of(folder, 0)
+        record.add(rows(1, 4, 5.0), state_of(tmp_path, "a"), 1.0)
+        record.settle("finished")
+        again = open_sweep(folder.path)
+        assert again.sweep == folder.sweep
+        (file, run), *others = again.started()
+        assert (file.status, file.point, others) == ("finished", record.file.point, [])
+        assert run.policy.joinpath("weights.pt").read_text() == "a"
+        record_of(folder, 1).run.unlock()
+        record.run.unlock()
+
+    def test_two_processes_cannot_sweep_in_one_folder(self, folder):
+        with pytest.raises(InputError, match="still sweeping"):
+            open_sweep(folder.path).lock()
+
+    def test_a_folder_that_holds_something_is_refused(self, folder, sweep, tmp_path):
+        with pytest.raises(InputError, match="--resume"):
+            create_sweep(sweep, tmp_path, folder.path)
+
+    def test_nothing_is_unpacked_outside_of_the_folder(self, tmp_path):
+        import tarfile
+
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("../outside"), io.BytesIO())
+        with pytest.raises(tarfile.FilterError):
+            unpack(buffer.getvalue(), tmp_path / "inside")
+        assert not (tmp_path / "outside").exists()
+
+
+class TestResults:
+    def test_the_best_is_one_that_ran_to_its_end(self, folder, tmp_path):
+        for index, (score, status) in enumerate([(3.0, "finished"), (2.0, "finished")]):
+            record = record_of(folder, index)
+            record.add(rows(1, 4, score), state_of(tmp_path, str(index)), 1.0)
+            record.settle(status)
+            record.run.unlock()
+        record = record_of(folder, 2)
+        record.add(rows(1, 1, 1.0), state_of(tmp_path, "2"), 1.0)
+        record.settle("stopped")
+        record.run.unlock()
+        best = best_trial(folder)
+        assert best is not None
+        assert best[0].point.index == 1
+        table, config = write_results(folder)
+        assert [line.split(",")[1:3] for line in table.read_text().splitlines()[1:]] == [
+            *(["0", "finished"], ["1", "finished"], ["2", "stopped"])
+        ]
+        assert config is not None
+        from rllib_configs.loading import load_config
+
+        assert load_config(config).training.lr == 0.01
+        assert "train" in config.read_text().splitlines()[2]
+
+    def test_a_score_is_the_mean_of_the_newest_values(self, sweep):
+        noisy = sweep.model_copy(update={"average": 2})
+        values = [{"iteration": float(k), "eval/ratio": float(k)} for k in range(1, 5)]
+        assert score_of(noisy, [*values, {"iteration": 5.0}]) == 3.5
+        assert math.isnan(score_of(noisy, []))
+
+
+def told(scheduler, index: int, iteration: int, score: float, scored: bool = True) -> str:
+    trial = SimpleNamespace(trial_id="x", config={"trial": {"index": index}})
+    result = {"iteration": iteration, "score": score, "scored": scored}
+    return scheduler.on_trial_result(None, trial, result)
+
+
+class TestHalving:
+    def scheduler(self, sweep) -> Halving:
+        data = sweep.to_dict() | {"search": "asha", "asha": {"grace": 1, "reduction": 3}}
+        return Halving(parse_section(Sweep, data), 27)
+
+    def test_it_decides_at_rungs_where_the_metric_is_new(self, sweep):
+        scheduler = self.scheduler(sweep)
+        for index in range(4):
+            trial = SimpleNamespace(trial_id="x", config={"trial": {"index": index}})
+            scheduler.on_trial_add(None, trial)
+        for index, score in enumerate([1.0, 1.1, 1.2]):
+            told(scheduler, index, 1, score)
+        assert told(scheduler, 3, 1, 9.0, scored=False) == "CONTINUE"
+        assert told(scheduler, 3, 1, 9.0) == "STOP"
+
+    def test_replayed_trials_weigh_as_they_did(self, sweep):
+        scheduler = self.scheduler(sweep)
+        for index, score in enumerate([1.0, 1.1, 1.2]):
+            scheduler.replay(index, rows(1, 2, score), "eval/ratio", 1)
+        trial = SimpleNamespace(trial_id="x", config={"trial": {"index": 3}})
+        scheduler.on_trial_add(None, trial)
+        assert told(scheduler, 3, 1, 9.0) == "STOP"
+        scheduler.on_trial_add(None, SimpleNamespace(config={"trial": {"index": 0}}))
+        assert told(scheduler, 0, 2, 1.0) == "CONTINUE"
+
+
+class TestEvolution:
+    def test_a_trial_keeps_its_index_and_stays_in_range(self, sweep):
+        space = {
+            "training.lr": {"log_uniform": [1e-3, 1e-2]},
+            "training.epochs": {"integer": [1, 4]},
+        }
+        data = sweep.to_dict() | {"search": "pbt", "trials": 2, "space": space}
+        evolution = Evolution(parse_section(Sweep, data), 2)
+        settings = {"training.lr": 1e-2, "training.epochs": 4}
+        donor = SimpleNamespace(config={"trial": {"index": 0, "settings": settings}})
+        taker = SimpleNamespace(config={"trial": {"index": 1, "settings": {}}})
+        for _ in range(20):
+            config, _ = evolution._get_new_config(taker, donor)
+            assert config["trial"]["index"] == 1
+            new = config["trial"]["settings"]
+            assert 1e-3 <= new["training.lr"] <= 1e-2
+            assert new["training.epochs"] in (1, 2, 3, 4)
+
+
+class TestBoard:
+    def board(self, interactive: bool) -> tuple[Board, io.StringIO]:
+        stream = io.StringIO()
+        self.now = 0.0
+        board = Board(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
+        board.refresh(now=True)
+        board.put(Line(0, "running", 0, 10, math.nan, "lr=1"))
+        board.put(Line(1, "finished", 10, 10, 0.9, "lr=2"))
+        return board, stream
+
+    def test_a_log_gets_a_line_now_and_then(self):
+        board, stream = self.board(interactive=False)
+        before = stream.getvalue()
+        board.refresh()
+        assert stream.getvalue() == before
+        self.now = 11.0
+        board.refresh()
+        line = stream.getvalue().splitlines()[-1]
+        assert line == (
+            "1/3 trials over, 1 running  22 s left  best eval/ratio 0.9 of trial 001 (lr=2)"
+        )
+
+    def test_a_terminal_gets_a_table_that_is_rewritten(self):
+        board, stream = self.board(interactive=True)
+        board.put(Line(0, "running", 5, 10, 0.8, "lr=1"))
+        board.put(Line(0, "running", 6, 10, math.nan, "lr=1"))
+        self.now = 1.0
+        board.refresh()
+        shown = stream.getvalue().rpartition("\x1b[J")[2].splitlines()
+        assert [line.split()[:2] for line in shown[2:]] == [["000", "6/10"], ["001", "10/10"]]
+        assert "0.8" in shown[2]
+
+
+class TestFigure:
+    def table(self, tmp_path, num: int = 5):
+        fixed = dict.fromkeys(FIXED_COLUMNS, 0) | {"sweep": "s", "metric": "m", "mode": "min"}
+        found = [
+            fixed
+            | {"trial": k, "status": "finished" if k else "stopped", "score": 1.0 + k}
+            | {"training.lr": 10.0**-k, "task.objective": ["slowdown", "makespan"][k % 2]}
+            for k in range(num)
+        ]
+        write_table(tmp_path / "sweep.csv", found)
+        return tmp_path / "sweep.csv"
+
+    def test_it_names_settings_and_the_best_of_those_that_finished(self, tmp_path):
+        figure = sweep_figure.draw(self.table(tmp_path))
+        shown = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+        assert "trial 001 with 2" in shown
+        assert "4 finished" in shown
+        for name in ("lr", "objective", "slowdown", "makespan"):
+            assert name in shown
+
+    def test_one_trial_can_be_drawn_and_none_is_refused(self, tmp_path):
+        assert sweep_figure.draw(self.table(tmp_path, 1))
+        request = SimpleNamespace(runs=[])
+        with pytest.raises(InputError, match="--runs SWEEP_DIR"):
+            sweep_figure.collect(request)
+
+
+def test_a_trials_file_that_is_broken_is_named(tmp_path):
+    TrialFile(Point(1, {"training.lr": 0.1}), "running").write(tmp_path)
+    assert TrialFile.read(tmp_path) == TrialFile(Point(1, {"training.lr": 0.1}), "running")
+    (tmp_path / "trial.json").write_text("{")
+    with pytest.raises(InputError, match=r"trial\.json"):
+        TrialFile.read(tmp_path)

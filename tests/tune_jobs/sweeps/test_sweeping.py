@@ -1,0 +1,242 @@
+"""Whole sweeps of tiny trials on a real Ray: what they leave, kills and stops, each search."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from rllib_configs.loading import load_config, parse_section
+from rllib_configs.policies import load_policy
+from tune_jobs.history import History
+from tune_jobs.ray_session import ray_session
+from tune_jobs.resuming import find_resumption
+from tune_jobs.sweeps.board import Board, Line
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.folder import open_sweep
+from tune_jobs.sweeps.points import list_points
+from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
+from tune_jobs.tables import read_table
+from tune_jobs.tracking import local_uri
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+
+ITERATIONS = 30
+# Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
+INEXACT = ("time/", "workers/", "train/gradient_norm")
+
+GRID = {
+    "name": "three",
+    "preset": "deeprm-smoke",
+    "settings": {"training.iterations": ITERATIONS, "evaluation.every": 10},
+    "space": {"task.objective": {"grid": ["slowdown", "makespan", "utilization"]}},
+    "search": "grid",
+}
+
+
+def sweep(**fields) -> Sweep:
+    return parse_section(Sweep, {**GRID, **fields})
+
+
+@pytest.fixture(scope="module")
+def ray_here():
+    """One Ray for all tests of this module, which commands can join."""
+    with ray_session(load_config("deeprm-smoke")):
+        import ray
+
+        yield ray.get_runtime_context().gcs_address
+
+
+class Quiet(Board):
+    """Keeps what is said, and may act on it."""
+
+    def __init__(self, act=lambda line: None) -> None:
+        self.text = io.StringIO()
+        super().__init__(3, "eval/ratio", "min", self.text, interactive=False)
+        self._act = act
+
+    def put(self, line: Line) -> None:
+        super().put(line)
+        self._act(line)
+
+
+@pytest.fixture(scope="module")
+def whole(ray_here, tmp_path_factory) -> SweepResult:
+    """Three trials, two at a time, recorded in a store of their own."""
+    os.environ.pop("MLFLOW_TRACKING_URI", None)
+    runs = tmp_path_factory.mktemp("runs")
+    return run_sweep(sweep(), runs=runs, board=Quiet())
+
+
+def numbers(trial: Path) -> list[dict[str, float]]:
+    """All rows of a trial without what is inexact."""
+    return [
+        {name: value for name, value in row.items() if not name.startswith(INEXACT)}
+        for row in History(trial / "metrics.csv").rows()
+    ]
+
+
+def trials_of(folder: Path) -> list[Path]:
+    return sorted((folder / "trials").iterdir())
+
+
+class TestWhole:
+    def test_all_trials_finish_and_are_ordinary_runs(self, whole):
+        assert whole.exit_status == 0
+        assert whole.counts == {"finished": 3, "stopped": 0, "failed": 0, "left": 0}
+        for trial in trials_of(whole.folder.path):
+            rows = History(trial / "metrics.csv").rows()
+            assert [row["iteration"] for row in rows] == list(range(1, ITERATIONS + 1))
+            assert "eval/ratio" in rows[-1]
+            _, config = load_policy(trial)
+            assert config == load_config(trial / "config.yaml")
+            longer = find_resumption(trial, [f"training.iterations={ITERATIONS + 1}"])
+            assert longer.checkpoint.iteration == ITERATIONS
+
+    def test_it_leaves_a_table_a_figure_and_a_config_to_train_with(self, whole):
+        path = whole.folder.path
+        rows = read_table(path / "trials.csv", ["score", "task.objective"])
+        best = min(rows, key=lambda row: float(row["score"]))
+        assert load_config(path / "best.yaml").task.objective == best["task.objective"]
+        assert {file.name for file in (path / "figures").iterdir()} == {"sweep.png", "sweep.csv"}
+        assert not (path / ".tune").exists()
+
+    def test_the_share_of_time_in_training_is_measured(self, whole):
+        assert 0 < whole.share < 1
+        busy = sum(float(row["busy_s"]) for row in read_table(whole.folder.path / "trials.csv", []))
+        assert whole.share == pytest.approx(busy / (whole.slots * whole.wall_s), rel=0.01)
+
+    def test_every_metric_of_every_iteration_is_in_mlflow_below_one_parent(self, whole):
+        import mlflow
+
+        uri = local_uri(whole.folder.path.parent)
+        client = mlflow.MlflowClient(uri, uri)
+        experiment = client.get_experiment_by_name("metasched")
+        found = {run.info.run_name: run for run in client.search_runs([experiment.experiment_id])}
+        parent = found.pop(whole.folder.path.name)
+        assert parent.data.metrics["finished"] == 3
+        assert sorted(found) == [
+            *("000 objective=slowdown", "001 objective=makespan", "002 objective=utilization")
+        ]
+        for run, trial in zip(
+            (found[name] for name in sorted(found)), trials_of(whole.folder.path), strict=True
+        ):
+            assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
+            assert run.info.status == "FINISHED"
+            for name in ("train/return_mean", "eval/ratio"):
+                points = client.get_metric_history(run.info.run_id, name)
+                rows = History(trial / "metrics.csv").rows()
+                wanted = {row["iteration"]: row[name] for row in rows if name in row}
+                assert {point.step: point.value for point in points} == wanted
+        assert {file.path for file in client.list_artifacts(parent.info.run_id)} >= {
+            *("sweep.yaml", "trials.csv", "best.yaml", "figures")
+        }
+
+
+def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 120.0) -> None:
+    end = time.monotonic() + timeout_s
+    while not found():
+        assert process.poll() is None, f"the command ended while waiting for {what}"
+        assert time.monotonic() < end, f"waited for {what}"
+        time.sleep(0.02)
+
+
+def test_a_killed_sweep_comes_to_the_same_numbers(whole, ray_here, tmp_path):
+    definition = tmp_path / "three.yaml"
+    definition.write_text(yaml.safe_dump(GRID))
+    folder = tmp_path / "killed"
+    command = [sys.executable, "-m", "tune_jobs.tune", str(definition), "--out", str(folder)]
+    process = subprocess.Popen(
+        [*command, "--concurrent", "1", "--address", ray_here, "--no-track"],
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[3],
+    )
+    try:
+        state = folder / "trials" / "trial-001" / "checkpoints"
+        wait_for(lambda: list(state.glob("iteration_*")), "a checkpoint of trial 1", process)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait(30)
+    assert len(trials_of(folder)) < 3
+    first = (folder / "trials" / "trial-000" / "metrics.csv").stat().st_mtime_ns
+    resumed = run_sweep(open_sweep(folder), board=Quiet())
+    assert resumed.counts["finished"] == 3
+    # What was finished has not been touched, and one trial at a time comes to what two came to.
+    assert (folder / "trials" / "trial-000" / "metrics.csv").stat().st_mtime_ns == first
+    for one, other in zip(trials_of(folder), trials_of(whole.folder.path), strict=True):
+        assert numbers(one) == numbers(other)
+        assert (one / "policy" / "weights.pt").read_bytes() == (
+            other / "policy" / "weights.pt"
+        ).read_bytes()
+
+
+def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
+    population = sweep(
+        name="population",
+        space={
+            "training.lr": {"log_uniform": [1e-4, 1e-2]},
+            "training.rmsprop_decay": {"choice": [0.8, 0.9]},
+        },
+        search="pbt",
+        pbt={"interval": 10},
+        trials=3,
+        settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 10},
+    )
+
+    def stop_once(line: Line) -> None:
+        if line.done == 20 and line.index == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped = run_sweep(population, runs=tmp_path, board=Quiet(stop_once))
+    assert stopped.exit_status == 143
+    assert stopped.counts["left"] > 0
+    board = Quiet()
+    resumed = run_sweep(open_sweep(stopped.folder.path), board=board)
+    assert resumed.counts["finished"] == 3
+    assert "Resuming" in board.text.getvalue()
+    for file, run in resumed.folder.started():
+        assert run.config().training.lr == file.point.settings["training.lr"]
+        assert [row["iteration"] for row in run.history.rows()] == list(range(1, ITERATIONS + 1))
+    before = [point.settings for point in list_points(population)]
+    assert [file.point.settings for file, _ in resumed.folder.started()] != before
+
+
+def test_asha_stops_trials_early(ray_here, tmp_path):
+    halving = sweep(
+        name="halving",
+        space={"training.lr": {"grid": [1e-3, 1e-1, 1.0]}},
+        search="asha",
+        asha={"grace": 1, "reduction": 2},
+        concurrent=1,
+        settings={"training.iterations": 8, "evaluation.every": 1, "tracking.enabled": False},
+    )
+    result = run_sweep(halving, runs=tmp_path, board=Quiet())
+    assert result.counts["stopped"] >= 1
+    assert result.counts["finished"] + result.counts["stopped"] == 3
+    short = [run for file, run in result.folder.started() if file.status == "stopped"]
+    assert all(len(run.history.rows()) < 8 for run in short)
+
+
+def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
+    mixtures = ["slowdown", {"slowdown": 1, "makespan": 0.5}]
+    searching = sweep(
+        name="searching",
+        space={
+            "task.objective": {"choice": mixtures},
+            "training.lr": {"log_uniform": [1e-4, 1e-2]},
+            "training.hidden": {"integer": [4, 8]},
+        },
+        search="optuna",
+        trials=3,
+        settings={"training.iterations": 2, "tracking.enabled": False},
+    )
+    result = run_sweep(searching, runs=tmp_path, board=Quiet())
+    assert result.counts["finished"] == 3
+    for file, run in result.folder.started():
+        assert file.point.settings["task.objective"] in mixtures
+        assert run.config().training.hidden == file.point.settings["training.hidden"]

@@ -1,0 +1,168 @@
+"""What a sweep is: the settings that all trials share, those that differ, and who decides."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from cluster_env.core.registry import unknown
+from rllib_configs.loading import parse_section, read_yaml
+from rllib_configs.task_schema import Count, Section, WholeNumber
+from tune_jobs.files import replacing
+from tune_jobs.sweeps.spaces import Dimension
+
+NAMED = Path(__file__).parent / "named"
+PRESET = "preset"
+
+Search = Literal["grid", "random", "asha", "pbt", "optuna"]
+
+
+class AshaSection(Section):
+    """When ASHA stops trials: at the grace period and each time that it is multiplied."""
+
+    grace: Count = 1
+    """Iterations that every trial may do; evaluations must have happened by then."""
+    reduction: Annotated[float, Field(gt=1)] = 3.0
+    """Of so many trials that get to a rung one goes on, and the next rung is so much later."""
+
+
+class PbtSection(Section):
+    """How a population evolves."""
+
+    interval: Count = 10
+    """Iterations between two times at which the worst take over from the best."""
+    quantile: Annotated[float, Field(gt=0, le=0.5)] = 0.25
+    """Share of the trials that take over, and of those that are taken from."""
+    resample: Annotated[float, Field(ge=0, le=1)] = 0.25
+    """Probability that a setting is drawn anew rather than multiplied by 0.8 or 1.2, or moved to a
+    neighbor in its list."""
+
+
+class Sweep(Section):
+    """Everything that a sweep depends on."""
+
+    name: str = "sweep"
+    """First part of the folder's name, and name of the parent run in MLflow."""
+    preset: str = "deeprm-ppo"
+    """Preset or YAML file that all trials begin with; a space may hold preset, too."""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    """Settings of all trials, by keys like training.lr."""
+    space: Annotated[dict[str, Dimension], Field(min_length=1)]
+    """Settings that differ, by the same kind of keys."""
+    search: Search = "random"
+    """grid: every combination; random: drawn beforehand; asha: the same, and those that fall behind
+    are stopped; pbt: a population whose worst take over from the best; optuna: what to try next
+    depends on what came out (TPE)."""
+    trials: Count = 1
+    """Draws for each combination of the grids; with grid alone, repetitions with other seeds."""
+    metric: str = "eval/ratio"
+    """Column of metrics.csv that ranks trials; eval/ratio is the validation metric over that of the
+    best heuristic on the same jobsets, which is comparable between objectives and seeds."""
+    mode: Literal["min", "max"] = "min"
+    """Whether a lower or a higher metric is better."""
+    average: Count = 1
+    """Newest values of the metric that are averaged; for metrics that are noisy."""
+    seed: WholeNumber = 0
+    """Seed of the trials' settings and of their own seeds."""
+    concurrent: WholeNumber = 0
+    """Trials at a time; 0 for as many as there are CPUs for."""
+    asha: AshaSection = AshaSection()
+    pbt: PbtSection = PbtSection()
+
+    @field_validator("name")
+    @classmethod
+    def _fit_for_a_folder(cls, name: str) -> str:
+        if not re.fullmatch(r"\w[\w.+-]*", name):
+            raise PydanticCustomError(
+                "name", "a sweep's name may hold letters, digits and '._+-'", {}
+            )
+        return name
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        kinds = {key: dimension.grid is not None for key, dimension in self.space.items()}
+        if self.search == "grid" and not all(kinds.values()):
+            loose = next(key for key, is_grid in kinds.items() if not is_grid)
+            raise PydanticCustomError(
+                "grid", "the search grid takes grids only, but {key} is none", {"key": loose}
+            )
+        if self.search in ("pbt", "optuna") and any(kinds.values()):
+            rigid = next(key for key, is_grid in kinds.items() if is_grid)
+            raise PydanticCustomError(
+                "no_grid",
+                "the search {search} takes no grids, so make {key} a choice",
+                {"search": self.search, "key": rigid},
+            )
+        both = next((key for key in self.space if key in self.settings), None)
+        if both is not None:
+            raise PydanticCustomError(
+                "both", "{key} is in the space already, so it cannot be set", {"key": both}
+            )
+        if self.search == "pbt" and self.trials < 2:
+            raise PydanticCustomError("population", "pbt needs at least 2 trials", {})
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole definition as plain data, for YAML and for MLflow."""
+        data = self.model_dump(mode="json")
+        data["space"] = {
+            key: {kind: value for kind, value in dimension.items() if value is not None}
+            for key, dimension in data["space"].items()
+        }
+        return data
+
+
+def sweep_names() -> list[str]:
+    """Names of the sweeps that come with metasched."""
+    return sorted(path.stem for path in NAMED.glob("*.yaml"))
+
+
+def find_sweep(source: str | Path) -> Path:
+    """The file that a name or a path means.
+
+    Raises:
+        InputError: if there is none.
+    """
+    path = Path(source)
+    if path.suffix in (".yaml", ".yml"):
+        return path
+    if str(source) not in sweep_names():
+        raise unknown("sweep", str(source), sweep_names())
+    return NAMED / f"{source}.yaml"
+
+
+def load_sweep(source: str | Path, changes: Iterable[tuple[str, Any]] = ()) -> Sweep:
+    """Reads a sweep.
+
+    Args:
+        source: name of a sweep, or path of a YAML file.
+        changes: fields to replace, by name; a key like ``settings.training.lr`` replaces one of the
+            settings.
+
+    Raises:
+        InputError: if there is no such sweep, a field is unknown, or a value impossible.
+    """
+    path = find_sweep(source)
+    data = read_yaml(path)
+    data.setdefault("name", path.stem)
+    for name, value in changes:
+        section, dot, key = name.partition(".")
+        if dot and section == "settings":
+            data["settings"] = {**(data.get("settings") or {}), key: value}
+        else:
+            data[name] = value
+    sweep = parse_section(Sweep, data)
+    if Path(sweep.preset).suffix in (".yaml", ".yml"):
+        absolute = str(Path(sweep.preset).expanduser().absolute())
+        return sweep.model_copy(update={"preset": absolute})
+    return sweep
+
+
+def write_sweep(sweep: Sweep, path: Path) -> None:
+    """Writes the whole definition, as YAML that `load_sweep` reads back."""
+    with replacing(path) as aside:
+        aside.write_text(yaml.safe_dump(sweep.to_dict(), sort_keys=False))

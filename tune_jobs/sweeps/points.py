@@ -1,0 +1,207 @@
+"""Which trials a sweep has: their settings, their seeds, and their whole configs."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.sweeps.definition import PRESET, Sweep
+
+_POINTS, _SEEDS, EVOLUTION, SEARCHER = range(4)
+
+# Set by the sweep itself, or nothing that results depend on.
+_RESERVED = ("seed", "runs", "name")
+_NOT_SEARCHED = (*_RESERVED, "resources", "tracking", "checkpoint")
+
+# What may change in the middle of a run: no shapes, no jobs, no length.
+EVOLVING = (
+    *("training.lr", "training.entropy", "training.clip", "training.gamma", "training.gae_lambda"),
+    *("training.tame", "training.epochs", "training.minibatches", "training.lr_end_share"),
+    *("training.rmsprop_decay", "training.rmsprop_eps"),
+    *("meta.rates_lr", "meta.entropy_target", "meta.gradient_clip", "meta.advantage_floor"),
+    *("meta.tasks_per_update",),
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One trial, before it runs.
+
+    Attributes:
+        index: from 0; what its seed is derived from.
+        settings: what the space says for it, by key.
+    """
+
+    index: int
+    settings: dict[str, Any]
+
+    def describe(self) -> str:
+        """Its settings, short: ``lr=0.001 objective=makespan``."""
+        return " ".join(
+            f"{key.rpartition('.')[2]}={short_value(value)}" for key, value in self.settings.items()
+        )
+
+
+def short_value(value: Any) -> str:
+    """A setting's value as tables show it."""
+    if isinstance(value, bool) or not isinstance(value, float | dict | list | tuple):
+        return str(value)
+    return f"{value:.3g}" if isinstance(value, float) else json.dumps(value)
+
+
+def list_points(sweep: Sweep) -> list[Point]:
+    """All trials of a sweep whose settings do not depend on results.
+
+    Every draw has a generator of its own, so that a trial depends on sweep, seed and index alone,
+    and more `trials` add to those that there were.
+    """
+    grids = {key: dim.grid for key, dim in sweep.space.items() if dim.grid is not None}
+    combinations = list(itertools.product(*grids.values()))
+    points = []
+    for index in range(sweep.trials * len(combinations)):
+        chosen = dict(zip(grids, combinations[index % len(combinations)], strict=True))
+        rng = generator(sweep.seed, Purpose.SWEEP, _POINTS, index)
+        settings = {
+            key: chosen[key] if key in chosen else dimension.draw(rng)
+            for key, dimension in sweep.space.items()
+        }
+        points.append(Point(index, settings))
+    return points
+
+
+def num_trials(sweep: Sweep) -> int:
+    """How many trials there are, or, with optuna, will be."""
+    grids = [len(dim.grid) for dim in sweep.space.values() if dim.grid is not None]
+    return sweep.trials * int(np.prod(grids, dtype=int))
+
+
+def trial_seed(sweep_seed: int, index: int) -> int:
+    """Seed of a trial, of 32 bits, from a stream of its own."""
+    rng = generator(sweep_seed, Purpose.SWEEP, _SEEDS, index)
+    return int(rng.integers(1 << 32))
+
+
+def trial_config(sweep: Sweep, point: Point, runs: Path = Path("runs")) -> ExperimentConfig:
+    """The whole config of a trial.
+
+    Args:
+        sweep: which it belongs to.
+        point: its settings.
+        runs: folder that holds the trials.
+
+    Raises:
+        InputError: if a key is unknown, or a value impossible.
+    """
+    chosen = dict(point.settings)
+    data = _preset(str(chosen.pop(PRESET, sweep.preset))).to_dict()
+    data["resources"] = {**data["resources"], "num_runners": 0, "num_learners": 0}
+    settings = {**sweep.settings, **chosen}
+    change(data, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
+    data |= {"name": sweep.name, "runs": str(runs), "seed": trial_seed(sweep.seed, point.index)}
+    config = make_config(data)
+    if config.meta is not None:
+        from meta.maml.algorithm import with_base_task
+
+        config = with_base_task(config)
+    return config
+
+
+def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
+    """Finds out whether all trials can be trained, as far as that shows before they are.
+
+    Returns:
+        The configs of all trials; with optuna, of examples.
+
+    Raises:
+        InputError: if a key is unknown, a value impossible, or what is searched does not go with
+            how.
+    """
+    for key in sweep.settings:
+        _refuse(key, _RESERVED, "is set by the sweep itself, so leave it out of settings")
+    for key in sweep.space:
+        _refuse(key, _NOT_SEARCHED, "is nothing that a sweep can search")
+        if sweep.search == "pbt" and key not in EVOLVING:
+            raise InputError(
+                f"pbt changes settings in the middle of a run, which {key} does not allow; "
+                f"it can search {', '.join(EVOLVING)}"
+            )
+    _check_examples(sweep)
+    points = _examples(sweep) if sweep.search == "optuna" else list_points(sweep)
+    configs = [_checked(sweep, point) for point in points]
+    _check_budgets(sweep, configs)
+    return configs
+
+
+def _refuse(key: str, names: tuple[str, ...], why: str) -> None:
+    if key.partition(".")[0] in names:
+        raise InputError(f"{key} {why}")
+
+
+def _check_examples(sweep: Sweep) -> None:
+    """Tries each value and each end of a range, beside the first values of the others."""
+    for point in _examples(sweep):
+        if sweep.search != "grid":  # whose combinations are all tried anyhow
+            _checked(sweep, point)
+
+
+def _examples(sweep: Sweep) -> list[Point]:
+    first = {key: dimension.examples()[0] for key, dimension in sweep.space.items()}
+    settings = [
+        {**first, key: value}
+        for key, dimension in sweep.space.items()
+        for value in dimension.examples()
+    ]
+    return [Point(index, each) for index, each in enumerate(settings)]
+
+
+def _checked(sweep: Sweep, point: Point) -> ExperimentConfig:
+    try:
+        return trial_config(sweep, point)
+    except InputError as error:
+        raise InputError(f"a trial with {point.describe()} cannot be trained: {error}") from None
+
+
+def _check_budgets(sweep: Sweep, configs: list[ExperimentConfig]) -> None:
+    if sweep.search not in ("asha", "pbt"):
+        return
+    budgets = {config.training.iterations for config in configs}
+    if len(budgets) > 1:
+        raise InputError(
+            f"{sweep.search} compares trials after equally many iterations, so "
+            f"training.iterations cannot differ between them"
+        )
+    needed = sweep.asha.grace if sweep.search == "asha" else sweep.pbt.interval
+    name = "asha.grace" if sweep.search == "asha" else "pbt.interval"
+    iterations = budgets.pop()
+    if needed >= iterations:
+        raise InputError(
+            f"{name} is {needed}, but trials end after {iterations} iterations; give less"
+        )
+    every = configs[0].evaluation.every
+    if sweep.metric.startswith("eval/") and (not every or needed % every):
+        raise InputError(
+            f"{sweep.search} needs {sweep.metric} after {needed} iterations ({name}), but "
+            f"evaluation.every is {every}; make {name} a multiple of it"
+        )
+
+
+@cache
+def _preset(source: str) -> ExperimentConfig:
+    return load_config(source)
+
+
+def as_row(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as cells of a table; tables and lists become JSON."""
+    return {
+        key: json.dumps(value) if isinstance(value, dict | list | tuple) else value
+        for key, value in settings.items()
+    }

@@ -1,0 +1,419 @@
+"""Runs a sweep: checks, starts, stops and resumes it."""
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.ray_session import num_local_cpus, ray_session, resolve_address
+from tune_jobs.recording import draw_figure
+from tune_jobs.stopping import StopRequest
+from tune_jobs.sweeps.board import Board
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.folder import (
+    OVER,
+    SweepFolder,
+    TrialFile,
+    TrialRecord,
+    create_sweep,
+    pack,
+    rewind,
+)
+from tune_jobs.sweeps.points import Point, check_sweep, list_points, num_trials
+from tune_jobs.sweeps.results import score_of, write_results
+from tune_jobs.tracking import AnyTracker, NullTracker, Spool, Tracker, local_uri, tracking_dir
+
+_TUNE = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_DISABLE_STRICT_METRIC_CHECKING": "1",
+    "TUNE_FORCE_TRIAL_CLEANUP_S": "30",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # what a sweep is resumed from is our own
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+_MAX_FAILURES = 2  # of a trial, whose machine may have gone away
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What became of a sweep.
+
+    Attributes:
+        folder: where everything is.
+        counts: trials by what became of them: finished, stopped, failed, or left to do.
+        share: of the time that the slots for trials had since the start of the command, the part
+            that was spent in iterations and evaluations.
+        wall_s: seconds from the start to the last result.
+        slots: trials at a time.
+        exit_status: 0; 1 if a trial failed; 130 or 143 if a signal stopped the sweep.
+    """
+
+    folder: SweepFolder
+    counts: dict[str, int]
+    share: float
+    wall_s: float
+    slots: int
+    exit_status: int = 0
+
+
+@dataclass
+class _Work:
+    """What there is to do.
+
+    Attributes:
+        points: trials to begin or to go on with; with optuna, only the latter.
+        records: of the latter, by index.
+        states: how far those are: iteration and packed state, by index.
+        over: trials of an interrupted sweep that are left as they are.
+        new: trials that optuna will still begin.
+    """
+
+    points: list[Point]
+    records: dict[int, TrialRecord] = field(default_factory=dict)
+    states: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    over: list[tuple[TrialFile, TrialRecord]] = field(default_factory=list)
+    new: int = 0
+
+    @property
+    def num_trials(self) -> int:
+        """How many trials will run."""
+        return len(self.points) + self.new
+
+
+def run_sweep(
+    sweep: Sweep | SweepFolder,
+    *,
+    runs: Path = Path("runs"),
+    path: Path | None = None,
+    address: str | None = None,
+    board: Board | None = None,
+) -> SweepResult:
+    """Runs all trials, or those that are left of a sweep that was interrupted.
+
+    Args:
+        sweep: a new one, or the folder of an interrupted one.
+        runs: folder of runs and sweeps, for a new one.
+        path: folder of a new one, instead of one with a made-up name.
+        address: Ray cluster; see `tune_jobs.ray_session.ray_session`.
+        board: shows where everything is; by default on the standard error.
+
+    Raises:
+        InputError: before anything has started, if the sweep cannot run.
+    """
+    started = time.monotonic()
+    definition = sweep if isinstance(sweep, Sweep) else sweep.sweep
+    configs = _checked(definition, address)
+    total = num_trials(definition)
+    board = board or Board(total, definition.metric, definition.mode)
+    with ExitStack() as stack:
+        if isinstance(sweep, Sweep):
+            folder = create_sweep(sweep, runs, path)
+            stack.callback(folder.discard_if_unused)
+        else:
+            folder = sweep
+            folder.lock()
+        stack.callback(folder.unlock)
+        stack.callback(board.close)
+        work = _find_work(folder)
+        verb = "Starting" if isinstance(sweep, Sweep) else "Resuming"
+        board.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
+        biggest = max(configs, key=cpus_of)
+        if work.num_trials:
+            stack.enter_context(ray_session(biggest, address))
+        tracker = stack.enter_context(_tracked(folder, configs[0]))
+        return _Session(folder, work, configs, board, tracker, started).run()
+
+
+def _checked(sweep: Sweep, address: str | None) -> list[ExperimentConfig]:
+    from tune_jobs.ray_session import check_placement
+    from tune_jobs.sweeps.searchers import check_searcher
+
+    configs = check_sweep(sweep)
+    check_searcher(sweep)
+    biggest = max(configs, key=cpus_of)
+    if resolve_address(address) is None:
+        check_cpus(biggest, num_local_cpus(), num_local_cpus())
+    else:
+        check_placement(biggest, address)
+    return configs
+
+
+def cpus_of(config: ExperimentConfig) -> int:
+    """CPUs that a trial takes: itself, its runners and its learners."""
+    return 1 + config.resources.num_runners + config.resources.num_learners
+
+
+def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
+    """Makes sure that a trial can start; Ray Tune would wait for ever.
+
+    Args:
+        config: of the trial that needs most.
+        total: CPUs that there are.
+        free: those that nobody else uses.
+
+    Raises:
+        InputError: if there are too few.
+    """
+    needed, resources = cpus_of(config), config.resources
+    if needed <= free:
+        return
+    what = (
+        f"a trial needs {needed} CPUs (1 + {resources.num_runners} runners + "
+        f"{resources.num_learners} learners)"
+    )
+    if needed > total:
+        raise InputError(
+            f"{what}, but there are {total:g}; set resources.num_runners lower, or use a larger "
+            f"cluster with --address"
+        )
+    raise InputError(
+        f"{what}, but of {total:g} only {free:g} are free; wait until others have finished"
+    )
+
+
+def num_slots(wanted: int, trials: int, free: float, per_trial: int) -> int:
+    """Trials at a time.
+
+    Args:
+        wanted: by the user; 0 for as many as possible.
+        trials: how many there are.
+        free: CPUs.
+        per_trial: CPUs of a trial.
+    """
+    return max(1, min(wanted or trials, trials, int(free // per_trial)))
+
+
+def _find_work(folder: SweepFolder) -> _Work:
+    """What is left to do; trials that were begun go back to their newest checkpoints."""
+    sweep = folder.sweep
+    work = _Work([] if sweep.search == "optuna" else list_points(sweep))
+    for file, run in folder.started():
+        index = file.point.index
+        work.points = [point for point in work.points if point.index != index]
+        run.lock()
+        if file.status in OVER:
+            work.over.append((file, TrialRecord(run, file)))
+            run.unlock()
+            continue
+        checkpoint = rewind(run)
+        if checkpoint is not None:
+            work.states[index] = (checkpoint.iteration, pack(checkpoint.path))
+        work.records[index] = TrialRecord(run, file)
+        work.points.append(file.point)
+    work.points.sort(key=lambda point: point.index)
+    if sweep.search == "optuna":
+        work.new = num_trials(sweep) - len(work.over) - len(work.points)
+    return work
+
+
+@contextmanager
+def _tracked(folder: SweepFolder, config: ExperimentConfig) -> Iterator[AnyTracker]:
+    """The sweep's own run, whose children the trials are."""
+    if not config.tracking.enabled:
+        yield NullTracker()
+        return
+    opened = Spool(tracking_dir(folder.path)).of_kind("open")
+    uri = config.tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = uri or (opened[-1]["uri"] if opened else None) or local_uri(folder.path.parent)
+    tracker = Tracker.open(
+        folder.path,
+        uri=uri,
+        experiment=config.tracking.experiment,
+        tags={"kind": "sweep", "seed": folder.sweep.seed, "search": folder.sweep.search},
+    )
+    try:
+        tracker.params({"sweep": folder.sweep.to_dict()})
+        tracker.artifact(folder.path / "sweep.yaml")
+        yield tracker
+    except BaseException as error:
+        tracker.finish("failed" if isinstance(error, Exception) else "killed")
+        raise
+    finally:
+        tracker.close()
+
+
+class _Session:
+    """One go at a sweep, from Ray's start to its end."""
+
+    def __init__(
+        self,
+        folder: SweepFolder,
+        work: _Work,
+        configs: Sequence[ExperimentConfig],
+        board: Board,
+        tracker: AnyTracker,
+        started: float,
+    ) -> None:
+        self._folder = folder
+        self._sweep = folder.sweep
+        self._work = work
+        self._configs = configs
+        self._board = board
+        self._tracker = tracker
+        self._started = started
+        self._biggest = max(configs, key=cpus_of)
+        self._slots = 1
+
+    def run(self) -> SweepResult:
+        """All of it; at the end table, figure and best config are written."""
+        from tune_jobs.sweeps.desk import Desk, line_of
+
+        desk = Desk(self._folder, self._tracker, self._board)
+        for _, record in self._work.over:
+            self._board.put(line_of(record, score_of(self._sweep, record.run.history.rows())))
+        for record in self._work.records.values():
+            desk.take_up(record)
+        with StopRequest(self._announce_stop) as stop:
+            try:
+                if self._work.num_trials:
+                    self._fit(desk, stop)
+            finally:
+                desk.close()
+        if desk.failure is not None:
+            raise desk.failure
+        wall_s = desk.ended_at - self._started
+        share = desk.busy_s / (self._slots * wall_s) if desk.busy_s else 0.0
+        return self._finish(share, wall_s, stop)
+
+    def _fit(self, desk: Any, stop: StopRequest) -> None:
+        import ray
+        from ray import tune
+
+        from tune_jobs.sweeps.trial import Plan, SweepTrial
+
+        free = ray.available_resources().get("CPU", 0.0)
+        check_cpus(self._biggest, ray.cluster_resources().get("CPU", 0.0), free)
+        needed = cpus_of(self._biggest)
+        self._slots = num_slots(self._sweep.concurrent, self._work.num_trials, free, needed)
+        states = {
+            index: (iteration, ray.put(state))
+            for index, (iteration, state) in self._work.states.items()
+        }
+        plan = Plan(self._sweep, self._folder.trials, states)
+        trainable = tune.with_resources(
+            tune.with_parameters(SweepTrial, plan=plan),
+            tune.PlacementGroupFactory([{"CPU": 1}] * needed),
+        )
+        with _quiet_tune(len(self._work.points)):
+            tuner = tune.Tuner(
+                trainable,
+                param_space=self._space(),
+                tune_config=self._tune_config(desk),
+                run_config=tune.RunConfig(
+                    name="tune",
+                    storage_path=str(self._folder.scratch),
+                    callbacks=[desk],
+                    verbose=0,
+                    checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                    failure_config=tune.FailureConfig(max_failures=_MAX_FAILURES),
+                    stop=_stopper(stop, desk),
+                ),
+            )
+            tuner.fit()
+
+    def _space(self) -> dict[str, Any]:
+        from ray import tune
+
+        from tune_jobs.sweeps.schedulers import as_trial
+
+        if self._sweep.search == "optuna":
+            return {}
+        points = [as_trial(point.index, point.settings) for point in self._work.points]
+        return {"trial": tune.grid_search(points)}
+
+    def _tune_config(self, desk: Any) -> Any:
+        from ray import tune
+
+        from tune_jobs.sweeps.schedulers import Halving, make_scheduler
+
+        scheduler = make_scheduler(self._sweep, self._configs[0].training.iterations, self._slots)
+        if isinstance(scheduler, Halving):
+            for record in (*self._work.records.values(), *(each[1] for each in self._work.over)):
+                scheduler.replay(
+                    record.file.point.index,
+                    record.run.history.rows(),
+                    self._sweep.metric,
+                    self._sweep.average,
+                )
+        options: dict[str, Any] = {"scheduler": scheduler, "reuse_actors": True}
+        if self._sweep.search == "optuna":
+            options |= {"search_alg": self._searcher(desk), "num_samples": self._work.num_trials}
+        if self._sweep.search != "pbt":  # whose trials all take part, some waiting
+            options["max_concurrent_trials"] = self._slots
+        return tune.TuneConfig(**options)
+
+    def _searcher(self, desk: Any) -> Any:
+        from tune_jobs.sweeps.searchers import OptunaTrials
+
+        scored = [
+            (file.point, score_of(self._sweep, record.run.history.rows()))
+            for file, record in self._work.over
+        ]
+        begun = len(self._work.over) + len(self._work.points)
+        return OptunaTrials(self._sweep, scored, self._work.points, begun, desk.begin)
+
+    def _finish(self, share: float, wall_s: float, stop: StopRequest) -> SweepResult:
+        table, best = write_results(self._folder)
+        statuses = [file.status for file, _ in self._folder.started()]
+        counts = {name: statuses.count(name) for name in ("finished", "stopped", "failed")}
+        counts["left"] = num_trials(self._sweep) - counts["finished"] - counts["stopped"]
+        status = stop.exit_status or int(counts["failed"] > 0)
+        for path in (table, best):
+            if path is not None and path.exists():
+                self._tracker.artifact(path)
+        if best is not None:
+            self._draw()
+        self._tracker.metrics({**counts, "training_share": share}, 0)
+        self._tracker.finish("killed" if stop else "failed" if status else "finished")
+        return SweepResult(self._folder, counts, share, wall_s, self._slots, status)
+
+    def _draw(self) -> None:
+        draw_figure("sweep", self._folder, self._tracker)
+
+    def _announce_stop(self, signal_name: str) -> None:
+        self._board.say(f"{signal_name}: stopping all trials (once more stops at once)")
+
+
+def _stopper(stop: StopRequest, desk: Any) -> Any:
+    from ray.tune.stopper import Stopper
+
+    class AtRequest(Stopper):
+        """Ends the sweep, not a trial."""
+
+        def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+            return False
+
+        def stop_all(self) -> bool:
+            return bool(stop) or desk.failure is not None
+
+    return AtRequest()
+
+
+@contextmanager
+def _quiet_tune(num_points: int) -> Iterator[None]:
+    """Ray Tune without its own files, tables and signal handlers."""
+    before = dict(os.environ)
+    os.environ.update(_TUNE)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(16, num_points))
+    loggers = [logging.getLogger(name) for name in ("ray.tune", "ray.train", "ray.air")]
+    levels = [each.level for each in loggers]
+    for each in loggers:
+        each.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for each, level in zip(loggers, levels, strict=True):
+            each.setLevel(level)
+        for name in (*_TUNE, "TUNE_MAX_PENDING_TRIALS_PG"):
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]

@@ -1,0 +1,190 @@
+"""The training of one trial, in a process of its own; it writes nothing where runs are kept.
+
+What it has to say travels in the results: rows, and now and then a state. So it does not matter on
+which machine of a cluster a trial runs, and nobody but the sweep's own process writes to its
+folder or talks to MLflow.
+"""
+
+import json
+import math
+import tempfile
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import tune
+
+from cluster_env.core.errors import InputError
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.checkpoints import Checkpoints
+from tune_jobs.history import Row
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.folder import pack, unpack
+from tune_jobs.sweeps.points import Point, trial_config
+from tune_jobs.trainer import Trainer
+
+STEP_S = 1.0
+STATE_EVERY_S = 15.0
+_SCORES = "scores.json"
+_PLACE = "place.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all trials of a sweep know.
+
+    Attributes:
+        sweep: its definition.
+        trials: folder of the trials, as the sweep's own process sees it.
+        states: for trials that are gone on with, by index: iteration, and a reference to what
+            `tune_jobs.sweeps.folder.pack` made of the state.
+    """
+
+    sweep: Sweep
+    trials: Path
+    states: Mapping[int, tuple[int, ray.ObjectRef]] = field(default_factory=dict)
+
+    def config(self, point: Point) -> ExperimentConfig:
+        """The whole config of a trial."""
+        return trial_config(self.sweep, point, self.trials)
+
+
+class SweepTrial(tune.Trainable):
+    """A trial as Ray Tune runs it; a process does one after the other.
+
+    A step lasts about a second, and ends early where an evaluation or a checkpoint is due.
+    """
+
+    def setup(self, config: dict[str, Any], plan: Plan | None = None) -> None:
+        """Takes the first trial."""
+        assert plan is not None
+        self._plan = plan
+        self._trainer: Trainer | None = None
+        self._take(config)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Takes another trial, or the same with other settings."""
+        self._take(new_config)
+        return True
+
+    def cleanup(self) -> None:
+        """Ends the algorithm."""
+        self._drop()
+
+    def step(self) -> dict[str, Any]:
+        """Trains for about a second.
+
+        Returns:
+            ``rows``: of the iterations that were done; ``state``: packed, or None; ``score``: the
+            metric that ranks trials, NaN before there is one; ``scored``: whether it is new;
+            ``busy_s``: seconds that it took; ``references``: what heuristics reach;
+            ``settings``: of the trial; ``done``: whether it has come to its end.
+        """
+        began = time.perf_counter()
+        trainer = self._trainer or self._begin()
+        begun = time.perf_counter()
+        rows, scored = [], False
+        while True:
+            row = {"iteration": float(trainer.done + 1), **trainer.iterate()}
+            rows.append(row)
+            scored = self._note_score(row) or scored
+            due = self._is_state_due(trainer)
+            evaluated = trainer.is_due(trainer.config.evaluation.every)
+            if due or evaluated or time.perf_counter() - begun > STEP_S:
+                break
+        late = time.monotonic() - self._state_at > STATE_EVERY_S
+        state = self._pack_state(trainer) if due or late else None
+        ended = time.perf_counter()
+        return {
+            "iteration": trainer.done,
+            "rows": rows,
+            "state": state,
+            "score": self._score(),
+            "scored": scored,
+            "busy_s": ended - begun,
+            "setup_s": begun - began,
+            "references": trainer.references,
+            "settings": self._point.settings,
+            "done": trainer.finished,
+        }
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Writes what another trial, or this one later, can go on from; pbt needs it."""
+        trainer = self._trainer or self._begin()
+        Path(checkpoint_dir, "state.tar").write_bytes(self._pack_state(trainer))
+        Path(checkpoint_dir, _PLACE).write_text(json.dumps(trainer.done))
+
+    def load_checkpoint(self, checkpoint: Any) -> None:
+        """Goes on from what `save_checkpoint` wrote, with the settings that this trial has."""
+        self._drop()
+        done = json.loads(Path(checkpoint, _PLACE).read_text())
+        self._start = (int(done), Path(checkpoint, "state.tar").read_bytes())
+
+    def _take(self, config: Mapping[str, Any]) -> None:
+        self._drop()
+        trial = config["trial"]
+        self._point = Point(int(trial["index"]), dict(trial["settings"]))
+        self._scores: deque[float] = deque(maxlen=self._plan.sweep.average)
+        self._start: tuple[int, bytes] | None = None
+
+    def _drop(self) -> None:
+        if self._trainer is not None:
+            self._trainer.close()
+            self._trainer = None
+
+    def _begin(self) -> Trainer:
+        config = self._plan.config(self._point)
+        trainer = Trainer(config)
+        start = self._start or self._newest_state()
+        if start is None:
+            trainer.start()
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                unpack(start[1], Path(folder))
+                trainer.restore(Path(folder), start[0])
+                scores = Path(folder, _SCORES)
+                if scores.exists():
+                    self._scores.extend(json.loads(scores.read_text()))
+        trainer.measure_references()
+        self._state_at = time.monotonic()
+        self._trainer = trainer
+        return trainer
+
+    def _newest_state(self) -> tuple[int, bytes] | None:
+        """What the trial left before this process: here, if the folder can be seen from here."""
+        index = self._point.index
+        sent = self._plan.states.get(index)
+        folder = self._plan.trials / f"trial-{index:03d}" / "checkpoints"
+        for checkpoint in reversed(Checkpoints(folder).all()):
+            if sent is not None and checkpoint.iteration <= sent[0]:
+                break
+            if checkpoint.damage() is None:
+                return checkpoint.iteration, pack(checkpoint.path)
+        return None if sent is None else (sent[0], ray.get(sent[1]))
+
+    def _is_state_due(self, trainer: Trainer) -> bool:
+        return trainer.is_due(trainer.config.checkpoint.every)
+
+    def _pack_state(self, trainer: Trainer) -> bytes:
+        self._state_at = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            trainer.save(Path(folder))
+            Path(folder, _SCORES).write_text(json.dumps(list(self._scores)))
+            return pack(Path(folder))
+
+    def _note_score(self, row: Row) -> bool:
+        metric = self._plan.sweep.metric
+        if metric in row:
+            self._scores.append(row[metric])
+        elif self._trainer is not None and self._trainer.finished and not self._scores:
+            raise InputError(
+                f"there is no metric {metric} to rank trials by; a trial has {', '.join(row)}"
+            )
+        return metric in row
+
+    def _score(self) -> float:
+        return sum(self._scores) / len(self._scores) if self._scores else math.nan
