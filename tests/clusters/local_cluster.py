@@ -29,7 +29,7 @@ assert ray.__version__  # Ray puts the psutil that it brings on the path
 psutil = importlib.import_module("psutil")
 
 DOCKER = REPOSITORY / "docker"
-START_TIMEOUT_S = 240.0  # 25 s on a quiet machine
+START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
 STOP_TIMEOUT_S = 10.0
 RECONNECT_S = 5  # for which a worker waits for a head that is gone; Ray's default is 60
 OBJECT_STORE_BYTES = 200 * 2**20

@@ -4,6 +4,7 @@ All tests share one cluster: a head, two workers and an MLflow server, as plain 
 scripts in `docker` start.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -44,13 +45,10 @@ def times() -> Iterator[dict[str, float]]:
 def cluster(tmp_path_factory: pytest.TempPathFactory, times: dict[str, float]) -> Any:
     kept = os.environ.get("METASCHED_TEST_FOLDER")  # to look at afterwards
     folder = Path(kept) if kept else tmp_path_factory.mktemp("cluster")
-    local = LocalCluster(folder)
-    with timed(times, "start"):
-        local.start()
-    try:
+    with contextlib.ExitStack() as stack:
+        with timed(times, "start"):
+            local = stack.enter_context(LocalCluster(folder))
         yield local
-    finally:
-        local.stop()
 
 
 def iterations(run: Path) -> int:
