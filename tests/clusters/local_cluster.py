@@ -149,6 +149,7 @@ class LocalCluster:
             "OMP_NUM_THREADS": "1",
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
+            "RAY_enable_worker_prestart": "false",  # a node that starts has enough to do
             "RAY_gcs_rpc_server_reconnect_timeout_s": str(RECONNECT_S),
             "METASCHED_RAY_PORT": str(self._ray_port),
             "METASCHED_DASHBOARD_PORT": str(self._dashboard_port),
@@ -167,7 +168,7 @@ class LocalCluster:
         names += ("runtime-env-agent-port", "metrics-export-port")
         ports = zip(names, free_ports(len(names)), strict=True)
         arguments = [f"--{name}={port}" for name, port in ports]
-        arguments += ["--min-worker-port=0", "--max-worker-port=0"]
+        arguments += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
         return [f"--temp-dir={self._temp / str(self._nodes_started)}", *arguments]
 
     def _head(self) -> Service:
@@ -197,8 +198,8 @@ class LocalCluster:
 
     def start(self) -> None:
         """Starts everything and waits until all nodes have joined and MLflow answers."""
-        self.mlflow.start()
         self.start_ray()
+        self.mlflow.start()
         wait_for(self.mlflow_answers, f"MLflow's start: {self.mlflow.log()}")
 
     def start_ray(self) -> None:

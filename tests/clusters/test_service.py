@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900
 JOB_TIMEOUT_S = 400.0
 TRAIN = ("python", "-m", "tune_jobs.train")
 MAML_ITERATIONS = 100
-TRIALS = 6
+TRIALS, TRIAL_ITERATIONS = 6, 30
 PLAIN = ("deeprm-smoke", "--set", "training.iterations=60", "--set", "checkpoint.every=5")
 
 Points = dict[tuple[str, int], float]
@@ -83,12 +83,10 @@ class MLflow:
 
     def runs(self) -> dict[str, dict[str, Any]]:
         """All runs of the usual experiment by name."""
-        (experiment,) = self._ask("experiments/search", {"filter": "name = 'metasched'"})[
-            "experiments"
-        ]
-        found = self._ask(
-            "runs/search", {"experiment_ids": [experiment["experiment_id"]], "max_results": 1000}
-        )["runs"]
+        named = {"filter": "name = 'metasched'", "max_results": 10}
+        (experiment,) = self._ask("experiments/search", named)["experiments"]
+        of_it = {"experiment_ids": [experiment["experiment_id"]], "max_results": 1000}
+        found = self._ask("runs/search", of_it)["runs"]
         runs = {run["info"]["run_name"]: run for run in found}
         assert len(runs) == len(found), "a run is in MLflow twice"
         return runs
@@ -144,8 +142,9 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
         cluster.submit(
             *TRAIN, "deeprm-maml", *chosen, "--run", str(meta), "--continue", name="meta"
         )
+        trials = ("smoke", "--concurrent", "2", "--set", f"training.iterations={TRIAL_ITERATIONS}")
         cluster.submit(
-            *("python", "-m", "tune_jobs.tune", "smoke", "--out", str(sweep)), name="sweep"
+            *("python", "-m", "tune_jobs.tune", *trials, "--out", str(sweep)), name="sweep"
         )
     with timed(times, "until both train"):
         wait_for(lambda: iterations(meta) >= 5, "the first iterations of MAML", JOB_TIMEOUT_S)
@@ -175,15 +174,16 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
     assert iterations(meta) == MAML_ITERATIONS
     parent = runs["sweep"]
     assert parent["info"]["status"] == "FINISHED"
-    trials = sorted(sweep.glob("trials/*"))
+    folders = sorted(sweep.glob("trials/*"))
     children = {
         name[:3]: run
         for name, run in runs.items()
         if tags(run).get("mlflow.parentRunId") == parent["info"]["run_id"]
     }
-    assert len(trials) == len(children) == TRIALS
-    for trial in trials:
+    assert len(folders) == len(children) == TRIALS
+    for trial in folders:
         assert json.loads((trial / "trial.json").read_text())["status"] == "finished"
+        assert iterations(trial) == TRIAL_ITERATIONS
         is_complete(store, children[trial.name[-3:]], trial)
 
 
