@@ -12,13 +12,16 @@ from tune_jobs.cli import CONTEXT
 if TYPE_CHECKING:
     from tune_jobs.benchmarks.measuring import Entry
 
-SUBJECTS = ("simulator", "sampling", "training", "tracking")
-DEFAULT_SUBJECTS = SUBJECTS[:3]  # what MLflow costs is asked for by name
+SUBJECTS = ("simulator", "sampling", "training")
+MORE_SUBJECTS = ("tracking", "scaling")  # they take minutes, so only by name
+WITH_PRESET = ("training", "scaling")
 DEFAULT_SECONDS = 4.0
 
 
 @click.command(name="bench", context_settings=CONTEXT)
-@click.argument("subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS))
+@click.argument(
+    "subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS + MORE_SUBJECTS)
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list and nothing else.")
 @click.option(
     "--seconds",
@@ -30,18 +33,21 @@ DEFAULT_SECONDS = 4.0
     "--preset",
     metavar="PRESET|FILE",
     default="deeprm",
-    help="What the subject training trains, by default deeprm.",
+    help="What the subjects training and scaling train, by default deeprm.",
 )
 def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: str) -> None:
-    """Measure throughput. SUBJECT is simulator, sampling, training or tracking.
-
-    By default the first three are measured; tracking measures what recording in MLflow takes of an
-    iteration of deeprm-ppo, with a server that is up, down or slow, and that nothing is lost.
+    """Measure throughput. SUBJECT is simulator, sampling or training; by default all of these.
 
     Every number stands beside a reference that is measured in turns with it, in the same process,
     and shown as the median of five rounds with the smallest and the largest. What is quoted and
     not measured is said to be. Numbers for one core count CPU time, so that other processes
     disturb them little.
+
+    The subject scaling takes about two minutes: iterations with 1, 2 and 4 runners part by part,
+    how many bytes travel, a model of these costs that says what 10 to 1,000 runners would do, and
+    how far it is off for up to 100 stand-ins of runners, which wait for as long as sampling takes
+    and return as many bytes. The subject tracking measures what recording in MLflow takes of an
+    iteration of deeprm-ppo, with a server that is up, down or slow, and that nothing is lost.
 
     \b
     Examples:
@@ -51,6 +57,7 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
       metasched bench training --preset deeprm-ppo
       metasched bench training --preset deeprm-maml
       metasched bench tracking
+      metasched bench scaling --preset deeprm-ppo
     """
     from rllib_configs.loading import load_config
     from tune_jobs.benchmarks.machine import machine
@@ -58,13 +65,13 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
     load_config(preset)
     facts = machine()
     entries: list[Entry] = []
-    for subject in subjects or DEFAULT_SUBJECTS:
+    for subject in subjects or SUBJECTS:
         if not as_json:
             click.echo(f"Measuring {subject} ...", err=True)
         measure: Callable[..., list[Entry]] = import_module(
             f"tune_jobs.benchmarks.{subject}"
         ).measure
-        entries += measure(seconds, preset) if subject == "training" else measure(seconds)
+        entries += measure(seconds, preset) if subject in WITH_PRESET else measure(seconds)
     if as_json:
         click.echo(json.dumps([*(entry.as_dict() for entry in entries), facts], indent=1))
         return
@@ -82,8 +89,21 @@ def _describe(entry: "Entry") -> str:
     part = "" if entry.share is None else f", {entry.share:.0%} of an iteration"
     return (
         f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]{part}\n"
-        f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}"
+        f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}{_parts(entry)}"
     )
+
+
+def _parts(entry: "Entry") -> str:
+    """What an entry is made of, as a line of its own."""
+    if not entry.parts:
+        return ""
+    parts = (
+        f"{name.replace('_', ' ')} {value:,.3g}"
+        if value < 1000
+        else f"{name.replace('_', ' ')} {value:,.0f}"
+        for name, value in entry.parts.items()
+    )
+    return f"\n  {', '.join(parts)}"
 
 
 def _describe_machine(facts: dict[str, Any]) -> str:

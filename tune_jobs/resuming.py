@@ -1,5 +1,6 @@
 """What it takes to go on with an earlier run."""
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,11 @@ from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoint, as_checkpoint
 from tune_jobs.runs import CONFIG, RunDirectory, open_run
+
+logger = logging.getLogger(__name__)
+
+# How long a driver may take to notice that its cluster is gone: Ray waits for a minute.
+WAIT_S = 120.0
 
 # Settings that no number of a run depends on.
 CHANGEABLE = (
@@ -28,12 +34,12 @@ class Resumption:
 
     Attributes:
         run: its folder.
-        checkpoint: what it goes on from.
+        checkpoint: what it goes on from; None if it was lost before it had one, and begins again.
         config: its config, with what the user changed.
     """
 
     run: RunDirectory
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint | None
     config: ExperimentConfig
 
 
@@ -61,6 +67,37 @@ def find_resumption(path: Path, overrides: Iterable[str] = ()) -> Resumption:
             "set training.iterations higher"
         )
     return Resumption(run, checkpoint, config)
+
+
+def find_continuation(path: Path, config: ExperimentConfig) -> Resumption | None:
+    """How a command goes on that may have been here before; None if it has not.
+
+    A submitted job is sent again when the machine that it ran on is gone, and nobody is there to
+    say whether it had begun. So no state of the folder that a lost run leaves behind is an error: a
+    damaged checkpoint is passed over, a run without any begins again, one that has done all of its
+    iterations is finished, and a process that has not noticed yet that its cluster is gone is
+    waited for. The run is locked from here on.
+
+    Args:
+        path: folder of the run, or where it is to be.
+        config: what the command asks for; results must not depend on where it differs.
+
+    Raises:
+        InputError: if the folder holds another run, or a process stays at it.
+    """
+    if not (path / CONFIG).is_file():
+        return None
+    run = open_run(path)
+    _check_changes(run.config(), config)
+    run.lock(WAIT_S)
+    whole = None
+    for checkpoint in reversed(run.checkpoints.all()):
+        damage = checkpoint.damage()
+        if damage is None:
+            whole = checkpoint
+            break
+        logger.warning("passing over %s, which is damaged: %s", checkpoint.path, damage)
+    return Resumption(run, whole, config)
 
 
 def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

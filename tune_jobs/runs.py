@@ -9,10 +9,12 @@ figures/        images, each with the table that it was drawn from
 tracking/       records on their way to MLflow
 """
 
+import logging
 import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +27,10 @@ from tune_jobs.files import replacing, sync_tree
 from tune_jobs.history import History
 from tune_jobs.tracking.progress import FileLock
 
+logger = logging.getLogger(__name__)
+
 CONFIG = "config.yaml"
+_LEFT_OVER = re.compile(r"\.lock$|\.config\.yaml\.")  # of a run that was killed as it began
 
 
 class RunDirectory:
@@ -84,14 +89,24 @@ class RunDirectory:
             for file in Path(aside).iterdir():
                 file.replace(self.policy / file.name)
 
-    def lock(self) -> None:
+    def lock(self, wait_s: float = 0.0) -> None:
         """Makes this process the only one that writes here, until `unlock` or its end.
+
+        Args:
+            wait_s: how long another process is waited for, in seconds.
 
         Raises:
             InputError: if another process is at it.
         """
-        if not self._lock.acquire(wait=False):
-            raise InputError(f"{self.path} is in use by another process, which is still training")
+        deadline = time.monotonic() + wait_s
+        if wait_s and not self._lock.acquire(wait=False):
+            logger.warning("waiting for the process that is still at %s", self.path)
+        while not self._lock.acquire(wait=False):
+            if time.monotonic() >= deadline:
+                raise InputError(
+                    f"{self.path} is in use by another process, which is still training"
+                )
+            time.sleep(min(1.0, wait_s))
 
     def unlock(self) -> None:
         """Lets other processes write here."""
@@ -168,7 +183,7 @@ def _empty_folder(path: Path) -> Path:
         raise InputError(
             f"{path} holds a run already; resume it with --resume, or name another one"
         )
-    if path.is_dir() and any(os.scandir(path)):
+    if path.is_dir() and not all(_LEFT_OVER.match(entry.name) for entry in os.scandir(path)):
         raise InputError(f"{path} is not empty; take a new folder for the run")
     path.mkdir(parents=True, exist_ok=True)
     return path

@@ -2,11 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cluster_env.core.errors import InputError
 from tune_jobs.cli import CONTEXT, program
+
+if TYPE_CHECKING:
+    from rllib_configs.schema import ExperimentConfig
 
 
 def _list_presets(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -58,6 +62,13 @@ def summary(path: Path) -> str:
     help="Go on with an earlier run from its newest checkpoint, or from the one that is named.",
 )
 @click.option(
+    "--continue",
+    "goes_on",
+    is_flag=True,
+    help="Go on with the run in the folder --run if there is one, else begin it: for a job that is "
+    "submitted again when its cluster was lost.",
+)
+@click.option(
     "--address",
     metavar="HOST:PORT",
     help="Ray cluster to train on, or auto; by default Ray is started on this machine.",
@@ -84,6 +95,7 @@ def command(
     runs: Path | None,
     run_dir: Path | None,
     resume: Path | None,
+    goes_on: bool,
     address: str | None,
     runners: int | None,
     no_track: bool,
@@ -99,15 +111,18 @@ def command(
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
       metasched train my-experiment.yaml --address 10.0.0.5:6379 --runners 16
+      metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
     from rllib_configs.loading import load_config
     from tune_jobs.progress import Progress
-    from tune_jobs.resuming import find_resumption
+    from tune_jobs.resuming import find_continuation, find_resumption
     from tune_jobs.training import run_training
 
     changes = [*overrides, *_as_overrides(seed, runs, runners, no_track, tracking_uri)]
     resumption = None
+    if goes_on and (run_dir is None or resume is not None):
+        raise InputError("--continue takes the folder of the run as --run, and no --resume")
     if resume is not None:
         if preset is not None or run_dir is not None:
             raise InputError("--resume takes all from the run, so give no preset and no --run")
@@ -117,6 +132,9 @@ def command(
         raise InputError("say what to train: the name of a preset (--presets lists them) or a file")
     else:
         config = load_config(preset, changes)
+        if goes_on and run_dir is not None:
+            config = _with_base_task(config)
+            resumption = find_continuation(run_dir.expanduser(), config)
     result = run_training(
         config, run_dir=run_dir, resume=resumption, address=address, progress=Progress()
     )
@@ -128,6 +146,15 @@ def command(
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
         click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
+
+
+def _with_base_task(config: "ExperimentConfig") -> "ExperimentConfig":
+    """The config as a run keeps it."""
+    if config.meta is None:
+        return config
+    from meta.maml.algorithm import with_base_task
+
+    return with_base_task(config)
 
 
 def _as_overrides(

@@ -117,13 +117,22 @@ class _Loop:
         if self._config.training.start is not None:
             self._progress.say(f"Starting with the weights of {self._config.training.start}")
 
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Goes back to a checkpoint; what the run did after it is removed, to be done again."""
-        self._trainer.restore(checkpoint.path, checkpoint.iteration)
-        self._saved = checkpoint.iteration
-        self._run.history.cut_after(checkpoint.iteration)
-        self._run.checkpoints.remove_after(checkpoint.iteration)
-        self._progress.say(f"Going on after iteration {checkpoint.iteration}")
+    def restore(self, checkpoint: Checkpoint | None) -> None:
+        """Goes back to a checkpoint; what the run did after it is removed, to be done again.
+
+        Args:
+            checkpoint: None goes back to the beginning.
+        """
+        iteration = 0 if checkpoint is None else checkpoint.iteration
+        self._saved = iteration
+        self._run.history.cut_after(iteration)
+        self._run.checkpoints.remove_after(iteration)
+        if checkpoint is None:
+            self.start()
+            self._progress.say("It has no checkpoint, so it begins again")
+        else:
+            self._trainer.restore(checkpoint.path, iteration)
+            self._progress.say(f"Going on after iteration {iteration}")
 
     def run(self, tracker: AnyTracker) -> RunResult:
         """Trains until all iterations are done or a signal asks to stop."""

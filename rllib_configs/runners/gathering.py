@@ -3,7 +3,9 @@
 import itertools
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import ray
@@ -14,9 +16,34 @@ from rllib_configs.runners.units import SampleRequest, SampleResult, Unit, UnitE
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """Answers to all units of an iteration, and where the time went, in seconds.
+
+    Attributes:
+        answers: one for each unit, in order.
+        broadcast_s: handing the weights over, and the longest time that a runner took to get them.
+        runner_s: longest time that a runner was at it, getting the weights included.
+        gather_s: the rest: calls on their way, and answers coming in.
+    """
+
+    answers: list[Any]
+    broadcast_s: float
+    runner_s: float
+    gather_s: float
+
+
 def gather(
     group: EnvRunnerGroup, units: Sequence[Unit], weights: Any, version: int
 ) -> tuple[list[Any], float]:
+    """What `gather_timed` does, with the answers and the longest time of a runner alone."""
+    gathered = gather_timed(group, units, weights, version)
+    return gathered.answers, gathered.runner_s
+
+
+def gather_timed(
+    group: EnvRunnerGroup, units: Sequence[Unit], weights: Any, version: int
+) -> Gathered:
     """Has units done by the healthy runners, and with the driver where none is left.
 
     A runner that dies takes nothing with it but time: its units go to the others, and come out
@@ -28,15 +55,14 @@ def gather(
         weights: state of the module.
         version: counts the updates of the weights.
 
-    Returns:
-        One answer per unit, in order, and the longest time that a runner was at it, in seconds.
-
     Raises:
         RuntimeError: if sampling itself is at fault.
     """
+    started = perf_counter()
     reference = ray.put(weights) if group.num_remote_env_runners() else None
+    put_s = perf_counter() - started
     found: dict[int, Any] = {}
-    longest = 0.0
+    longest = fetch_s = 0.0
     while missing := [unit for unit in units if unit.index not in found]:
         runners = group.healthy_env_runner_ids()
         if runners:
@@ -56,9 +82,16 @@ def gather(
                 raise RuntimeError(f"an env runner failed:\n{result.error}")
             found.update(result.answers)
             longest = max(longest, result.seconds)
+            fetch_s = max(fetch_s, result.fetch_s)
         if len(results) < len(runners):
             logger.warning("an env runner was lost; its units are sampled again")
-    return [found[unit.index] for unit in units], longest
+    took = perf_counter() - started
+    return Gathered(
+        answers=[found[unit.index] for unit in units],
+        broadcast_s=put_s + fetch_s,
+        runner_s=longest,
+        gather_s=max(0.0, took - put_s - longest),
+    )
 
 
 def _sample(request: SampleRequest, runner: UnitEnvRunner) -> SampleResult:

@@ -53,6 +53,7 @@ class SampleResult:
         answers: by index of the unit.
         version: of the weights that were used.
         seconds: time that it took.
+        fetch_s: part of it in which the weights came.
         error: traceback of a fault in the program, else None. An exception that left the runner
             would restart it instead of being shown.
     """
@@ -61,6 +62,7 @@ class SampleResult:
     version: int
     seconds: float
     error: str | None = None
+    fetch_s: float = 0.0
 
 
 class UnitEnvRunner(EnvRunner, Checkpointable):
@@ -108,11 +110,13 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
                 ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
             )
             self._weights_seq_no = request.version
+            fetch_s = perf_counter() - started
             prepared = self.prepare(self.module.get_state())
             answers = {unit.index: self.answer(unit, prepared) for unit in request.units}
         except Exception:
             return SampleResult({}, request.version, 0.0, traceback.format_exc())
-        return SampleResult(answers, request.version, perf_counter() - started)
+        took = perf_counter() - started
+        return SampleResult(answers, request.version, took, fetch_s=fetch_s)
 
     def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
         """Spaces of the codes and actions."""

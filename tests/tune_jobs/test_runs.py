@@ -1,6 +1,7 @@
 """Run directories, checkpoints and the table of metrics: whole, or not there."""
 
 import math
+import threading
 from datetime import datetime
 from pathlib import Path
 
@@ -47,6 +48,22 @@ class TestRunDirectory:
         create_run(config, tmp_path / "run").unlock()
         with pytest.raises(InputError, match="holds a run already; resume it"):
             create_run(config, tmp_path / "run")
+
+    def test_what_a_run_leaves_that_is_killed_as_it_begins_is_no_hindrance(self, config, tmp_path):
+        folder = tmp_path / "mine"
+        folder.mkdir()
+        for name in (".lock", ".config.yaml.123.part"):
+            (folder / name).touch()
+        assert create_run(config, folder).config() == config
+
+    def test_a_process_that_ends_soon_is_waited_for(self, config, tmp_path):
+        first = create_run(config, tmp_path / "mine")
+        second = open_run(tmp_path / "mine")
+        threading.Timer(0.2, first.unlock).start()
+        second.lock(wait_s=30)
+        third = open_run(tmp_path / "mine")
+        with pytest.raises(InputError, match="in use by another process"):
+            third.lock(wait_s=0.01)
 
     def test_a_file_in_the_place_is_refused(self, config, tmp_path):
         (tmp_path / "file").touch()

@@ -21,7 +21,7 @@ from tune_jobs import cli
 from tune_jobs.history import History
 from tune_jobs.progress import NoProgress
 from tune_jobs.ray_session import ray_session, without_ray_chatter
-from tune_jobs.resuming import _check_changes, find_resumption
+from tune_jobs.resuming import _check_changes, find_continuation, find_resumption
 from tune_jobs.training import RunResult, run_training
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
@@ -116,6 +116,26 @@ class TestRun:
         assert [row["iteration"] for row in resumed.run.history.rows()] == [1, 2, 3, 4, 5]
         assert [c.iteration for c in resumed.run.checkpoints.all()] == [4, 5]
         assert resumed.run.config().training.iterations == 5
+
+    @pytest.mark.parametrize("lost", ["a checkpoint", "all checkpoints", "nothing"])
+    def test_a_command_goes_on_wherever_it_was_lost(self, lost, trained, copied, ray_here):
+        checkpoints = copied / "checkpoints"
+        if lost == "a checkpoint":
+            (checkpoints / "iteration_000004" / "manifest.json").write_text("{}")
+        elif lost == "all checkpoints":
+            shutil.rmtree(checkpoints)
+        resumption = find_continuation(copied, trained.run.config())
+        left = {"a checkpoint": 2, "all checkpoints": None, "nothing": 4}[lost]
+        assert (resumption.checkpoint and resumption.checkpoint.iteration) == left
+        resumed = run_training(resumption.config, resume=resumption)
+        assert resumed.iterations == 4
+        assert numbers(resumed.run.history) == numbers(trained.run.history)
+        assert (copied / "policy" / "weights.pt").read_bytes() == (
+            trained.run.policy / "weights.pt"
+        ).read_bytes()
+
+    def test_a_command_begins_where_no_run_is(self, trained, tmp_path):
+        assert find_continuation(tmp_path / "new", trained.run.config()) is None
 
     def test_a_stopped_run_has_a_checkpoint_of_its_last_iteration(self, ray_here, tmp_path):
         config = smoke(tmp_path, "training.iterations=100000", "checkpoint.every=0")
@@ -224,6 +244,15 @@ class TestRefusals:
     def test_changing_what_results_depend_on(self, capsys, trained):
         error = self.refused(capsys, "--resume", str(trained.run.path), "--set", "training.lr=0.5")
         assert "training.lr cannot change from 0.001 to 0.5" in error
+
+    def test_going_on_with_another_run(self, capsys, copied):
+        config = str(copied / "config.yaml")
+        error = self.refused(capsys, config, "--run", str(copied), "--continue", "--seed", "5")
+        assert "seed cannot change from 0 to 5" in error
+
+    @pytest.mark.parametrize("more", [[], ["--run", "x", "--resume", "y"]])
+    def test_going_on_without_saying_where(self, capsys, more):
+        assert "--run" in self.refused(capsys, "deeprm-smoke", "--continue", *more)
 
     def test_a_damaged_checkpoint(self, capsys, copied):
         weights = copied / "checkpoints" / "iteration_000004" / "policy" / "weights.pt"

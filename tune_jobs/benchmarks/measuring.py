@@ -6,8 +6,8 @@ nearly the same when other processes take turns on that core.
 
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 Work = Callable[[], float]
@@ -44,6 +44,7 @@ class Entry:
         reference_measured: the reference's, in the same unit.
         higher_is_better: whether more is better, as for throughput.
         share: part of an iteration's time that this takes, 0 to 1, where it is a part of one.
+        parts: what the number is made of, by name with the unit at its end.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Entry:
     reference_measured: Sample
     higher_is_better: bool = True
     share: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ratio(self) -> float:
@@ -62,7 +64,9 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         """The entry as ``--json`` prints it."""
-        part = {} if self.share is None else {"share": self.share}
+        part: dict[str, Any] = {} if self.share is None else {"share": self.share}
+        if self.parts:
+            part["parts"] = dict(self.parts)
         return {
             "name": self.name,
             "value": self.measured.median,

@@ -1,0 +1,94 @@
+"""Lets copies of this program share what numba has compiled.
+
+Numba keeps compiled functions in a folder that belongs to the path of the source. A submitted job
+brings a copy of the source, unpacked in a folder of its own on every machine, so it would compile
+everything again (some 40 s of a core). `InstalledCopyLocator` looks for an installed copy with the
+same content and takes the compiled functions from beside that one.
+
+Numba asks it where the environment says so, before numba is imported::
+
+    export NUMBA_CACHE_LOCATOR_CLASSES=cluster_env.core.kernel_cache.InstalledCopyLocator,\
+UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator
+"""
+
+import hashlib
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import InTreeCacheLocator
+
+COMPILED_PACKAGES = ("cluster_env", "rllib_configs")
+"""The packages that hold compiled functions, which lie beside each other."""
+
+
+class InstalledCopyLocator(InTreeCacheLocator):
+    """Keeps compiled functions in ``__pycache__`` of an installed copy with the same source.
+
+    What a function calls is compiled into it, so one different file in either package is enough
+    for a cache of one's own.
+    """
+
+    def __init__(self, py_func: Callable[..., Any], py_file: str, folder: Path) -> None:
+        super().__init__(py_func, py_file)
+        self._cache_path = str(folder / "__pycache__")
+
+    @classmethod
+    def from_function(
+        cls, py_func: Callable[..., Any], py_file: str
+    ) -> "InstalledCopyLocator | None":
+        """The locator of a function; None where another one has to serve.
+
+        Args:
+            py_func: what numba compiles.
+            py_file: file that it stands in.
+        """
+        root = _root_of(Path(py_file))
+        twin = None if root is None else installed_twin(root, tuple(sys.path))
+        if root is None or twin is None:
+            return None
+        locator = cls(py_func, py_file, twin / Path(py_file).absolute().parent.relative_to(root))
+        try:
+            locator.ensure_cache_path()
+        except OSError:  # nothing can be written there
+            return None
+        return locator
+
+
+@lru_cache
+def installed_twin(root: Path, search_path: tuple[str, ...]) -> Path | None:
+    """Another folder on the search path whose packages have the same source.
+
+    Args:
+        root: folder that holds the packages in use.
+        search_path: folders where Python looks for modules, in order.
+    """
+    for entry in search_path:
+        other = Path(entry).absolute()
+        if other == root or not all((other / name).is_dir() for name in COMPILED_PACKAGES):
+            continue
+        if source_hash(other) == source_hash(root):
+            return other
+    return None
+
+
+@lru_cache
+def source_hash(root: Path) -> str:
+    """Hash of names and contents of all Python files of the compiled packages."""
+    digest = hashlib.sha256()
+    for package in COMPILED_PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
+            digest.update(content)
+    return digest.hexdigest()
+
+
+def _root_of(path: Path) -> Path | None:
+    """Folder that holds our packages, if the file is in one of them."""
+    for parent in path.absolute().parents:
+        if parent.name in COMPILED_PACKAGES and not (parent.parent / "__init__.py").exists():
+            return parent.parent
+    return None

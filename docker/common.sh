@@ -1,0 +1,41 @@
+# shellcheck shell=sh
+# What the start scripts share: settings with their defaults, and checks. It is sourced, not run.
+#
+#   METASCHED_HOST           address to listen on and to be reached at: 127.0.0.1 unless set; auto is
+#                            the first address of this machine or container, for a network of its own
+#   RAY_AUTH_MODE            token or disabled; must be said, and be the same everywhere
+#   RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH, with mode token: the secret, or the file that holds it
+
+METASCHED_HOST="${METASCHED_HOST:-127.0.0.1}"
+if [ "$METASCHED_HOST" = auto ]; then
+  METASCHED_HOST="$(hostname -i | cut -d ' ' -f 1)"
+fi
+# Keeps Ray's processes on loopback, drivers of jobs too; see ray_cli.py.
+if [ "$METASCHED_HOST" = 127.0.0.1 ]; then
+  export RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0
+fi
+
+fail() {
+  echo "metasched: $1" >&2
+  exit 2
+}
+
+# Ray turns authentication on or off by what lies in the home directory if it is told nothing.
+check_auth() {
+  case "${RAY_AUTH_MODE:-}" in
+    disabled) ;;
+    token)
+      if [ -n "${RAY_AUTH_TOKEN:-}" ]; then return; fi
+      [ -s "${RAY_AUTH_TOKEN_PATH:-}" ] ||
+        fail "RAY_AUTH_MODE=token needs RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH with a file that is not empty"
+      ;;
+    *) fail "set RAY_AUTH_MODE to token or to disabled, the same for every process of the cluster" ;;
+  esac
+}
+
+# Ray and MLflow report nothing home, and a submitted copy of this program takes what is compiled
+# already (cluster_env/core/kernel_cache.py).
+export RAY_USAGE_STATS_ENABLED=0 MLFLOW_DISABLE_TELEMETRY=true
+locators=cluster_env.core.kernel_cache.InstalledCopyLocator
+locators="$locators,UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator"
+export NUMBA_CACHE_LOCATOR_CLASSES="${NUMBA_CACHE_LOCATOR_CLASSES:-$locators}"

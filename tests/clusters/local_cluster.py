@@ -1,0 +1,330 @@
+"""A Ray cluster and an MLflow server as plain processes on loopback, to be killed and restarted.
+
+They are started by the scripts in `docker`, as the containers are; what differs stands in
+`_node_arguments`: several nodes of one machine need folders and ports of their own.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import ray
+
+from tests.conftest import REPOSITORY
+
+assert ray.__version__  # Ray puts the psutil that it brings on the path
+psutil = importlib.import_module("psutil")
+
+DOCKER = REPOSITORY / "docker"
+START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
+STOP_TIMEOUT_S = 10.0
+RECONNECT_S = 5  # for which a worker waits for a head that is gone; Ray's default is 60
+OBJECT_STORE_BYTES = 200 * 2**20
+
+ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago, all different."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
+def wait_for(what: Callable[[], Any], description: str, timeout_s: float = START_TIMEOUT_S) -> Any:
+    """Waits until something is true, and returns it."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := what()):
+        assert time.monotonic() < deadline, f"{description} did not happen within {timeout_s:g} s"
+        time.sleep(0.2)
+    return found
+
+
+class Service:
+    """One process of the cluster with all that it starts, and its log.
+
+    Args:
+        command: what to run.
+        environment: its whole environment.
+        log: file that its output is appended to.
+    """
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
+        self._command = list(command)
+        self._environment = environment
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Starts it; a service that runs is left alone."""
+        if self._process is not None and self._process.poll() is None:
+            return
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def has_ended(self) -> bool:
+        """Whether it is not running."""
+        return self._process is None or self._process.poll() is not None
+
+    def kill(self) -> None:
+        """Kills it and everything below it at once, as a machine that loses its power."""
+        self._end(_family(self._process), signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Asks it to end, and kills what is left."""
+        family = _family(self._process)
+        if not self.has_ended():
+            assert self._process is not None
+            self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_TIMEOUT_S)
+        self._end(family, signal.SIGKILL)
+
+    def _end(self, family: list[Any], number: signal.Signals) -> None:
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        psutil.wait_procs(family, STOP_TIMEOUT_S)
+        if self._process is not None:
+            self._process.wait(STOP_TIMEOUT_S)
+
+    def log(self) -> str:
+        """What it has written."""
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+
+class LocalCluster:
+    """A head, workers and an MLflow server. Use it in a ``with`` statement.
+
+    Args:
+        folder: for the logs, MLflow's database and its artifacts.
+        num_workers: worker nodes.
+        worker_cpus: logical CPUs of each.
+    """
+
+    def __init__(self, folder: Path, num_workers: int = 2, worker_cpus: int = 2) -> None:
+        self.folder = folder
+        # Paths of Unix sockets must stay below 107 characters.
+        self._temp = Path(tempfile.mkdtemp(prefix="ms", dir="/tmp"))
+        self._ray_port, self._dashboard_port, self._mlflow_port = free_ports(3)
+        self.environment = self._make_environment(worker_cpus)
+        self._nodes_started = 0
+        self.head = self._head()
+        self.workers = [self._worker() for _ in range(num_workers)]
+        self.mlflow = Service(
+            ["sh", str(DOCKER / "start-mlflow.sh")], self.environment, folder / "mlflow.log"
+        )
+
+    def _make_environment(self, worker_cpus: int) -> dict[str, str]:
+        token = self._temp / "token"
+        token.write_text(secrets.token_hex(32))
+        token.chmod(0o600)
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_"))}
+        return {
+            **inherited,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(REPOSITORY),  # where an image would have it installed
+            "OMP_NUM_THREADS": "1",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            "RAY_enable_worker_prestart": "false",  # a node that starts has enough to do
+            "RAY_gcs_rpc_server_reconnect_timeout_s": str(RECONNECT_S),
+            "METASCHED_RAY_PORT": str(self._ray_port),
+            "METASCHED_DASHBOARD_PORT": str(self._dashboard_port),
+            "METASCHED_HEAD": self.address,
+            "METASCHED_WORKER_CPUS": str(worker_cpus),
+            "METASCHED_OBJECT_STORE": str(OBJECT_STORE_BYTES),
+            "METASCHED_MLFLOW_PORT": str(self._mlflow_port),
+            "MLFLOW_BACKEND_STORE_URI": f"sqlite:///{self.folder}/mlflow.db",
+            "MLFLOW_ARTIFACTS_DESTINATION": str(self.folder / "artifacts"),
+        }
+
+    def _node_arguments(self) -> list[str]:
+        """What nodes need that share a machine: folders and ports of their own."""
+        self._nodes_started += 1
+        names = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port")
+        names += ("runtime-env-agent-port", "metrics-export-port")
+        ports = zip(names, free_ports(len(names)), strict=True)
+        arguments = [f"--{name}={port}" for name, port in ports]
+        arguments += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
+        return [f"--temp-dir={self._temp / str(self._nodes_started)}", *arguments]
+
+    def _head(self) -> Service:
+        arguments = [*self._node_arguments(), f"--ray-client-server-port={free_ports(1)[0]}"]
+        command = ["sh", str(DOCKER / "start-head.sh"), *arguments]
+        return Service(command, self.environment, self.folder / "head.log")
+
+    def _worker(self) -> Service:
+        command = ["sh", str(DOCKER / "start-worker.sh"), *self._node_arguments()]
+        number = self._nodes_started
+        return Service(command, self.environment, self.folder / f"worker-{number}.log")
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT for ``--address``."""
+        return f"127.0.0.1:{self._ray_port}"
+
+    @property
+    def dashboard(self) -> str:
+        """Where jobs are submitted."""
+        return f"http://127.0.0.1:{self._dashboard_port}"
+
+    @property
+    def tracking_uri(self) -> str:
+        """Where MLflow listens."""
+        return f"http://127.0.0.1:{self._mlflow_port}"
+
+    def start(self) -> None:
+        """Starts everything and waits until all nodes have joined and MLflow answers."""
+        self.start_ray()
+        self.mlflow.start()
+        wait_for(self.mlflow_answers, f"MLflow's start: {self.mlflow.log()}")
+
+    def start_ray(self) -> None:
+        """Starts head and workers, and waits until all have joined."""
+        wait_for(self._ray_is_up, "the start of Ray")
+
+    def _ray_is_up(self) -> bool:
+        """Starts what is not running, as ``restart: unless-stopped`` would; says if all is there.
+
+        A node that does not get up within Ray's 30 s, on a busy machine, gives up.
+        """
+        self.head.start()
+        if not self.dashboard_answers():
+            return False
+        for position, worker in enumerate(self.workers):
+            worker.start()
+            if self.num_nodes() < 2 + position:
+                return False  # one after the other: each gets up sooner
+        return True
+
+    def replace_head(self) -> None:
+        """A new head at the same address, as a restarted container would be."""
+        self.head = self._head()
+
+    def replace_worker(self, index: int) -> None:
+        """A new worker node in the place of one that is gone."""
+        self.workers[index] = self._worker()
+        self.workers[index].start()
+
+    def mlflow_answers(self) -> bool:
+        """Whether the MLflow server is up."""
+        return _get(f"{self.tracking_uri}/health") is not None
+
+    def dashboard_answers(self) -> bool:
+        """Whether jobs can be submitted."""
+        return self._ask("/api/version") is not None
+
+    def num_nodes(self) -> int:
+        """Nodes of the cluster that are alive."""
+        answer = self._ask("/nodes?view=summary")
+        if answer is None:
+            return 0
+        nodes = answer["data"]["summary"]
+        return sum(node["raylet"].get("state") == "ALIVE" for node in nodes)
+
+    def _ask(self, path: str) -> Any:
+        token = Path(self.environment["RAY_AUTH_TOKEN_PATH"]).read_text()
+        return _get(f"{self.dashboard}{path}", {"Authorization": f"Bearer {token}"})
+
+    def submit(self, *command: str, name: str, working_dir: Path = REPOSITORY) -> None:
+        """``ray job submit`` of a command, which then runs by itself under that name."""
+        variables = {"MLFLOW_TRACKING_URI": self.tracking_uri, "MLFLOW_HTTP_REQUEST_TIMEOUT": "5"}
+        runtime_env = json.dumps({"env_vars": variables})
+        submit = ["ray", "job", "submit", "--address", self.dashboard, "--no-wait"]
+        submit += ["--submission-id", name, "--working-dir", str(working_dir)]
+        submit += ["--runtime-env-json", runtime_env]
+        done = subprocess.run(
+            [*submit, "--", *command],
+            env=self.environment,
+            cwd=working_dir,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def job(self, name: str) -> dict[str, Any]:
+        """What the cluster knows of a job; empty where it does not answer."""
+        return self._ask(f"/api/jobs/{name}") or {}
+
+    def job_log(self, name: str) -> str:
+        """What a job has written."""
+        return (self._ask(f"/api/jobs/{name}/logs") or {}).get("logs", "")
+
+    def finish(self, name: str, timeout_s: float) -> None:
+        """Waits for a job to succeed."""
+        wait_for(lambda: self.job(name).get("status") in ENDED, f"the end of {name}", timeout_s)
+        assert self.job(name)["status"] == "SUCCEEDED", f"{self.job(name)}\n{self.job_log(name)}"
+
+    def stop(self) -> None:
+        """Ends everything and removes its temporary files."""
+        for service in (*self.workers, self.head, self.mlflow):
+            service.stop()
+        shutil.rmtree(self._temp, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+
+def _family(process: subprocess.Popen[bytes] | None) -> list[Any]:
+    """A process and all below it, as far as they live."""
+    if process is None or process.poll() is not None:
+        return []
+    try:
+        parent = psutil.Process(process.pid)
+        return [*parent.children(recursive=True), parent]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _get(url: str, headers: dict[str, str] | None = None) -> Any:
+    """What an address answers, as JSON where it is; None if it does not."""
+    try:
+        request = urllib.request.Request(url, headers=headers or {})
+        with urllib.request.urlopen(request, timeout=5.0) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@contextlib.contextmanager
+def timed(times: dict[str, float], name: str) -> Iterator[None]:
+    """Notes how long a part took, in seconds."""
+    began = time.monotonic()
+    yield
+    times[name] = round(time.monotonic() - began, 1)

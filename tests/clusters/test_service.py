@@ -1,0 +1,264 @@
+"""The service as a whole: jobs on a cluster that loses nodes, with a tracking server that dies.
+
+All tests share one cluster: a head, two workers and an MLflow server, as plain processes that the
+scripts in `docker` start.
+"""
+
+import contextlib
+import json
+import math
+import os
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clusters.local_cluster import LocalCluster, Service, psutil, timed, wait_for
+from tests.conftest import REPOSITORY
+from tests.tune_jobs.made_up_arms import make_family
+from tune_jobs.history import History
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(900)]
+
+JOB_TIMEOUT_S = 400.0
+TRAIN = ("python", "-m", "tune_jobs.train")
+MAML_ITERATIONS = 100
+TRIALS, TRIAL_ITERATIONS = 6, 30
+PLAIN = ("deeprm-smoke", "--set", "training.iterations=60", "--set", "checkpoint.every=5")
+
+Points = dict[tuple[str, int], float]
+
+
+@pytest.fixture(scope="module")
+def times() -> Iterator[dict[str, float]]:
+    """How long the parts took; printed at the end, to be seen with ``pytest -s``."""
+    found: dict[str, float] = {}
+    yield found
+    print(f"\nseconds: {json.dumps(found)}")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, times: dict[str, float]) -> Any:
+    kept = os.environ.get("METASCHED_TEST_FOLDER")  # to look at afterwards
+    folder = Path(kept) if kept else tmp_path_factory.mktemp("cluster")
+    with contextlib.ExitStack() as stack:
+        with timed(times, "start"):
+            local = stack.enter_context(LocalCluster(folder))
+        yield local
+
+
+def iterations(run: Path) -> int:
+    """Iterations that a run has written down."""
+    return len(History(run / "metrics.csv").rows()) if (run / "metrics.csv").exists() else 0
+
+
+def newest_checkpoint(run: Path) -> str:
+    """Name of a run's newest checkpoint, empty if it has none."""
+    return max((path.name for path in run.glob("checkpoints/iteration_*")), default="")
+
+
+def in_table(run: Path) -> Points:
+    """All numbers of a run's table, by metric and iteration."""
+    return {
+        (name, int(row["iteration"])): value
+        for row in History(run / "metrics.csv").rows()
+        for name, value in row.items()
+        if name != "iteration" and math.isfinite(value)
+    }
+
+
+class MLflow:
+    """What the server has, asked over HTTP.
+
+    Args:
+        uri: of the server.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri
+
+    def runs(self) -> dict[str, dict[str, Any]]:
+        """All runs of the usual experiment by name."""
+        named = {"filter": "name = 'metasched'", "max_results": 10}
+        (experiment,) = self._ask("experiments/search", named)["experiments"]
+        of_it = {"experiment_ids": [experiment["experiment_id"]], "max_results": 1000}
+        found = self._ask("runs/search", of_it)["runs"]
+        runs = {run["info"]["run_name"]: run for run in found}
+        assert len(runs) == len(found), "a run is in MLflow twice"
+        return runs
+
+    def points(self, run: dict[str, Any]) -> Points:
+        """All points of a run's curves, references apart.
+
+        A point may have been sent twice, by a run that was lost and went on, but with one value.
+        """
+        points: Points = {}
+        for metric in run["data"]["metrics"]:
+            name = metric["key"]
+            question = f"metrics/get-history?run_id={run['info']['run_id']}&metric_key={name}"
+            for point in self._ask(question)["metrics"]:
+                place = (name, int(point.get("step", 0)))
+                if not name.startswith("reference/"):
+                    points[place] = float(point["value"])
+        return points
+
+    def _ask(self, question: str, body: dict[str, Any] | None = None) -> Any:
+        request = urllib.request.Request(
+            f"{self._uri}/api/2.0/mlflow/{question}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+def tags(run: dict[str, Any]) -> dict[str, str]:
+    return {tag["key"]: tag["value"] for tag in run["data"]["tags"]}
+
+
+def is_complete(store: MLflow, run: dict[str, Any], folder: Path) -> None:
+    """Checks that a run has finished and that all of its table is in MLflow."""
+    table = in_table(folder)
+    recorded = store.points(run)
+    missing = sorted(table.keys() - recorded.keys())
+    assert not missing, f"{len(missing)} of {len(table)} points are not in MLflow: {missing[:5]}"
+    steady = {place for place in table if not place[0].startswith(("time/", "workers/"))}
+    assert {place: recorded[place] for place in steady} == {p: table[p] for p in steady}
+    assert run["info"]["status"] == "FINISHED"
+
+
+def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path):
+    """A MAML job and a sweep of 6 trials over 3 objectives; a worker and MLflow are killed."""
+    meta, sweep = cluster.folder / "runs" / "meta", cluster.folder / "runs" / "sweep"
+    family = make_family(cluster.folder / "family.yaml")
+    settings = (f"meta.family={family}", "meta.tasks=4", "meta.warm_up=0", "training.jobsets=2")
+    settings += (f"training.iterations={MAML_ITERATIONS}", "training.hidden=4", "training.epochs=1")
+    with timed(times, "submit"):
+        chosen = [word for setting in settings for word in ("--set", setting)]
+        cluster.submit(
+            *TRAIN, "deeprm-maml", *chosen, "--run", str(meta), "--continue", name="meta"
+        )
+        trials = ("smoke", "--concurrent", "2", "--set", f"training.iterations={TRIAL_ITERATIONS}")
+        cluster.submit(
+            *("python", "-m", "tune_jobs.tune", *trials, "--out", str(sweep)), name="sweep"
+        )
+    with timed(times, "until both train"):
+        wait_for(lambda: iterations(meta) >= 5, "the first iterations of MAML", JOB_TIMEOUT_S)
+        wait_for(
+            lambda: any(iterations(trial) for trial in sweep.glob("trials/*")),
+            "the first iteration of a trial",
+            JOB_TIMEOUT_S,
+        )
+    cluster.mlflow.kill()
+    cluster.workers[0].kill()
+    assert not cluster.mlflow_answers()
+    lost_at = iterations(meta)
+    with timed(times, "without both"):
+        wait_for(lambda: iterations(meta) > lost_at, "training without them", JOB_TIMEOUT_S)
+    with timed(times, "restart"):
+        cluster.mlflow.start()
+        cluster.replace_worker(0)
+        cluster.start_ray()
+        wait_for(cluster.mlflow_answers, "MLflow's return")
+    with timed(times, "until both are done"):
+        cluster.finish("meta", JOB_TIMEOUT_S)
+        cluster.finish("sweep", JOB_TIMEOUT_S)
+
+    store = MLflow(cluster.tracking_uri)
+    runs = store.runs()
+    is_complete(store, runs["meta"], meta)
+    assert iterations(meta) == MAML_ITERATIONS
+    parent = runs["sweep"]
+    assert parent["info"]["status"] == "FINISHED"
+    folders = sorted(sweep.glob("trials/*"))
+    children = {
+        name[:3]: run
+        for name, run in runs.items()
+        if tags(run).get("mlflow.parentRunId") == parent["info"]["run_id"]
+    }
+    assert len(folders) == len(children) == TRIALS
+    for trial in folders:
+        assert json.loads((trial / "trial.json").read_text())["status"] == "finished"
+        assert iterations(trial) == TRIAL_ITERATIONS
+        is_complete(store, children[trial.name[-3:]], trial)
+
+
+def test_a_run_goes_on_when_the_head_was_lost(cluster, times):
+    """Submitted again to a new head, the same command ends with the weights of a run in peace."""
+    lost, peaceful = cluster.folder / "runs" / "lost", cluster.folder / "runs" / "peaceful"
+    command = (*TRAIN, *PLAIN, "--runners", "2", "--run", str(lost), "--continue")
+    elsewhere = ("--address", cluster.address, "--no-track")
+    with timed(times, "a run by --address"):
+        done = subprocess.run(
+            [*TRAIN, *PLAIN, "--runners", "1", "--run", str(peaceful), *elsewhere],
+            cwd=REPOSITORY,
+            env=cluster.environment,
+            capture_output=True,
+            text=True,
+            timeout=JOB_TIMEOUT_S,
+        )
+    assert done.returncode == 0, done.stderr
+    cluster.submit(*command, name="lost")
+    with timed(times, "until a checkpoint"):
+        wait_for(lambda: newest_checkpoint(lost), "the first checkpoint", JOB_TIMEOUT_S)
+    cluster.head.kill()
+    done_before = iterations(lost)
+    assert done_before < 60, "the job was done before the head was killed; give it more to do"
+    assert drivers_of(lost) == []
+    with timed(times, "until workers have noticed"):
+        wait_for(lambda: all(each.has_ended() for each in cluster.workers), "the workers' end")
+    with timed(times, "a new head"):
+        cluster.replace_head()
+        cluster.start_ray()
+    with timed(times, "going on"):
+        cluster.submit(*command, name="lost-again")
+        cluster.finish("lost-again", JOB_TIMEOUT_S)
+    assert "Going on after iteration" in cluster.job_log("lost-again")
+    assert (lost / "policy" / "weights.pt").read_bytes() == (
+        peaceful / "policy" / "weights.pt"
+    ).read_bytes()
+    store = MLflow(cluster.tracking_uri)
+    is_complete(store, store.runs()["lost"], lost)
+
+
+def drivers_of(run: Path) -> list[int]:
+    """Processes that train a run."""
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if str(run) in (process.info["cmdline"] or ())
+    ]
+
+
+def test_mlflow_answers_only_names_that_it_was_told(cluster, tmp_path):
+    """The compose file calls it mlflow:5000, which its guard against DNS rebinding must know."""
+    environment = cluster.environment | {
+        "MLFLOW_SERVER_ALLOWED_HOSTS": "mlflow:5000,localhost:*,127.0.0.1:*"
+    }
+    cluster.mlflow.stop()
+    script = str(REPOSITORY / "docker" / "start-mlflow.sh")
+    server = Service(["sh", script], environment, tmp_path / "mlflow.log")
+    server.start()
+    try:
+        wait_for(cluster.mlflow_answers, "the start of MLflow")
+        statuses = [_status(cluster.tracking_uri, host) for host in ("mlflow:5000", None, "evil")]
+    finally:
+        server.stop()
+    assert statuses == [200, 200, 403]
+
+
+def _status(uri: str, host: str | None) -> int:
+    request = urllib.request.Request(
+        f"{uri}/api/2.0/mlflow/experiments/search",
+        data=b'{"max_results": 1}',
+        headers={"Content-Type": "application/json", **({"Host": host} if host else {})},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
