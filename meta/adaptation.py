@@ -20,11 +20,12 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.simulators.timeline import TimelineSimulator
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.steps import Parameters, adapted_names, inner_step
+from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.steps import Parameters
 from meta.tasks.task import Task
 from rllib_configs.modules import Weights, make_sampler
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.policies import LearnedPolicy, read_weights, write_policy
+from rllib_configs.modules.slot_scorer import plain_scorer
+from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
@@ -147,7 +148,7 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
         InputError: if the config's network is no scorer of slots.
     """
     _require_scorer(config, "the policy")
-    network = SlotScorer(config.task.cluster.build(), config.training.hidden, seed)
+    network = plain_scorer(config.task.cluster.build(), config.training, seed)
     weights = {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
     return _with_rates("scratch", config.model_copy(update={"seed": seed}), weights)
 
@@ -160,6 +161,7 @@ def adapt_policy(
     episodes: int = 20,
     jobsets: int = 4,
     seed: int = 0,
+    decode: Decode = "argmax",
 ) -> list[LearnedPolicy]:
     """Adapts a policy to a task.
 
@@ -173,6 +175,8 @@ def adapt_policy(
         episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
         jobsets: jobsets of a step.
         seed: of jobsets and actions; different seeds share neither.
+        decode: how the policies that are given back act, see `LearnedPolicy`. The steps' episodes
+            are drawn, whatever this says.
 
     Returns:
         The policies after 0, 1, ... and all steps.
@@ -183,7 +187,7 @@ def adapt_policy(
     """
     found = adapt_parameters(policy, task, steps, episodes=episodes, jobsets=jobsets, seed=seed)
     return [
-        learned_policy(policy, task, parameters, f"{policy.name} +{step}")
+        learned_policy(policy, task, parameters, f"{policy.name} +{step}", decode)
         for step, parameters in enumerate(found)
     ]
 
@@ -201,36 +205,32 @@ def adapt_parameters(
     check_numbers(steps, episodes, jobsets, seed)
     _check_shapes(policy, task.cluster, f"the policy {policy.name}")
     options = policy.options
-    network = SlotScorer(task.cluster, policy.config.training.hidden, 0)
+    network = plain_scorer(task.cluster, policy.config.training)
+    inner = FirstOrder(
+        network,
+        StepOptions(options.surrogate, options.gradient_clip, options.agreement, options.adapt),
+    )
     found = [policy.parameters]
-    names = adapted_names(tuple(found[0]), options.adapt)
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
         for step in range(steps):
             batch = seed * MAX_STEPS + step
             decisions = _sample(policy, task, found[-1], batch, episodes, jobsets)
-            moved = inner_step(
-                network,
-                found[-1],
-                rates,
-                decisions,
-                surrogate=options.surrogate,
-                create_graph=False,
-                gradient_clip=options.gradient_clip,
-                agreement=options.agreement,
-                names=names,
-            )
-            found.append({name: value.detach() for name, value in moved.items()})
+            found.append(inner.inner_step(found[-1], rates, decisions, step))
     return found
 
 
 def learned_policy(
-    policy: MetaPolicy, task: Task, parameters: Parameters, name: str
+    policy: MetaPolicy,
+    task: Task,
+    parameters: Parameters,
+    name: str,
+    decode: Decode = "argmax",
 ) -> LearnedPolicy:
-    """A policy for a task's cluster that draws its actions, with these parameters."""
+    """A policy for a task's cluster, with these parameters; see `LearnedPolicy` for ``decode``."""
     config, weights = _for_task(policy, task, parameters)
     only = {key: value for key, value in weights.items() if key.startswith(_NETWORK)}
-    return LearnedPolicy(name, make_sampler(config, only), "sample")
+    return LearnedPolicy(name, make_sampler(config, only), decode)
 
 
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
@@ -298,7 +298,7 @@ def _require_scorer(config: ExperimentConfig, what: str) -> None:
 
 def _check_shapes(policy: MetaPolicy, cluster: Cluster, what: str) -> None:
     """Makes sure that the parameters are those of a network for a cluster."""
-    network = SlotScorer(cluster, policy.config.training.hidden, 0)
+    network = plain_scorer(cluster, policy.config.training)
     expected = {name: tuple(value.shape) for name, value in network.named_parameters()}
     found = {name: tuple(value.shape) for name, value in policy.parameters.items()}
     if expected != found:

@@ -12,6 +12,7 @@ from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
 from meta.fine_tuning import DeepRMPolicy, fine_tune
 from meta.scoring import BAR, DEFAULT_JOBSETS, bar_of, costs_on, heuristics_for
 from meta.tasks import Task, TaskDistribution, TaskSplit
+from rllib_configs.policies import Decode
 
 RATES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Inner rates that are tried for a policy that has learned none."""
@@ -34,6 +35,9 @@ class Plan:
         evaluation_jobsets: held-out jobsets of a task that costs are means over.
         rates: inner rates to choose from for a policy that has learned none.
         rate_tasks: validation tasks on which it is chosen.
+        decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
+            DeepRM's network draw, as they are trained to: the likeliest action would leave jobs
+            waiting for ever.
     """
 
     tasks: int = 40
@@ -45,6 +49,7 @@ class Plan:
     evaluation_jobsets: int = DEFAULT_JOBSETS
     rates: tuple[float, ...] = RATES
     rate_tasks: int = 15
+    decode: Decode = "argmax"
 
     def __post_init__(self) -> None:
         for name in ("tasks", "seeds", "evaluation_jobsets", "rate_tasks"):
@@ -59,10 +64,12 @@ class Plan:
             raise InputError(f"inner rates must be above 0, but {list(self.rates)} were given")
 
     def split(self, distribution: TaskDistribution, split: Split) -> list[Task]:
-        """The tasks that are reported (`Split.HELD_OUT`), or those that rates are chosen on."""
+        """The tasks that are reported (`Split.HELD_OUT`), or those that rates are chosen on.
+
+        They are as many of each kind of objective, see `TaskSplit.balanced`.
+        """
         count = self.tasks if split is Split.HELD_OUT else self.rate_tasks
-        tasks = TaskSplit(distribution, self.task_seed, split)
-        return [tasks.task(index) for index in range(count)]
+        return TaskSplit(distribution, self.task_seed, split).balanced(count)
 
 
 @dataclass(frozen=True)
@@ -110,7 +117,7 @@ def adapter(policy: MetaPolicy | DeepRMPolicy, plan: Plan) -> Adapt:
     def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
         if isinstance(policy, DeepRMPolicy):
             return fine_tune(policy, task, steps, **numbers, seed=seed)
-        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed)
+        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed, decode=plan.decode)
         return [policies[step] for step in steps]
 
     return adapt

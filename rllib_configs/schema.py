@@ -73,6 +73,9 @@ class TrainingSection(Section):
     """PPO: whether the slot scorer learns a value of states too, which long windows need."""
     show_window: bool = False
     """Whether the slot scorer is told the length of the arrival window, for windows that differ."""
+    shortcut: bool = False
+    """Whether a job's features also count directly in its score of the slot scorer, by weights that
+    start at 0: what a few gradient steps can learn from few episodes."""
     lr_end_share: Share = 0.05
     """PPO and maml: share of the learning rate that is left at the end of the run."""
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from meta.adaptation import MetaPolicy
     from meta.maml.steps import Parameters
     from meta.tasks import Task
+    from rllib_configs.policies import Decode
     from tune_jobs.tables import Row
 
 
@@ -51,6 +52,12 @@ if TYPE_CHECKING:
     help="Held-out jobsets of the task that costs are means over.",
 )
 @click.option(
+    "--decode",
+    type=click.Choice(["argmax", "sample"]),
+    default="argmax",
+    help="How adapted policies act: the likeliest action, or one that is drawn.",
+)
+@click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
@@ -70,6 +77,7 @@ def command(
     jobsets: int,
     rate: float | None,
     held_out: int,
+    decode: "Decode",
     seed: int,
     out: Path | None,
     as_json: bool,
@@ -103,7 +111,7 @@ def command(
         policy, task, steps, episodes=episodes, jobsets=jobsets, seed=seed
     )
     seconds = time.perf_counter() - started
-    rows = tabulate(policy, task, parameters, jobsets=held_out, episodes=episodes)
+    rows = tabulate(policy, task, parameters, jobsets=held_out, episodes=episodes, decode=decode)
     if out is not None:
         _write(out, policy, task, parameters[-1], rows)
     if as_json:

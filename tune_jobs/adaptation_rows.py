@@ -28,6 +28,7 @@ from tune_jobs.arm_names import arm_of, trained_on
 from tune_jobs.tables import Row, Value, number, read_table, write_table
 
 HEURISTICS_FILE = "heuristics.csv"
+SPECIALISTS_FILE = "specialists.csv"
 SCRATCH = "scratch"
 
 COLUMNS = (
@@ -208,6 +209,8 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
         if not folder.is_dir():
             raise InputError(f"there is no folder {folder} of rows; metasched arms writes one")
         for file in sorted(folder.glob("**/*.csv")):
+            if file.name == SPECIALISTS_FILE:
+                continue
             if file.name == HEURISTICS_FILE:
                 heuristics += read_table(file, ("family", "arm", "task", "ratio"))
             else:

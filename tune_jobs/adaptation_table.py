@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from meta.maml.steps import Parameters
     from meta.scoring import Cost
     from meta.tasks import Task
+    from rllib_configs.policies import Decode
 
 TABLE = "adaptation.csv"
 """Name of the file of these rows."""
@@ -28,6 +29,7 @@ def tabulate(
     jobsets: int,
     episodes: int,
     shown: Iterable[int] = SHOWN,
+    decode: "Decode" = "argmax",
 ) -> list[Row]:
     """Measures a policy before and after adaptation, and heuristics, on the same jobsets.
 
@@ -38,6 +40,7 @@ def tabulate(
         jobsets: held-out jobsets of the task that costs are means over.
         episodes: of a step.
         shown: numbers of steps that get a row, ascending; the last one always does.
+        decode: how the policies act, see `rllib_configs.policies.LearnedPolicy`.
 
     Returns:
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
@@ -48,7 +51,9 @@ def tabulate(
 
     last = len(parameters) - 1
     steps = [*(step for step in shown if step < last), last]
-    policies = [learned_policy(policy, task, parameters[step], _name(step)) for step in steps]
+    policies = [
+        learned_policy(policy, task, parameters[step], _name(step), decode) for step in steps
+    ]
     costs = costs_on(policies, task, jobsets=jobsets)
     heuristics = heuristic_costs(task, jobsets=jobsets)
     best = bar_of(heuristics).value

@@ -11,6 +11,7 @@ from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
     from meta.arms import Plan
+    from rllib_configs.policies import Decode
     from tune_jobs.adaptation_rows import Source
     from tune_jobs.progress import Progress
 
@@ -25,7 +26,12 @@ N = TypeVar("N", int, float)
     metavar="NAME|FILE",
     help="Where the tasks come from: objectives, priorities, workloads, mixed, or a YAML file.",
 )
-@click.option("--tasks", type=click.IntRange(1), default=40, help="Held-out tasks.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(1),
+    default=40,
+    help="Held-out tasks, as many of each kind of objective.",
+)
 @click.option("--task-seed", type=click.IntRange(0), default=0, help="Seed of the tasks.")
 @click.option("--seeds", type=click.IntRange(1), default=3, help="Adaptations of each task.")
 @click.option(
@@ -41,6 +47,12 @@ N = TypeVar("N", int, float)
     type=click.IntRange(1),
     default=100,
     help="Held-out jobsets of a task that costs are means over.",
+)
+@click.option(
+    "--decode",
+    type=click.Choice(["argmax", "sample"]),
+    default="argmax",
+    help="How policies act: the likeliest action, or one that is drawn.",
 )
 @click.option(
     "--rate",
@@ -79,6 +91,7 @@ def command(
     episodes: int,
     jobsets: int,
     evaluation_jobsets: int,
+    decode: "Decode",
     rate: float | None,
     rates: str,
     rate_tasks: int,
@@ -120,6 +133,7 @@ def command(
         evaluation_jobsets=evaluation_jobsets,
         rates=_numbers("--rates", rates, float),
         rate_tasks=rate_tasks,
+        decode=decode,
     )
     sources = sources_of(found, scratch, rate)
     first = plan.split(get_distribution(family), Split.HELD_OUT)[0]

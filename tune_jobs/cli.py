@@ -26,6 +26,7 @@ COMMANDS = {
     "guard": "Decide on a task between a learned policy and the best heuristic.",
     "adapt": "Adapt a trained policy to a task, in seconds.",
     "arms": "Measure how runs adapt to unseen tasks, for the adaptation figures.",
+    "specialists": "Train on held-out tasks one by one, to see what adaptation could reach.",
     "figure": "Draw a figure of a paper, or of ours.",
     "demo": "Train, compare and draw, in a few minutes.",
     "bench": "Measure throughput against a reference.",

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.cli import CONTEXT, program
+from tune_jobs.cli import CONTEXT
 
 
 def _list_sweeps(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -161,10 +161,12 @@ def _changes(
 
 def _report(result: Any) -> None:
     from tune_jobs.progress import duration
-    from tune_jobs.sweeps.results import BEST, TABLE, best_trial, train_command
+    from tune_jobs.sweeps.results import BEST, TABLE, best_trial, resume_command, train_command
     from tune_jobs.training import short_path
 
     folder, counts = result.folder, result.counts
+    if not any(count for name, count in counts.items() if name != "left"):
+        click.echo("Nothing was finished.")
     path = short_path(folder.path)
     parts = [f"{count} {name}" for name, count in counts.items() if count]
     click.echo(
@@ -183,9 +185,9 @@ def _report(result: Any) -> None:
     if (folder.path / "figures" / "sweep.png").exists():
         click.echo(f"Figure   {path / 'figures' / 'sweep.png'}")
     if best is not None:
-        click.echo(f"Train    {train_command(path / BEST)}")
+        click.echo(f"Train    {train_command(folder.path / BEST)}")
     if counts["left"]:
-        click.echo(f"Resume   {program()} tune --resume {path}")
+        click.echo(f"Resume   {resume_command(folder)}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """One row of features for each slot, and the context that all slots share."""
 
+from functools import cache
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from cluster_env.simulators.code import CodeLayout
 Features = NDArray[np.float32]
 
 
+@cache
 def slot_feature_names(cluster: Cluster) -> tuple[str, ...]:
     """Names of a slot's features, in order; see `slot_features`."""
     demands = (f"demand_{r}" for r in range(cluster.num_resources))
@@ -34,6 +37,7 @@ def slot_feature_names(cluster: Cluster) -> tuple[str, ...]:
     )
 
 
+@cache
 def context_feature_names(cluster: Cluster) -> tuple[str, ...]:
     """Names of the context features, in order; see `slot_features`."""
     steps, resources = range(cluster.horizon), range(cluster.num_resources)

@@ -36,7 +36,10 @@ class Decisions:
 
     def of_jobset(self, jobset: int) -> "Decisions":
         """The decisions of one jobset."""
-        rows = np.flatnonzero(self.jobset == jobset)
+        return self.of_rows(np.flatnonzero(self.jobset == jobset))
+
+    def of_rows(self, rows: NDArray[np.intp]) -> "Decisions":
+        """Some of the decisions, in the given order."""
         names = Decisions.__dataclass_fields__
         return Decisions(**{name: getattr(self, name)[rows] for name in names})
 

@@ -9,11 +9,11 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from torch import distributed
 
+from meta.maml.gradients import TaskGradients, learned_tensors, task_gradients
 from meta.maml.module import MetaSlotScorerModule
 from meta.maml.stages import TaskSample
-from meta.maml.steps import adapted_names, outer_loss, sum_of_squares
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.schema import ExperimentConfig
+from meta.maml.steps import sum_of_squares
+from rllib_configs.modules.slot_scorer import SlotScorer, plain_scorer
 from rllib_configs.task_schema import ClusterSection
 
 
@@ -61,7 +61,7 @@ class MAMLLearner(TorchLearner):
         lr = experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
-            optimizer=torch.optim.Adam(groups, lr, betas=(0.9, 0.99)),
+            optimizer=torch.optim.Adam(groups, lr, betas=(0.9, 0.99), fused=True),
             params=[*parameters, *rates],
             lr_or_lr_schedule=lr,
         )
@@ -83,7 +83,8 @@ class MAMLLearner(TorchLearner):
         for optimizer in self._optimizer_parameters:
             for group in optimizer.param_groups:
                 group["lr"] = lr * group["scale"]
-        rows = [self._update_once([tasks[i] for i in indices]) for indices in plan]
+        gradients = task_gradients(self.config.experiment, self._meta_module, self._network, tasks)
+        rows = [self._update_once(gradients, indices) for indices in plan]
         made = [row for row in rows if row is not None]
         entropy, way, norm = torch.tensor(made or [(0.0, 0.0, 0.0)]).mean(0).tolist()
         return UpdateStats(entropy, way, norm, len(made), len(made) == len(rows))
@@ -103,67 +104,47 @@ class MAMLLearner(TorchLearner):
         found: MetaSlotScorerModule = self.module[DEFAULT_MODULE_ID].unwrapped()
         return found
 
-    def _update_once(self, tasks: Sequence[TaskSample]) -> tuple[float, float, float] | None:
+    def _update_once(
+        self, gradients: TaskGradients, indices: Sequence[int]
+    ) -> tuple[float, float, float] | None:
         """Entropy, length of the inner way and norm of the gradient; None if it is not finite."""
         num_learners = max(1, self.config.num_learners)
         rank = distributed.get_rank() if num_learners > 1 else 0
-        flat = self._flat_gradient(tasks[rank::num_learners], len(tasks))
+        flat = self._flat_gradient(gradients, indices[rank::num_learners], len(indices))
         if num_learners > 1:
             distributed.all_reduce(flat)
         entropy, way, count = flat[-3:].tolist()
         gradient = flat[:-3]
         if not torch.isfinite(gradient).all():
             return None
-        found = {}
-        first = 0
-        for parameter in self._learned():
-            size = parameter.numel()
-            piece = gradient[first : first + size].view_as(parameter)
-            found[self.get_param_ref(parameter)] = piece.clone()
-            first += size
-        self.apply_gradients(found)
+        self._descend(gradient)
         norm = float(torch.sqrt(sum_of_squares([gradient])))
         return entropy / max(1.0, count), way / max(1.0, count), norm
 
-    def _learned(self) -> list[torch.Tensor]:
-        module = self._meta_module
-        parameters = [*module.parameters_by_name().values(), *module.rates_by_name().values()]
-        return [parameter for parameter in parameters if parameter.requires_grad]
+    def _descend(self, gradient: torch.Tensor) -> None:
+        """Makes the optimizer's step along a gradient that is known to be finite."""
+        learned = learned_tensors(self._meta_module)
+        sizes = [parameter.numel() for parameter in learned]
+        for parameter, piece in zip(learned, gradient.split(sizes), strict=True):
+            parameter.grad = piece.view_as(parameter)
+        for optimizer in self._optimizer_parameters:
+            optimizer.step()
 
-    def _flat_gradient(self, tasks: Sequence[TaskSample], count: int) -> torch.Tensor:
+    def _flat_gradient(
+        self, gradients: TaskGradients, indices: Sequence[int], count: int
+    ) -> torch.Tensor:
         """This learner's part of the gradient of the mean over `count` tasks.
 
         Three numbers follow: sums over tasks of entropy and length of the inner way, and how many
-        tasks these are over. It is computed task by task, which keeps one graph at a time in memory
-        and adds up in the same order for zero and one learner.
+        tasks these are over. It adds up in the same order for zero and one learner.
         """
-        experiment: ExperimentConfig = self.config.experiment
-        meta, module = experiment.meta, self._meta_module
-        assert meta is not None
-        learned = self._learned()
-        total = torch.zeros(sum(parameter.numel() for parameter in learned) + 3)
-        parameters = module.parameters_by_name()
-        for task in tasks:
-            loss, stats = outer_loss(
-                self._network(task.cluster),
-                parameters,
-                module.rates_by_name(),
-                [task.stages],
-                clip=experiment.training.clip,
-                entropy_coefficient=float(module.entropy_coefficient),
-                surrogate=meta.surrogate,
-                create_graph=meta.order == "second",
-                gradient_clip=meta.gradient_clip,
-                agreement=meta.agreement,
-                names=adapted_names(tuple(parameters), meta.adapt),
-            )
-            if not stats.num_tasks:
-                continue
-            gradients = torch.autograd.grad(
-                loss / count, learned, allow_unused=True, materialize_grads=True
-            )
-            total[:-3] += torch.cat([gradient.reshape(-1) for gradient in gradients])
-            total[-3:] += torch.tensor([stats.entropy, stats.inner_norm, 1.0])
+        size = sum(parameter.numel() for parameter in learned_tensors(self._meta_module))
+        total = torch.zeros(size + 3)
+        for index in indices:
+            found = gradients(index)
+            if found is not None:
+                total[:-3] += found.flat / count
+                total[-3:] += torch.tensor([found.entropy, found.inner_norm, 1.0])
         return total
 
     def _network(self, section: ClusterSection) -> SlotScorer:
@@ -171,7 +152,7 @@ class MAMLLearner(TorchLearner):
         key = section.model_dump_json()
         if key not in self._networks:
             experiment = self.config.experiment
-            network = SlotScorer(section.build(), experiment.training.hidden, 0)
+            network = plain_scorer(section.build(), experiment.training)
             network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
             self._networks[key] = network
         return self._networks[key]

@@ -34,7 +34,11 @@ class MetaSlotScorerModule(TorchRLModule):
         """Builds the network; all rates start alike."""
         given = self.model_config
         self.network = SlotScorer(
-            Cluster(**given["cluster"]), int(given["hidden"]), int(given["seed"])
+            Cluster(**given["cluster"]),
+            int(given["hidden"]),
+            int(given["seed"]),
+            shows_window=bool(given["show_window"]),
+            shortcut=bool(given["shortcut"]),
         )
         log_rate = float(np.log(given["inner_rate"]))
         self.rates = nn.ParameterDict(
@@ -67,6 +71,8 @@ def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
         "cluster": experiment.task.cluster.model_dump(),
         "hidden": experiment.training.hidden,
         "seed": experiment.seed,
+        "show_window": experiment.training.show_window,
+        "shortcut": experiment.training.shortcut,
         "inner_rate": experiment.meta.inner_rate,
         "learn_rates": experiment.meta.learn_rates,
         "entropy": experiment.training.entropy,

@@ -10,9 +10,10 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.heuristics import get_heuristic
 from cluster_env.simulators.timeline import TimelineSimulator
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.steps import Parameters, adapted_names, inner_step
+from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.steps import Parameters
 from meta.tasks import Task
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
+from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler, plain_scorer
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
 from rllib_configs.schema import MetaSection, TrainingSection
 from rllib_configs.task_schema import ClusterSection, TaskSection
@@ -80,6 +81,7 @@ class StageSampler:
         self._seed = seed
         self._simulators: dict[str, TimelineSimulator] = {}
         self._networks: dict[str, SlotScorer] = {}
+        self._steps: dict[str, FirstOrder] = {}
 
     def play(
         self,
@@ -105,7 +107,7 @@ class StageSampler:
         """
         meta, training = self._meta, self._training
         network = self._network(task.section.cluster)
-        names = adapted_names(tuple(parameters), meta.adapt)
+        steps = self._steps_on(task.section.cluster)
         stages: list[Decisions] = []
         scores: list[StageScore] = []
         adapt_s = 0.0
@@ -123,17 +125,7 @@ class StageSampler:
             if stage == num_steps:
                 break
             started = perf_counter()
-            moved = inner_step(
-                network,
-                parameters,
-                rates,
-                stages[-1],
-                surrogate=meta.surrogate,
-                gradient_clip=meta.gradient_clip,
-                agreement=meta.agreement,
-                names=names,
-            )
-            parameters = {name: value.detach() for name, value in moved.items()}
+            parameters = steps.inner_step(parameters, rates, stages[-1], stage)
             adapt_s += perf_counter() - started
         return TaskSample(task.section.cluster, tuple(stages), tuple(scores), adapt_s, worker)
 
@@ -165,8 +157,14 @@ class StageSampler:
     def _network(self, section: ClusterSection) -> SlotScorer:
         key = section.model_dump_json()
         if key not in self._networks:
-            self._networks[key] = SlotScorer(section.build(), self._training.hidden, 0)
+            self._networks[key] = plain_scorer(section.build(), self._training)
         return self._networks[key]
+
+    def _steps_on(self, section: ClusterSection) -> FirstOrder:
+        key = section.model_dump_json()
+        if key not in self._steps:
+            self._steps[key] = FirstOrder(self._network(section), StepOptions.of(self._meta))
+        return self._steps[key]
 
     def _simulator(self, section: TaskSection) -> TimelineSimulator:
         key = section.model_dump_json(include={"cluster", "rules", "max_time"})

@@ -19,10 +19,10 @@ The inner loss :math:`L` is minus the mean over the decisions of, with A the adv
   meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has moved on since
   the decisions were stored.
 
-With ``agreement`` the step is shortened to what independent jobsets agree on. Where a policy is
-good already, the gradient of 20 episodes is noise, but no smaller than one that shows the way, and
-steps along it undo what was learned. With :math:`g_i` the part of the gradient :math:`g` that comes
-from jobset i of n, and :math:`m` its expectation,
+With ``agreement`` the step of each block is shortened to what independent jobsets agree on. Where a
+policy is good already, the gradient of 20 episodes is noise, but no smaller than one that shows the
+way, and steps along it undo what was learned. With :math:`g_i` the part of a block's gradient
+:math:`g` that comes from jobset i of n, and :math:`m` its expectation,
 :math:`s = n / (n - 1) \sum_{i \ne j} g_i g_j` has
 the expectation :math:`|m|^2`, and :math:`\min(1, \max(0, s / |g|^2))` is the factor: that of the
 positive-part James-Stein estimator (1961), with the variance estimated from the jobsets.
@@ -33,6 +33,7 @@ papers: both factors are constants in either order, and the decisions of the out
 change with :math:`\theta` while an update is computed.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -48,7 +49,7 @@ from rllib_configs.learning.losses import clipped_loss
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
 
-HEAD = ("again", "again_pooled", "score", "void")
+HEAD = ("again", "again_pooled", "score", "void", "direct", "direct_classes")
 """Layers of a `SlotScorer` that head-only adaptation moves: all that comes after the pooling.
 
 Raghu et al., *Rapid learning or feature reuse?*, 2020, move the last layer alone. Here it is linear
@@ -79,6 +80,15 @@ def adapted_names(names: Collection[str], adapt: Literal["all", "head"]) -> tupl
         adapt: all of them, or those of the layers in `HEAD`.
     """
     return tuple(name for name in names if adapt == "all" or name.split(".")[0] in HEAD)
+
+
+def rate_of_step(step: int) -> float:
+    """What inner rates are multiplied by in a step, counted from 0: the root of 1 / (step + 1).
+
+    A rate that makes the most of one step is too long for many, which come to walk around the best
+    place; rates that fall end there (Robbins and Monro, 1951).
+    """
+    return 1.0 / math.sqrt(step + 1)
 
 
 def inner_loss(
@@ -147,10 +157,11 @@ def inner_step(
     ]
     gradients = [torch.stack(pieces).sum(0) for pieces in zip(*found, strict=True)]
     norm = torch.sqrt(sum_of_squares([gradient.detach() for gradient in gradients]))
-    factor = torch.clamp(gradient_clip / (norm + 1e-12), max=1.0) * _agreement(found, norm)
+    factor = torch.clamp(gradient_clip / (norm + 1e-12), max=1.0)
+    shares = [_agreement(pieces) for pieces in zip(*found, strict=True)]
     return dict(parameters) | {
-        name: parameters[name] - torch.exp(rates[name]) * (factor * gradient)
-        for name, gradient in zip(moving, gradients, strict=True)
+        name: parameters[name] - torch.exp(rates[name]) * (factor * share * gradient)
+        for name, gradient, share in zip(moving, gradients, shares, strict=True)
     }
 
 
@@ -171,14 +182,14 @@ def _gradients(
         )
 
 
-def _agreement(parts: Sequence[Sequence[torch.Tensor]], norm: torch.Tensor) -> torch.Tensor:
-    """The factor of this module's text from the gradients of jobsets and the norm of their sum."""
-    count = len(parts)
+def _agreement(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The factor of this module's text for a block, from its gradients by jobsets."""
+    count = len(pieces)
     if count < 2:
         return torch.ones(())
-    alone = sum_of_squares([gradient.detach() for part in parts for gradient in part])
-    signal = count / (count - 1) * (norm**2 - alone)
-    return torch.clamp(signal / (norm**2 + 1e-24), 0.0, 1.0)
+    square = sum_of_squares([torch.stack([piece.detach() for piece in pieces]).sum(0)])
+    signal = count / (count - 1) * (square - sum_of_squares([piece.detach() for piece in pieces]))
+    return torch.clamp(signal / (square + 1e-24), 0.0, 1.0)
 
 
 def adapt(
@@ -193,13 +204,16 @@ def adapt(
     agreement: bool = False,
     names: Collection[str] | None = None,
 ) -> Parameters:
-    """One inner step for each stage, in order; see `inner_step`."""
+    """One inner step for each stage, in order; see `inner_step`.
+
+    The rates are those of the first; later ones are shorter, see `rate_of_step`.
+    """
     adapted = dict(parameters)
-    for decisions in stages:
+    for step, decisions in enumerate(stages):
         adapted = inner_step(
             network,
             adapted,
-            rates,
+            {name: rate + math.log(rate_of_step(step)) for name, rate in rates.items()},
             decisions,
             surrogate=surrogate,
             create_graph=create_graph,

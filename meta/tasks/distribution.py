@@ -1,6 +1,7 @@
 """Distributions over tasks, by name or from a file, and the splits that keep their tasks apart."""
 
 import importlib
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -11,12 +12,13 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.seeding import Purpose, Split, generator
 from meta.tasks.family import FamilySection, read_family
-from meta.tasks.task import Task
+from meta.tasks.task import Task, objective_kind
 from rllib_configs.task_schema import TaskSection
 
 _FOLDER = Path(__file__).parent / "families"
 _OF_JOBSETS = 1  # last key of the stream that a task's seed comes from
 _SEED_BOUND = 2**63
+_LOOKED = 10  # tasks that are drawn for each that is wanted
 
 
 @runtime_checkable
@@ -72,6 +74,24 @@ class TaskSplit:
         seed = int(generator(*keys, _OF_JOBSETS).integers(_SEED_BOUND))
         part = "" if self.split is Split.HELD_OUT else f"{self.split.name.lower()}:"
         return Task(f"{self.distribution.name}:{part}{index}", section, seed)
+
+    def balanced(self, count: int) -> list[Task]:
+        """The first tasks, but as many of each kind of objective as of any other.
+
+        The mean over them estimates the mean over the distribution with less noise than that over
+        as many first tasks, if the distribution draws all kinds equally often.
+
+        Args:
+            count: how many; where the kinds do not divide it, some have one more than others.
+        """
+        looked = [self.task(index) for index in range(_LOOKED * count)]
+        met: Counter[str] = Counter()
+        places = []
+        for index, task in enumerate(looked):
+            kind = objective_kind(task.section)
+            places.append((met[kind], index))
+            met[kind] += 1
+        return [looked[index] for index in sorted(index for _, index in sorted(places)[:count])]
 
 
 TASK_DISTRIBUTIONS: Registry[TaskDistribution] = Registry("task distribution")

@@ -55,7 +55,7 @@ class BatchedPPOLearner(GradientLearner):
         lr = self.config.experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
-            optimizer=torch.optim.Adam(parameters, lr, betas=(0.9, 0.99)),
+            optimizer=torch.optim.Adam(parameters, lr, betas=(0.9, 0.99), fused=True),
             params=parameters,
             lr_or_lr_schedule=lr,
         )

@@ -62,6 +62,7 @@ def _model_config(experiment: ExperimentConfig) -> dict[str, Any]:
         "since_column": experiment.training.since_column,
         "critic": experiment.training.critic,
         "show_window": experiment.training.show_window,
+        "shortcut": experiment.training.shortcut,
         "seed": experiment.seed,
     }
 
@@ -89,6 +90,7 @@ def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> Slot
         0,
         training.critic,
         training.show_window,
+        training.shortcut,
     )
     own = {name: value for name, value in weights.items() if name.startswith("network.")}
     return SlotScorerSampler(network, own)  # an algorithm may keep more beside the network

@@ -30,6 +30,8 @@ from rllib_configs.modules.slot_scorer_compiled import (
     pack,
     scores,
 )
+from rllib_configs.modules.slot_scorer_kernels import DIRECT_GAIN
+from rllib_configs.schema import TrainingSection
 
 _PIECE = 1024  # rows; four times as many take three times as long each
 _parameters_of = attrgetter(*PARAMETERS)
@@ -48,8 +50,12 @@ class SlotScorer(nn.Module):
         seed: of the initial weights, which are normal with variance 2 / fan-in.
         critic: whether it also estimates the value of a state.
         shows_window: whether it is told the length of the arrival window.
+        shortcut: whether a job's features also count directly in its score, by weights that start
+            at 0.
 
     Attributes:
+        direct_names: names of the parameters of the shortcut: weights of the features, and, if the
+            cluster has classes, of these.
         compiled: whether float32 weights are used by compiled code, several times as fast as
             PyTorch's, whose results depend on no other row of a batch. It has first derivatives
             only; a gradient of a gradient needs False.
@@ -65,6 +71,7 @@ class SlotScorer(nn.Module):
         seed: int,
         critic: bool = False,
         shows_window: bool = False,
+        shortcut: bool = False,
     ) -> None:
         super().__init__()
         self.layout = CodeLayout(cluster)
@@ -82,7 +89,16 @@ class SlotScorer(nn.Module):
         if critic:
             self.critic = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
             self.register_buffer("critic_scale", torch.ones(1))
+        self.direct_names: tuple[str, ...] = ()
+        if shortcut:
+            self._add_shortcut(slot, cluster.num_classes if cluster.num_classes > 1 else 0)
         self._draw(generator(seed, Purpose.INIT))
+
+    def _add_shortcut(self, num_features: int, num_classes: int) -> None:
+        sizes = {"direct": num_features - num_classes, "direct_classes": num_classes}
+        self.direct_names = tuple(name for name, size in sizes.items() if size)
+        for name in self.direct_names:
+            self.register_parameter(name, nn.Parameter(torch.zeros(sizes[name])))
 
     @torch.no_grad()
     def _draw(self, rng: np.random.Generator) -> None:
@@ -134,10 +150,14 @@ class SlotScorer(nn.Module):
         if self._runs_compiled():
             allowed = np.require(allowed, np.bool_, ["C", "W"])  # one type, so compiled once
             rows = Rows(*self.features(codes), allowed)
-            return differentiable_scores(_parameters_of(self), rows)
+            return differentiable_scores(self.compiled_parameters(), rows)
         jobs, pooled = self._describe(codes)
         jobs = torch.relu(self.again(jobs) + self.again_pooled(pooled).unsqueeze(1))
-        logits = torch.cat([self.score(jobs).squeeze(2), self.void(pooled)], dim=1)
+        job_scores = self.score(jobs).squeeze(2)
+        if self.direct_names:
+            slots = torch.from_numpy(self.features(codes)[0]).to(job_scores.dtype)
+            job_scores = job_scores + float(DIRECT_GAIN) * (slots @ self._direct())
+        logits = torch.cat([job_scores, self.void(pooled)], dim=1)
         return logits.masked_fill(torch.from_numpy(~allowed), FORBIDDEN), pooled
 
     def value(self, pooled: torch.Tensor) -> torch.Tensor:
@@ -156,6 +176,14 @@ class SlotScorer(nn.Module):
             return self.value(self.score_slots(codes, nothing)[1])
         return self.value(self._describe(codes)[1])
 
+    def compiled_parameters(self) -> list[torch.Tensor]:
+        """The parameters as compiled code takes them; see `slot_scorer_compiled.PARAMETERS`."""
+        found = list(_parameters_of(self))
+        return [*found, self._direct()] if self.direct_names else found
+
+    def _direct(self) -> torch.Tensor:
+        return torch.cat([getattr(self, name) for name in self.direct_names])
+
     def _runs_compiled(self) -> bool:
         return self.compiled and self.score.weight.dtype == torch.float32
 
@@ -172,15 +200,16 @@ class SlotScorer(nn.Module):
 class SlotScorerModule(TorchRLModule):
     """`SlotScorer` as an RLModule.
 
-    ``model_config`` holds ``cluster``, ``hidden``, ``seed``, ``critic`` and ``show_window``.
+    ``model_config`` holds ``cluster``, ``hidden``, ``seed``, ``critic``, ``show_window`` and
+    ``shortcut``.
     """
 
     def setup(self) -> None:
         """Builds the network."""
         cluster = Cluster(**self.model_config["cluster"])
         width, seed = int(self.model_config["hidden"]), int(self.model_config["seed"])
-        critic = bool(self.model_config["critic"])
-        self.network = SlotScorer(cluster, width, seed, critic, self.model_config["show_window"])
+        options = (bool(self.model_config[key]) for key in ("critic", "show_window", "shortcut"))
+        self.network = SlotScorer(cluster, width, seed, *options)
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits, and values if there is a critic, of the codes under ``Columns.OBS``."""
@@ -208,7 +237,8 @@ class SlotScorerSampler:
             for name, value in weights.items()
         }
         self._network.load_state_dict(state)
-        self._packed = pack([state[name].numpy() for name in PARAMETERS])
+        with torch.no_grad():
+            self._packed = pack([value.numpy() for value in network.compiled_parameters()])
 
     def logits(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
         """See `Sampler`; the network is asked only where there is more than one thing to do."""
@@ -234,3 +264,20 @@ class SlotScorerSampler:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Sampler`."""
         return sample_actions(self.logits(codes), uniforms)
+
+
+def plain_scorer(cluster: Cluster, training: TrainingSection, seed: int = 0) -> SlotScorer:
+    """The network of a config without a critic.
+
+    Args:
+        cluster: which may differ from the config's in capacities and slots.
+        training: width and options.
+        seed: of the initial weights.
+    """
+    return SlotScorer(
+        cluster,
+        training.hidden,
+        seed,
+        shows_window=training.show_window,
+        shortcut=training.shortcut,
+    )

@@ -35,7 +35,8 @@ PARAMETERS = (
     "void.weight",
     "void.bias",
 )
-"""Parameters of the network, in the order that this module takes them."""
+"""Parameters that every network has, in the order that this module takes them. One more may follow:
+the vector that leads directly from a slot's features to its score, 0 if it is left out."""
 
 _SPLIT = PARAMETERS.index("pooled.weight")  # its inputs are the context and the sum over jobs
 
@@ -64,7 +65,7 @@ def pack(parameters: Sequence[Floats]) -> Records:
     """Copies parameters to where compiled code finds them.
 
     Args:
-        parameters: float32 arrays, those named in `PARAMETERS`, as PyTorch has them.
+        parameters: float32 arrays, see `PARAMETERS`, as PyTorch has them.
 
     Returns:
         `weights_type` ``(1,)``.
@@ -93,8 +94,8 @@ def differentiable_scores(
     """As `scores`, with a gradient, but none of second order.
 
     Args:
-        parameters: float32 tensors, those named in `PARAMETERS`; they may be results of a
-            computation themselves.
+        parameters: float32 tensors, see `PARAMETERS`; they may be results of a computation
+            themselves.
         rows: see `scores`.
     """
     if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
@@ -129,16 +130,18 @@ class _Call:
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
+        self.num_parameters = 0
         self.packed: Records
         self.transposed: Records
         self.kept: _Kept
 
     def forward(self, parameters: Sequence[Floats]) -> tuple[Floats, Floats]:
         """See `scores`; keeps what `gradient` needs."""
+        self.num_parameters = len(parameters)
         self.packed = pack(parameters)
         num_rows, num_slots, _ = self.rows.slots.shape
         width = parameters[0].shape[0]
-        self.transposed = _transposed(self.packed)
+        self.transposed = transposed(self.packed)
         self.kept = _Kept.of(num_rows, num_slots, width)
         return _scores(self.packed, self.rows, self.kept)
 
@@ -163,7 +166,7 @@ class _Call:
             np.empty(1, block_type(num_slots, slot_size, width)),
             gradient,
         )
-        return _unpack(gradient)
+        return unpack(gradient)[: self.num_parameters]
 
 
 class _Scores(torch.autograd.Function):
@@ -235,21 +238,22 @@ def _pack(parameters: Sequence[Floats], kind: np.dtype[np.void]) -> Records:
     width = parameters[0].shape[0]
     context, summed = parameters[_SPLIT][:, :width], parameters[_SPLIT][:, width:]
     parts = [*parameters[:_SPLIT], context, summed, *parameters[_SPLIT + 1 :]]
-    packed = np.empty(1, kind)
-    for name, part in zip(kind.names or (), parts, strict=True):
+    packed = np.zeros(1, kind)
+    for name, part in zip(kind.names or (), parts, strict=False):
         packed[name][0] = part.T if packed[name].ndim == 3 else part.reshape(-1)
     return packed
 
 
-def _transposed(packed: Records) -> Records:
-    transposed = np.empty(1, transposed_type(packed["void"].shape[1]))
-    for name in transposed.dtype.names or ():
-        transposed[name][0] = packed[name][0].T
-    return transposed
+def transposed(packed: Records) -> Records:
+    """The matrices that gradients are sent back through, `transposed_type` ``(1,)``."""
+    found = np.empty(1, transposed_type(packed["void"].shape[1]))
+    for name in found.dtype.names or ():
+        found[name][0] = packed[name][0].T
+    return found
 
 
-def _unpack(packed: Records) -> list[Floats]:
-    """The parameters in the shapes of PyTorch; views as far as possible."""
+def unpack(packed: Records) -> list[Floats]:
+    """All of `PARAMETERS`, and the direct vector, in their shapes; views as far as possible."""
     heads = ("score", "void")
     parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
     found = [part[None] if name in heads else part.T for name, part in parts]

@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from rllib_configs.modules.slot_scorer_kernels import (
+    DIRECT_GAIN,
     ORDERED,
     Floats,
     Record,
@@ -121,6 +122,7 @@ def backward_rows(
             _unscore_row(
                 packed[0],
                 transposed[0],
+                slots[i],
                 allowed[i],
                 slot,
                 first[i],
@@ -158,6 +160,7 @@ def backward_rows(
 def _unscore_row(
     weights: Record,
     transposed: Record,
+    slots: Floats,
     allowed: NDArray[np.bool_],
     slot: NDArray[np.int64],
     begin: int,
@@ -182,6 +185,8 @@ def _unscore_row(
             continue
         slope = logit_gradient[slot[e]]
         total.score_bias[0] += slope
+        for j in range(slots.shape[1]):
+            total.direct[j] += DIRECT_GAIN * slope * slots[slot[e], j]
         for j in range(width):
             total.score[j] += slope * entries[e].again[j]
             again[j] = slope * weights.score[j]

@@ -26,6 +26,10 @@ Record = Any  # an element of such an array
 
 ORDERED = {"contract"}  # multiply-add in one instruction; sums keep their order
 
+DIRECT_GAIN = np.float32(10)
+"""What weights that lead directly from a slot's features to its score are multiplied by, so that a
+gradient step moves them as far as it matters."""
+
 
 @cache
 def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.void]:
@@ -56,6 +60,7 @@ def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.v
         "score_bias": (1,),
         "void": (width,),
         "void_bias": (1,),
+        "direct": (slot_size,),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
@@ -162,7 +167,7 @@ def score_rows(
         first[at + 1] = count
         begin = first[at]
         _pool_row(weights, slots[i], context[i], slot, begin, count, rows[at], entries)
-        _score_row(weights, allowed[i], slot, begin, count, rows[at], entries, logits[i])
+        _score_row(weights, slots[i], allowed[i], slot, begin, count, rows[at], entries, logits[i])
         copy(rows[at].pooled, pooled[i])
 
 
@@ -204,6 +209,7 @@ def _pool_row(
 @njit(cache=True, nogil=True)
 def _score_row(
     weights: Record,
+    slots: Floats,
     allowed: NDArray[np.bool_],
     slot: NDArray[np.int64],
     begin: int,
@@ -222,6 +228,7 @@ def _score_row(
             copy(row.shared, again)
             add_product(entries[e].job, weights.again, again)
             _rectify(again)
-            logits[slot[e]] = _dot(again, weights.score) + weights.score_bias[0]
+            direct = DIRECT_GAIN * _dot(slots[slot[e]], weights.direct)
+            logits[slot[e]] = _dot(again, weights.score) + weights.score_bias[0] + direct
     if allowed[void]:
         logits[void] = _dot(row.pooled, weights.void) + weights.void_bias[0]

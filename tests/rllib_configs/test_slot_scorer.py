@@ -17,13 +17,14 @@ from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
 from tests.rllib_configs.test_lookup_linear import codes_of
 
-CLUSTERS = [Cluster(), Cluster((6, 9, 4), 16, 4, 20)]
+CLUSTERS = [Cluster(), Cluster((6, 9, 4), 16, 4, 20, num_classes=3)]
 WIDTH = 8
 
 
 def network_of(cluster: Cluster, *, critic: bool = False, double: bool = False) -> SlotScorer:
-    """A network all of whose weights matter, its biases and its heads among them."""
-    network = SlotScorer(cluster, WIDTH, seed=1, critic=critic)
+    """A network all of whose weights matter, with a shortcut on the second cluster."""
+    shortcut = cluster == CLUSTERS[1]
+    network = SlotScorer(cluster, WIDTH, seed=1, critic=critic, shortcut=shortcut)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in network.parameters():

@@ -71,7 +71,7 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
 
 def test_a_meta_trained_run_uses_its_learned_rates_unless_told_otherwise(tmp_path: Path) -> None:
     run = make_scorer(tmp_path / "fomaml", *FOMAML, rates=4.0)
-    args = ("--task", "objective=makespan", "--steps", "1", "--json")
+    args = ("--task", "objective=makespan", "--steps", "1", "--json", "--decode", "sample")
     learned, same, other = (
         json.loads(call(run, *args, *rate).output)
         for rate in ((), ("--rate", "4"), ("--rate", "50"))

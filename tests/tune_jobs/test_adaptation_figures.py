@@ -17,6 +17,7 @@ from tune_jobs.figures import (
     adaptation_attainment,
     adaptation_differences,
     adaptation_objectives,
+    headroom,
     inner_rates,
     meta_curves,
 )
@@ -248,3 +249,36 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
     plain = make_scorer(tmp_path / "alone", *ONE_TASK)
     with pytest.raises(InputError, match="no run of the algorithm maml"):
         meta_curves.collect(FigureRequest(runs=[str(plain)]))
+
+
+def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_path: Path) -> None:
+    specialists = [0.7, 0.8, 0.9]
+    write_table(
+        rows / "objectives" / "specialists.csv",
+        [{"task": task, "ratio": ratio} for task, ratio in enumerate(specialists)],
+    )
+    found = made("headroom", rows, tmp_path)
+    assert found[0]["arm"] == "specialist"
+    assert number(found[0], "value") == pytest.approx(0.8)
+    before = np.mean([ratio_of("joint", 0, task, 0, 0) for task in range(3)])
+    for row in found[1:]:
+        arm, step = row["arm"], int(row["step"])
+        after = np.mean(
+            [
+                ratio_of(arm, seed, task, adaptation, step)
+                for seed in range(SEEDS[arm])
+                for task in range(3)
+                for adaptation in range(ADAPTATIONS)
+            ]
+        )
+        assert number(row, "value") == pytest.approx(after)
+        assert number(row, "closed") == pytest.approx((before - after) / (before - 0.8))
+        assert row["tasks"] == "3"
+    said = texts(headroom.draw(tmp_path / "headroom.csv"))
+    assert all(name in said for name in ("FOMAML K=1", "joint", "specialists"))
+    assert "scratch" not in said
+
+
+def test_headroom_needs_specialists(rows: Path) -> None:
+    with pytest.raises(InputError, match="no specialists"):
+        headroom.collect(FigureRequest(rows=[rows]))

@@ -194,6 +194,13 @@ for _kind in (
         steady=False,
     ),
     FigureKind(
+        "headroom",
+        "How much of the way from joint training to specialists of each task (metasched "
+        "specialists) adaptation goes (--rows).",
+        "tune_jobs.figures.headroom",
+        steady=False,
+    ),
+    FigureKind(
         "inner-rates",
         "Inner rates that were learned (--runs), by block of parameters.",
         "tune_jobs.figures.inner_rates",

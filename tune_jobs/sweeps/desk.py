@@ -9,8 +9,9 @@ from ray.tune import Callback
 from cluster_env.core.errors import InputError
 from tune_jobs.runs import CONFIG
 from tune_jobs.sweeps.board import Board, Line
-from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, begin_trial
+from tune_jobs.sweeps.folder import SweepFolder
 from tune_jobs.sweeps.points import Point, as_row, trial_config
+from tune_jobs.sweeps.records import TrialRecord, begin_trial
 from tune_jobs.tracking import AnyTracker
 
 
@@ -55,6 +56,9 @@ class Desk(Callback):
     ) -> None:
         """Writes down what a trial has done, and takes it out of what Ray keeps."""
         record = self._opened(trial)
+        if "refused" in result:
+            self._fail(record, result["refused"], result["everywhere"])
+            return
         rows, state = result.pop("rows"), result.pop("state")
         settings = result.pop("settings")
         if settings != record.file.point.settings:
@@ -77,14 +81,10 @@ class Desk(Callback):
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Notes why a trial failed."""
         record = self._opened(trial)
-        error = trial.get_error()
+        error = trial.get_pickled_error() or trial.get_error()
         cause = getattr(error, "cause", None) or error
-        if isinstance(cause, InputError):
-            self.failure = self.failure or InputError(str(cause))
-        text = " ".join(str(cause).split())[:500] or type(cause).__name__
-        self._settle(record, "failed", f"{type(cause).__name__}: {text}")
-        self._board.say(f"trial {record.file.point.index:03d} failed: {text[:160]}")
-        self._board.put(line_of(record, math.nan))
+        text = " ".join(str(cause).split())[:500]
+        self._fail(record, f"{type(cause).__name__}: {text}")
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         """Shows the table again."""
@@ -100,6 +100,13 @@ class Desk(Callback):
     def begin(self, point: Point) -> None:
         """Makes the run directory of a trial whose settings are known now."""
         self._record_of(point)
+
+    def _fail(self, record: TrialRecord, why: str, everywhere: bool = False) -> None:
+        if everywhere:
+            self.failure = self.failure or InputError(why)
+        self._settle(record, "failed", why)
+        self._board.say(f"trial {record.file.point.index:03d} failed: {why[:200]}")
+        self._board.put(line_of(record, math.nan))
 
     def _opened(self, trial: Any) -> TrialRecord:
         told = trial.config["trial"]

@@ -16,6 +16,7 @@ from tune_jobs.sweeps.folder import SweepFolder, TrialFile
 from tune_jobs.sweeps.points import as_row
 from tune_jobs.tables import Row as TableRow
 from tune_jobs.tables import write_table
+from tune_jobs.training import short_path
 
 TABLE = "trials.csv"
 BEST = "best.yaml"
@@ -104,4 +105,9 @@ def write_results(folder: SweepFolder) -> tuple[Path, Path | None]:
 
 def train_command(path: Path) -> str:
     """How to train what a config file says."""
-    return f"{program()} train {shlex.quote(str(path))}"
+    return f"{program()} train {shlex.quote(str(short_path(path)))}"
+
+
+def resume_command(folder: SweepFolder) -> str:
+    """How to go on with a sweep."""
+    return f"{program()} tune --resume {shlex.quote(str(short_path(folder.path)))}"

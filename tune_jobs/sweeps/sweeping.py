@@ -5,28 +5,21 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.ray_session import num_local_cpus, ray_session, resolve_address
 from tune_jobs.recording import draw_figure
 from tune_jobs.stopping import StopRequest
 from tune_jobs.sweeps.board import Board
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import (
-    OVER,
-    SweepFolder,
-    TrialFile,
-    TrialRecord,
-    create_sweep,
-    pack,
-    rewind,
-)
-from tune_jobs.sweeps.points import Point, check_sweep, list_points, num_trials
-from tune_jobs.sweeps.results import score_of, write_results
+from tune_jobs.sweeps.folder import SweepFolder, create_sweep
+from tune_jobs.sweeps.points import check_sweep, num_trials
+from tune_jobs.sweeps.resources import check_cpus, cpus_of, free_cpus, num_slots
+from tune_jobs.sweeps.results import resume_command, score_of, write_results
+from tune_jobs.sweeps.work import Work, find_work
 from tune_jobs.tracking import AnyTracker, NullTracker, Spool, Tracker, local_uri, tracking_dir
 
 _TUNE = {
@@ -65,30 +58,6 @@ class SweepResult:
     exit_status: int = 0
 
 
-@dataclass
-class _Work:
-    """What there is to do.
-
-    Attributes:
-        points: trials to begin or to go on with; with optuna, only the latter.
-        records: of the latter, by index.
-        states: how far those are: iteration and packed state, by index.
-        over: trials of an interrupted sweep that are left as they are.
-        new: trials that optuna will still begin.
-    """
-
-    points: list[Point]
-    records: dict[int, TrialRecord] = field(default_factory=dict)
-    states: dict[int, tuple[int, bytes]] = field(default_factory=dict)
-    over: list[tuple[TrialFile, TrialRecord]] = field(default_factory=list)
-    new: int = 0
-
-    @property
-    def num_trials(self) -> int:
-        """How many trials will run."""
-        return len(self.points) + self.new
-
-
 def run_sweep(
     sweep: Sweep | SweepFolder,
     *,
@@ -123,7 +92,7 @@ def run_sweep(
             folder.lock()
         stack.callback(folder.unlock)
         stack.callback(board.close)
-        work = _find_work(folder)
+        work = find_work(folder)
         verb = "Starting" if isinstance(sweep, Sweep) else "Resuming"
         board.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
         biggest = max(configs, key=cpus_of)
@@ -145,74 +114,6 @@ def _checked(sweep: Sweep, address: str | None) -> list[ExperimentConfig]:
     else:
         check_placement(biggest, address)
     return configs
-
-
-def cpus_of(config: ExperimentConfig) -> int:
-    """CPUs that a trial takes: itself, its runners and its learners."""
-    return 1 + config.resources.num_runners + config.resources.num_learners
-
-
-def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
-    """Makes sure that a trial can start; Ray Tune would wait for ever.
-
-    Args:
-        config: of the trial that needs most.
-        total: CPUs that there are.
-        free: those that nobody else uses.
-
-    Raises:
-        InputError: if there are too few.
-    """
-    needed, resources = cpus_of(config), config.resources
-    if needed <= free:
-        return
-    what = (
-        f"a trial needs {needed} CPUs (1 + {resources.num_runners} runners + "
-        f"{resources.num_learners} learners)"
-    )
-    if needed > total:
-        raise InputError(
-            f"{what}, but there are {total:g}; set resources.num_runners lower, or use a larger "
-            f"cluster with --address"
-        )
-    raise InputError(
-        f"{what}, but of {total:g} only {free:g} are free; wait until others have finished"
-    )
-
-
-def num_slots(wanted: int, trials: int, free: float, per_trial: int) -> int:
-    """Trials at a time.
-
-    Args:
-        wanted: by the user; 0 for as many as possible.
-        trials: how many there are.
-        free: CPUs.
-        per_trial: CPUs of a trial.
-    """
-    return max(1, min(wanted or trials, trials, int(free // per_trial)))
-
-
-def _find_work(folder: SweepFolder) -> _Work:
-    """What is left to do; trials that were begun go back to their newest checkpoints."""
-    sweep = folder.sweep
-    work = _Work([] if sweep.search == "optuna" else list_points(sweep))
-    for file, run in folder.started():
-        index = file.point.index
-        work.points = [point for point in work.points if point.index != index]
-        run.lock()
-        if file.status in OVER:
-            work.over.append((file, TrialRecord(run, file)))
-            run.unlock()
-            continue
-        checkpoint = rewind(run)
-        if checkpoint is not None:
-            work.states[index] = (checkpoint.iteration, pack(checkpoint.path))
-        work.records[index] = TrialRecord(run, file)
-        work.points.append(file.point)
-    work.points.sort(key=lambda point: point.index)
-    if sweep.search == "optuna":
-        work.new = num_trials(sweep) - len(work.over) - len(work.points)
-    return work
 
 
 @contextmanager
@@ -247,7 +148,7 @@ class _Session:
     def __init__(
         self,
         folder: SweepFolder,
-        work: _Work,
+        work: Work,
         configs: Sequence[ExperimentConfig],
         board: Board,
         tracker: AnyTracker,
@@ -276,6 +177,9 @@ class _Session:
             try:
                 if self._work.num_trials:
                     self._fit(desk, stop)
+            except KeyboardInterrupt:
+                self._board.say(f"Stopped at once. Resume with: {resume_command(self._folder)}")
+                raise
             finally:
                 desk.close()
         if desk.failure is not None:
@@ -290,10 +194,11 @@ class _Session:
 
         from tune_jobs.sweeps.trial import Plan, SweepTrial
 
-        free = ray.available_resources().get("CPU", 0.0)
-        check_cpus(self._biggest, ray.cluster_resources().get("CPU", 0.0), free)
-        needed = cpus_of(self._biggest)
-        self._slots = num_slots(self._sweep.concurrent, self._work.num_trials, free, needed)
+        total, needed = ray.cluster_resources().get("CPU", 0.0), cpus_of(self._biggest)
+        trials = self._work.num_trials
+        free = free_cpus(min(total, needed * (self._sweep.concurrent or trials)), needed)
+        check_cpus(self._biggest, total, free)
+        self._slots = num_slots(self._sweep.concurrent, trials, free, needed)
         states = {
             index: (iteration, ray.put(state))
             for index, (iteration, state) in self._work.states.items()

@@ -23,14 +23,19 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoints
 from tune_jobs.history import Row
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import pack, unpack
 from tune_jobs.sweeps.points import Point, trial_config
-from tune_jobs.trainer import Trainer
+from tune_jobs.sweeps.records import pack, unpack
+from tune_jobs.trainer import RATIO, Trainer
 
 STEP_S = 1.0
 STATE_EVERY_S = 15.0
 _SCORES = "scores.json"
 _PLACE = "place.json"
+_PATIENT_FOR = 3  # iterations, until which a metric may be missing
+
+
+class NoMetric(InputError):
+    """Trials have no metric of the name that ranks them."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,15 @@ class SweepTrial(tune.Trainable):
         self._drop()
 
     def step(self) -> dict[str, Any]:
+        """Trains for about a second, or says why it cannot; see `_step`."""
+        try:
+            return self._step()
+        except InputError as error:
+            everywhere = isinstance(error, NoMetric)
+            told = {"refused": str(error), "everywhere": everywhere, "iteration": 0}
+            return told | {"score": math.nan, "scored": False, "done": True}
+
+    def _step(self) -> dict[str, Any]:
         """Trains for about a second.
 
         Returns:
@@ -91,7 +105,7 @@ class SweepTrial(tune.Trainable):
         while True:
             row = {"iteration": float(trainer.done + 1), **trainer.iterate()}
             rows.append(row)
-            scored = self._note_score(row) or scored
+            scored = self._note_score(trainer, row) or scored
             due = self._is_state_due(trainer)
             evaluated = trainer.is_due(trainer.config.evaluation.every)
             if due or evaluated or time.perf_counter() - begun > STEP_S:
@@ -176,15 +190,18 @@ class SweepTrial(tune.Trainable):
             Path(folder, _SCORES).write_text(json.dumps(list(self._scores)))
             return pack(Path(folder))
 
-    def _note_score(self, row: Row) -> bool:
+    def _note_score(self, trainer: Trainer, row: Row) -> bool:
         metric = self._plan.sweep.metric
         if metric in row:
             self._scores.append(row[metric])
-        elif self._trainer is not None and self._trainer.finished and not self._scores:
-            raise InputError(
+            return True
+        evaluated = trainer.is_due(trainer.config.evaluation.every)
+        expected = evaluated if metric.startswith("eval/") else trainer.done >= _PATIENT_FOR
+        if not self._scores and (trainer.finished or (expected and metric != RATIO)):
+            raise NoMetric(
                 f"there is no metric {metric} to rank trials by; a trial has {', '.join(row)}"
             )
-        return metric in row
+        return False
 
     def _score(self) -> float:
         return sum(self._scores) / len(self._scores) if self._scores else math.nan

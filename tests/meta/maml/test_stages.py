@@ -1,5 +1,6 @@
 """What a runner does with a task."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -43,13 +44,16 @@ def test_each_stage_is_sampled_with_the_parameters_that_the_last_one_led_to() ->
     sample = play(StageSampler(TRAINING, META, 0), 0)
     network, parameters, rates = network_of(task_of(0))
     assert len(sample.stages) == len(sample.scores) == 3
-    for decisions in sample.stages:
+    for stage, decisions in enumerate(sample.stages):
         with torch.no_grad():
             logits = torch.func.functional_call(network, parameters, (decisions.codes,))
         expected = torch.log_softmax(logits, 1).numpy()
         expected = expected[np.arange(decisions.num_rows), decisions.actions]
         assert np.allclose(decisions.log_probabilities, expected, rtol=0, atol=1e-5)
-        moved = inner_step(network, parameters, rates, decisions, gradient_clip=5.0, agreement=True)
+        shorter = {name: rate - 0.5 * math.log(stage + 1) for name, rate in rates.items()}
+        moved = inner_step(
+            network, parameters, shorter, decisions, gradient_clip=5.0, agreement=True
+        )
         parameters = {name: value.detach() for name, value in moved.items()}
     first, second = sample.stages[:2]
     assert first.num_rows != second.num_rows or not np.array_equal(first.codes, second.codes)

@@ -1,6 +1,7 @@
 """Distributions by name, and splits that share neither tasks nor jobsets."""
 
 import sys
+from collections import Counter
 from itertools import combinations
 from types import ModuleType
 
@@ -14,6 +15,7 @@ from meta.tasks import (
     TaskDistribution,
     TaskSplit,
     get_distribution,
+    objective_kind,
     require_training,
     training_tasks,
 )
@@ -121,3 +123,33 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 def test_a_negative_index_is_refused() -> None:
     with pytest.raises(InputError, match="counted from 0, but -1"):
         TaskSplit(get_distribution("objectives"), 0, Split.TRAIN).task(-1)
+
+
+def test_balanced_tasks_are_as_many_of_each_kind_in_the_order_of_their_indices() -> None:
+    tasks = TaskSplit(get_distribution("objectives"), 3, Split.HELD_OUT)
+    found = tasks.balanced(20)
+    kinds = [objective_kind(task.section) for task in found]
+    assert set(Counter(kinds).values()) == {4}
+    indices = [int(task.name.rpartition(":")[2]) for task in found]
+    assert indices == sorted(set(indices))
+    of_first = [i for i in range(200) if objective_kind(tasks.task(i).section) == kinds[0]][:4]
+    assert [i for i, kind in zip(indices, kinds, strict=True) if kind == kinds[0]] == of_first
+
+
+def test_balanced_tasks_of_one_kind_are_the_first_ones() -> None:
+    tasks = TaskSplit(get_distribution("priorities"), 0, Split.VALIDATION)
+    assert tasks.balanced(5) == [tasks.task(index) for index in range(5)]
+
+
+def test_balanced_tasks_are_all_that_were_asked_for_even_if_a_kind_is_rare() -> None:
+    class MostlySlowdown:
+        name = "mostly"
+        base = TaskSection()
+
+        def draw(self, rng: np.random.Generator) -> TaskSection:
+            return TaskSection(objective="makespan" if rng.random() < 0.02 else "slowdown")
+
+    found = TaskSplit(MostlySlowdown(), 1, Split.TRAIN).balanced(12)
+    kinds = Counter(objective_kind(task.section) for task in found)
+    assert kinds["makespan"] >= 1
+    assert kinds.total() == 12

@@ -10,8 +10,8 @@ from rllib_configs.loading import parse_section
 from tune_jobs import cli
 from tune_jobs.sweeps.definition import Sweep, load_sweep, sweep_names, write_sweep
 from tune_jobs.sweeps.points import check_sweep, list_points, num_trials, trial_config, trial_seed
+from tune_jobs.sweeps.resources import check_cpus, cpus_of, num_slots
 from tune_jobs.sweeps.searchers import check_searcher
-from tune_jobs.sweeps.sweeping import check_cpus, cpus_of, num_slots
 
 
 def sweep(**fields) -> Sweep:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.policies import load_policy
 from tune_jobs.history import History
@@ -70,7 +71,7 @@ def whole(ray_here, tmp_path_factory) -> SweepResult:
     """Three trials, two at a time, recorded in a store of their own."""
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     runs = tmp_path_factory.mktemp("runs")
-    return run_sweep(sweep(), runs=runs, board=Quiet())
+    return run_sweep(sweep(concurrent=2), runs=runs, board=Quiet())
 
 
 def numbers(trial: Path) -> list[dict[str, float]]:
@@ -184,6 +185,7 @@ def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
         },
         search="pbt",
         pbt={"interval": 10},
+        concurrent=1,
         trials=3,
         settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 10},
     )
@@ -222,6 +224,14 @@ def test_asha_stops_trials_early(ray_here, tmp_path):
     assert all(len(run.history.rows()) < 8 for run in short)
 
 
+def test_a_metric_that_there_is_not_ends_the_sweep_at_once(ray_here, tmp_path):
+    lost = sweep(metric="eval/slowdwn", concurrent=1, settings={"tracking.enabled": False})
+    with pytest.raises(InputError, match=r"no metric eval/slowdwn .* eval/slowdown"):
+        run_sweep(lost, runs=tmp_path, board=Quiet())
+    (folder,) = tmp_path.iterdir()
+    assert [file.status for file, _ in open_sweep(folder).started()] == ["failed"]
+
+
 def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
     mixtures = ["slowdown", {"slowdown": 1, "makespan": 0.5}]
     searching = sweep(
@@ -232,6 +242,7 @@ def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
             "training.hidden": {"integer": [4, 8]},
         },
         search="optuna",
+        concurrent=1,
         trials=3,
         settings={"training.iterations": 2, "tracking.enabled": False},
     )

@@ -1,0 +1,218 @@
+r"""Steps of first-order MAML without a graph, compiled; the numbers are those of `meta.maml.steps`.
+
+Where the inner gradient is a constant for the outer loss, the chain rule is short. With
+:math:`w_k = \alpha c_k g_k` the way of inner step k and :math:`G` the gradient of the outer loss at
+the adapted parameters, the gradient by the parameters is :math:`G`, and that by the logarithm of
+the inner rate of block b is :math:`-\sum_k \sum_{i \in b} w_{k,i} G_i`. All parameters are one
+vector, so that this takes a few operations on few arrays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cluster_env.observations.masks import live_mask
+from meta.maml.decisions import Decisions
+from meta.maml.steps import Parameters, Surrogate, adapted_names, rate_of_step
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer_compiled import PARAMETERS, Rows, pack, unpack
+from rllib_configs.modules.slot_scorer_kernels import weights_type
+from rllib_configs.modules.slot_scorer_policy import Choices, PolicyGradient, PolicyLoss
+from rllib_configs.schema import MetaSection
+
+Vector = NDArray[np.float32]  # (num_parameters,)
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """How inner steps are made; see `meta.maml.steps.inner_step`.
+
+    Attributes:
+        surrogate: the inner loss.
+        gradient_clip: largest norm of an inner gradient.
+        agreement: whether a step is shortened to what the jobsets agree on.
+        adapt: which parameters move, see `meta.maml.steps.adapted_names`.
+    """
+
+    surrogate: Surrogate = "ratio"
+    gradient_clip: float = 0.1
+    agreement: bool = False
+    adapt: Literal["all", "head"] = "all"
+
+    @staticmethod
+    def of(meta: MetaSection) -> "StepOptions":
+        """Those that a config asks for."""
+        return StepOptions(meta.surrogate, meta.gradient_clip, meta.agreement, meta.adapt)
+
+
+@dataclass(frozen=True, eq=False)
+class OuterGradient:
+    """The gradient of a task's outer loss, and what else is known of it.
+
+    Attributes:
+        parameters: float32 ``(num_parameters,)``.
+        rates: float64 ``(num_blocks,)``, by the logarithms of the inner rates.
+        entropy: mean over the decisions of the last stage, in nats.
+        inner_norm: length of the way from the parameters to the adapted ones.
+    """
+
+    parameters: Vector
+    rates: NDArray[np.float64]
+    entropy: float
+    inner_norm: float
+
+
+class FirstOrder:
+    """Inner and outer steps of a `SlotScorer` of float32.
+
+    Args:
+        network: tells the features and the shapes; its own parameters are not used.
+        options: how inner steps are made.
+    """
+
+    def __init__(self, network: SlotScorer, options: StepOptions) -> None:
+        self._network, self._options = network, options
+        width, context_size = network.context.weight.shape
+        slot_size = network.job.weight.shape[1]
+        self._weights = weights_type(context_size, slot_size, width)
+        num_slots = network.layout.cluster.num_slots
+        self._gradient = PolicyGradient(context_size, num_slots, slot_size, width)
+        self._names = (*PARAMETERS, *network.direct_names)
+        found = dict(network.named_parameters())
+        sizes = [found[name].numel() for name in self._names]
+        rest = self._weights.itemsize // 4 - sum(sizes)  # a shortcut that is not there
+        self._sizes = np.array([*sizes, *([rest] if rest else [])])
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        moving = adapted_names(self._names, options.adapt)
+        stays = [name not in moving for name in self._names] + [True] * (rest > 0)
+        self._still = np.repeat(stays, self._sizes) if any(stays) else None
+
+    def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
+        """All parameters by name as one vector."""
+        given = [parameters[name].detach().numpy() for name in self._names]
+        direct = given[len(PARAMETERS) :]
+        parts = [*given[: len(PARAMETERS)], *([np.concatenate(direct)] if direct else [])]
+        return pack(parts).view(np.float32)
+
+    def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
+        """A vector in the shapes of the parameters; views as far as possible."""
+        *found, direct = unpack(vector.view(self._weights))
+        cuts = np.cumsum(self._sizes[len(PARAMETERS) :])[:-1]
+        return dict(zip(self._names, [*found, *np.split(direct, cuts)], strict=False))
+
+    def rates_by_name(self, values: NDArray[np.float64]) -> dict[str, float]:
+        """Numbers of the blocks by the names of the parameters."""
+        return dict(zip(self._names, values.tolist(), strict=False))
+
+    def choices(self, decisions: Decisions, adapted_on: bool) -> Choices:
+        """What the network sees of decisions, which does not change with its parameters.
+
+        Args:
+            decisions: of one stage.
+            adapted_on: whether an inner step is made from them; then jobsets may have to agree.
+        """
+        bounds = np.array([0, decisions.num_rows])
+        if adapted_on and self._options.agreement and decisions.num_rows:
+            order = np.argsort(decisions.jobset, kind="stable")
+            counts = np.bincount(decisions.jobset)
+            bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
+            decisions = decisions.of_rows(order)
+        allowed = live_mask(decisions.codes, self._network.layout)
+        return Choices(
+            Rows(*self._network.features(decisions.codes), allowed),
+            decisions.actions,
+            decisions.log_probabilities,
+            decisions.advantages,
+            bounds,
+        )
+
+    def way(self, at: Vector, rates: Vector, choices: Choices) -> Vector:
+        """What an inner step subtracts from the parameters.
+
+        Args:
+            at: the parameters.
+            rates: float32 ``(num_parameters,)``, inner rate of each; see `spread_rates`.
+            choices: what it is made from; nothing moves where there are none.
+        """
+        if choices.num_rows == 0:
+            return np.zeros_like(at)
+        options = self._options
+        parts, _ = self._gradient(at, choices, PolicyLoss(options.surrogate == "ratio"))
+        if self._still is not None:
+            parts[:, self._still] = 0
+        gradient = parts.sum(axis=0)
+        square = _square(gradient)
+        factor = np.float32(min(1.0, options.gradient_clip / (np.sqrt(square) + 1e-12)))
+        if len(parts) > 1:
+            return rates * (factor * self._agreement(parts, gradient) * gradient)
+        return rates * (factor * gradient)
+
+    def _agreement(self, parts: Vector, gradient: Vector) -> Vector:
+        """How much of each parameter's step the jobsets agree on; one number for a block."""
+        count = len(parts)
+        square = self._by_block(np.square(gradient, dtype=np.float64))
+        alone = self._by_block(np.square(parts, dtype=np.float64).sum(axis=0))
+        signal = count / (count - 1) * (square - alone)
+        shares = np.clip(signal / (square + 1e-24), 0.0, 1.0)
+        return np.repeat(shares.astype(np.float32), self._sizes)
+
+    def _by_block(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = np.add.reduceat(values, self._starts)
+        return sums
+
+    def spread_rates(self, rates: Mapping[str, torch.Tensor]) -> Vector:
+        """The first inner rate of each parameter, from the logarithms by name of its block."""
+        logarithms = np.zeros(self._sizes.size, np.float32)
+        logarithms[: len(self._names)] = [float(rates[name].detach()) for name in self._names]
+        return np.repeat(np.exp(logarithms), self._sizes)
+
+    def outer_gradient(
+        self, start: Vector, rates: Vector, stages: Sequence[Choices], loss: PolicyLoss
+    ) -> OuterGradient:
+        """The gradient of a task's outer loss.
+
+        Args:
+            start: the parameters before adaptation.
+            rates: see `way`.
+            stages: see `meta.maml.steps.outer_loss`; the last one holds decisions.
+            loss: of the last stage.
+        """
+        *before, last = stages
+        at, moved = start, np.zeros_like(start)
+        for step, choices in enumerate(before):
+            way = self.way(at, rates * np.float32(rate_of_step(step)), choices)
+            at = at - way
+            moved += way
+        found, entropy = self._gradient(at, last, loss)
+        products = (moved * found[0]).astype(np.float64)
+        return OuterGradient(found[0], -self._by_block(products), entropy, np.sqrt(_square(moved)))
+
+    def inner_step(
+        self,
+        parameters: Parameters,
+        rates: Mapping[str, torch.Tensor],
+        decisions: Decisions,
+        step: int = 0,
+    ) -> Parameters:
+        """The adapted parameters, without a graph; see `meta.maml.steps.adapt`.
+
+        Args:
+            parameters: before this step.
+            rates: logarithms of the inner rates of the first step.
+            decisions: sampled with the parameters.
+            step: steps that were made before.
+        """
+        at = self.flatten(parameters)
+        spread = self.spread_rates(rates) * np.float32(rate_of_step(step))
+        way = self.way(at, spread, self.choices(decisions, adapted_on=True))
+        moved = self.by_name(at - way)
+        return {name: torch.from_numpy(np.ascontiguousarray(moved[name])) for name in parameters}
+
+
+def _square(values: Vector) -> float:
+    """Sum of squares over all elements."""
+    return float(np.square(values, dtype=np.float64).sum())  # one order, however many threads

@@ -1,0 +1,178 @@
+"""Steps without a graph are those of `meta.maml.steps`."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import meta.maml.gradients as gradients_module
+from cluster_env.core.cluster import Cluster
+from meta.maml.algorithm import with_base_task
+from meta.maml.decisions import Decisions, decisions_of
+from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.gradients import FirstOrderGradients, GraphGradients
+from meta.maml.module import MetaSlotScorerModule, meta_model_config
+from meta.maml.stages import TaskSample
+from meta.maml.steps import adapted_names, inner_step, outer_loss
+from rllib_configs.loading import make_config
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer_kernels import DIRECT_GAIN
+from rllib_configs.modules.slot_scorer_policy import PolicyLoss
+from tests.meta.maml.tiny import CLUSTER, leaves, tiny_rollouts
+
+TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
+WIDTH = 4
+OPTIONS = [
+    StepOptions(gradient_clip=1e9),
+    StepOptions(gradient_clip=0.05, agreement=True),
+    StepOptions("log_probability", 1e9, True, "head"),
+]
+
+
+def decisions(seed: int) -> Decisions:
+    """Of a policy that is not the one that learns, so that some ratios are clipped."""
+    found = decisions_of(tiny_rollouts(seed, width=WIDTH), gamma=1.0, floor=0.03)
+    noise = np.random.default_rng(seed).normal(0, 0.3, found.num_rows).astype(np.float32)
+    return replace(found, log_probabilities=found.log_probabilities + noise)
+
+
+def network_of(cluster: Cluster = CLUSTER, *, shortcut: bool = False) -> SlotScorer:
+    """With weights that all matter."""
+    network = SlotScorer(cluster, WIDTH, 0, shortcut=shortcut)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            scale = 0.03 if name in network.direct_names else 0.3
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+    return network
+
+
+def given(network: SlotScorer) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    parameters = leaves(dict(network.named_parameters()))
+    values = np.random.default_rng(1).normal(0, 0.3, len(parameters)).astype(np.float32)
+    values[[name in network.direct_names for name in parameters]] -= 2 * np.log(DIRECT_GAIN)
+    rates = {name: torch.tensor(float(v)) for name, v in zip(parameters, values, strict=True)}
+    return parameters, leaves(rates)
+
+
+def graph_options(options: StepOptions, parameters: dict[str, torch.Tensor]) -> dict:
+    return {
+        "surrogate": options.surrogate,
+        "gradient_clip": options.gradient_clip,
+        "agreement": options.agreement,
+        "names": adapted_names(tuple(parameters), options.adapt),
+    }
+
+
+def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-6) -> None:
+    """Relative to the largest number; sums of rows in float32 differ in the last digits."""
+    assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("shortcut", [False, True])
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_outer_gradient_is_that_of_the_graph(
+    steps: int, options: StepOptions, shortcut: bool
+) -> None:
+    network = network_of(shortcut=shortcut)
+    parameters, rates = given(network)
+    stages = [decisions(seed) for seed in range(steps + 1)]
+    loss, stats = outer_loss(
+        network,
+        parameters,
+        rates,
+        [stages],
+        clip=0.2,
+        entropy_coefficient=0.03,
+        **graph_options(options, parameters),
+    )
+    tensors = [*parameters.values(), *rates.values()]
+    slopes = torch.autograd.grad(loss, tensors, allow_unused=True, materialize_grads=True)
+
+    first_order = FirstOrder(network, options)
+    found = first_order.outer_gradient(
+        first_order.flatten(parameters),
+        first_order.spread_rates(rates),
+        [first_order.choices(stage, k < steps) for k, stage in enumerate(stages)],
+        PolicyLoss(clip=0.2, entropy_coefficient=0.03),
+    )
+    by_name, by_block = (
+        first_order.by_name(found.parameters),
+        first_order.rates_by_name(found.rates),
+    )
+    largest = max(float(slope.abs().max()) for slope in slopes[: len(parameters)])
+    for name, slope in zip(parameters, slopes, strict=False):
+        assert np.abs(by_name[name] - slope.numpy()).max() <= 2e-5 * largest
+    expected = torch.stack(slopes[len(parameters) :]).numpy()
+    assert_close(np.array([by_block[name] for name in rates]), expected, 1e-4)
+    assert (np.abs(expected).max() > 0) == (steps > 0)
+    assert found.entropy == pytest.approx(stats.entropy, rel=1e-6)
+    assert found.inner_norm == pytest.approx(stats.inner_norm, rel=1e-5)
+
+
+@pytest.mark.parametrize("shortcut", [False, True])
+@pytest.mark.parametrize("options", OPTIONS)
+def test_inner_step_is_that_of_the_graph(options: StepOptions, shortcut: bool) -> None:
+    network = network_of(shortcut=shortcut)
+    parameters, rates = given(network)
+    data = decisions(0)
+    expected = inner_step(network, parameters, rates, data, **graph_options(options, parameters))
+    steps = FirstOrder(network, options)
+    moved = steps.inner_step(parameters, rates, data)
+    assert list(moved) == list(expected)
+    for name, value in moved.items():
+        assert not value.requires_grad
+        way = (expected[name] - parameters[name]).detach().numpy()
+        assert np.allclose((value - parameters[name]).detach(), way, rtol=1e-4, atol=1e-6)
+    later = steps.inner_step(parameters, rates, data, 3)
+    for name, value in later.items():  # the fourth step has half the rate of the first
+        way = (moved[name] - parameters[name]) / 2
+        assert torch.allclose(value - parameters[name], way, rtol=1e-4, atol=1e-6)
+    nothing = data.of_rows(np.arange(0))
+    still = steps.inner_step(parameters, rates, nothing)
+    assert all(torch.equal(still[name], parameters[name]) for name in parameters)
+
+
+def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    training = {"algorithm": "maml", "network": "slot_scorer", "hidden": WIDTH}
+    config = with_base_task(make_config({"training": training, "meta": {"family": TINY}}))
+    cluster = config.task.cluster
+    assert cluster.build() == CLUSTER
+    module = MetaSlotScorerModule(model_config=meta_model_config(config))
+    networks = {True: network_of(), False: network_of()}
+    tasks = [
+        TaskSample(cluster, (decisions(2 * k), decisions(2 * k + 1)), (), 0.0) for k in range(2)
+    ]
+    empty = replace(tasks[0], stages=(decisions(0), decisions(0).of_rows(np.arange(0))))
+    tasks.append(empty)
+    graph = GraphGradients(config, module, lambda _: networks[True], tasks)
+    kept = FirstOrderGradients(config, module, lambda _: networks[False], tasks)
+    monkeypatch.setattr(gradients_module, "KEPT_BYTES", 0)
+    not_kept = FirstOrderGradients(config, module, lambda _: networks[False], tasks)
+    for _ in range(2):
+        for index in (1, 0):
+            expected, found, again = (each(index) for each in (graph, kept, not_kept))
+            assert expected is not None
+            assert found is not None
+            assert again is not None
+            assert_close(found.flat.numpy(), expected.flat.numpy())
+            assert torch.equal(found.flat, again.flat)
+        assert graph(2) is kept(2) is None
+    assert sorted(kept._kept) == [0, 1]
+    assert not not_kept._kept
+
+
+def test_what_is_not_a_number_is_seen() -> None:
+    network = network_of()
+    parameters, rates = given(network)
+    steps = FirstOrder(network, OPTIONS[1])
+    stages = [steps.choices(decisions(0), True), steps.choices(decisions(1), False)]
+    start = steps.flatten(parameters)
+    start[-1] = np.nan
+    spread = steps.spread_rates(rates)
+    assert np.isnan(steps.outer_gradient(start, spread, stages[1:], PolicyLoss()).parameters).any()
+    assert np.isnan(steps.outer_gradient(start, spread, stages, PolicyLoss()).parameters).any()

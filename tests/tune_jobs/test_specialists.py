@@ -1,0 +1,50 @@
+"""Specialists: trained on held-out tasks one by one, from the joint policy, and not twice."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from meta.tasks import TaskSplit, get_distribution
+from rllib_configs.policies import read_weights
+from tests.tune_jobs.made_up_arms import FOMAML, JOINT, make_family, make_scorer
+from tune_jobs.specialists import command
+from tune_jobs.tables import number, read_table
+
+TRAINING = ("training.jobsets=2", "training.episodes_per_jobset=2", "resources.num_runners=0")
+
+
+def call(run: Path, *args: str) -> Result:
+    return CliRunner().invoke(command, [str(run), *args], catch_exceptions=False)
+
+
+@pytest.mark.integration
+def test_specialists_are_trained_on_their_task_alone_and_once(tmp_path: Path) -> None:
+    family = make_family(tmp_path / "small.yaml")
+    options = (*JOINT, *TRAINING, f"meta.family={family}", "meta.tasks=2")
+    joint = make_scorer(tmp_path / "joint", *options)
+    args = ("--tasks", "2", "--of", "4", "--iterations", "1", "--evaluate", "4")
+    folders = ("--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "rows"))
+    assert "headroom" in call(joint, *args, *folders).output
+    rows = read_table(tmp_path / "rows" / "small" / "specialists.csv", ("task", "ratio"))
+    tasks = TaskSplit(get_distribution(family), 0, Split.HELD_OUT).balanced(4)[:2]
+    assert [row["task_name"] for row in rows] == [task.name for task in tasks]
+    assert all(number(row, "ratio") > 0 for row in rows)
+    before = read_weights(joint)[0]
+    for index, task in enumerate(tasks):
+        weights, config = read_weights(tmp_path / "runs" / f"small-{index}")
+        assert config.task.objective == task.section.objective
+        assert config.task.workload.load == task.section.workload.load
+        moved = abs(weights["network.score.weight"] - before["network.score.weight"]).max()
+        assert 0 < moved < 0.1  # it began with the joint policy
+    metrics = tmp_path / "runs" / "small-0" / "metrics.csv"
+    written = metrics.stat().st_mtime_ns
+    call(joint, *args, *folders)
+    assert metrics.stat().st_mtime_ns == written
+
+
+def test_only_joint_training_has_specialists(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no joint training"):
+        call(make_scorer(tmp_path / "fomaml", *FOMAML))

@@ -1,0 +1,142 @@
+"""How much of the way from joint training to specialists adaptation goes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.evaluation.intervals import ratio_interval
+from tune_jobs.adaptation_rows import SPECIALISTS_FILE
+from tune_jobs.figures.adaptation_data import (
+    JOINT,
+    Arm,
+    Cells,
+    Ratios,
+    cells_of,
+    color_and_style,
+    interval,
+    load_arms,
+    ratio,
+    untrained,
+)
+from tune_jobs.figures.adaptation_panels import grid_of_panels
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.style import INK, headline, styled
+from tune_jobs.tables import Row, number, read_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SPECIALIST = "specialist"
+COLUMNS = ("family", "arm", "step", "value", "value_low", "value_high", "closed", "tasks")
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Compares arms on the tasks that have specialists.
+
+    Returns:
+        For each family with specialists, a row for them, then one for each arm and number of steps:
+        ``value``, mean cost over bar on these tasks, and ``closed``, the share of the difference
+        between the unadapted joint policy and the specialists that lies between the unadapted
+        joint policy and the arm, with 95 % intervals (of ``closed`` over tasks alone).
+
+    Raises:
+        InputError: if there are no rows, no specialists, or no joint training to compare with.
+    """
+    arms, _ = load_arms(request)
+    rows: list[Row] = []
+    for family in dict.fromkeys(arm.family for arm in arms):
+        specialists = _specialists(request.rows, family)
+        if specialists is not None:
+            rows += _rows([arm for arm in arms if arm.family == family], specialists)
+    if not rows:
+        raise InputError("there are no specialists; metasched specialists RUN --out FOLDER trains")
+    return rows
+
+
+def draw(table: Path) -> "Figure":
+    """Draws the CSV file of `collect`.
+
+    Raises:
+        InputError: if the file does not hold it.
+    """
+    rows = read_table(table, COLUMNS)
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    with styled():
+        figure, panels = grid_of_panels(len(families))
+        tasks = sorted({int(number(row, "tasks")) for row in rows})
+        headline(
+            figure,
+            "How much of what is to be gained adaptation gains",
+            f"cost over the best heuristic's; line: policies that were trained for each task alone;"
+            f" {' and '.join(map(str, tasks))} held-out tasks; bands: 95% intervals",
+        )
+        for axes, family in zip(panels, families, strict=True):
+            _draw_panel(axes, family, [row for row in rows if row["family"] == family])
+    return figure
+
+
+def _specialists(folders: Sequence[Path], family: str) -> Ratios | None:
+    """Ratios by task, float64 ``(tasks,)``."""
+    for folder in folders:
+        path = Path(folder) / family / SPECIALISTS_FILE
+        if path.is_file():
+            rows = read_table(path, ("task", "ratio"))
+            return np.array([number(row, "ratio") for row in rows])
+    return None
+
+
+def _rows(arms: Sequence[Arm], specialists: Ratios) -> list[Row]:
+    count = specialists.size
+    joint = next((arm for arm in arms if arm.kind == JOINT and 0 in arm.steps), None)
+    if joint is None or joint.num_tasks < count:
+        raise InputError(
+            f"the family {arms[0].family} has no rows of joint training on the specialists' tasks"
+        )
+    before = joint.table(0, ratio)[:, :count].mean(axis=0)
+    head: dict[str, str | float | int | bool] = {"family": joint.family, "tasks": count}
+    rows: list[Row] = [
+        {
+            **head,
+            "arm": SPECIALIST,
+            "step": 0,
+            **cells_of(interval(specialists[None]), "value"),
+            "closed": 1.0,
+        }
+    ]
+    for arm in arms:
+        for step in arm.steps:
+            table = arm.table(step, ratio)[:, :count]
+            ones = np.ones(count)
+            gained = before - table.mean(axis=0)
+            closed = ratio_interval(gained, ones, before - specialists, ones)
+            value = cells_of(interval(table), "value")
+            rows.append(
+                {**head, "arm": arm.label, "step": step, **value, **cells_of(closed, "closed")}
+            )
+    return rows
+
+
+def _draw_panel(axes: "Axes", family: str, rows: Sequence[Cells]) -> None:
+    from matplotlib.ticker import FixedLocator
+
+    floor = next(row for row in rows if row["arm"] == SPECIALIST)
+    arms = [row for row in rows if row["arm"] != SPECIALIST and not untrained(row["arm"])]
+    names = list(dict.fromkeys(row["arm"] for row in arms))
+    for name in names:
+        mine = [row for row in arms if row["arm"] == name]
+        color, style = color_and_style(name, names)
+        x, y, low, high = (
+            np.array([number(row, key) for row in mine])
+            for key in ("step", "value", "value_low", "value_high")
+        )
+        axes.plot(x, y, color=color, linestyle=style, marker="o", markersize=3.5, label=name)
+        axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0)
+    axes.axhline(number(floor, "value"), color=INK, linewidth=1.2, label="specialists")
+    axes.xaxis.set_major_locator(FixedLocator(sorted({int(row["step"]) for row in arms})))
+    axes.set_xlabel("steps of adaptation")
+    axes.set_title(family)
+    axes.legend(fontsize=8.5)

@@ -1,0 +1,119 @@
+"""What trials report, in their run directories; and their states, as they travel."""
+
+import io
+import shutil
+import tarfile
+from pathlib import Path
+
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.checkpoints import Checkpoint
+from tune_jobs.history import Row
+from tune_jobs.runs import RunDirectory, create_run
+from tune_jobs.sweeps.folder import Status, SweepFolder, TrialFile
+from tune_jobs.sweeps.points import Point
+
+
+class TrialRecord:
+    """Writes down what a trial reports, into its run directory.
+
+    Args:
+        run: the directory, locked by this process.
+        file: what is known of the trial.
+    """
+
+    def __init__(self, run: RunDirectory, file: TrialFile) -> None:
+        self.run = run
+        self.file = file
+        self.config = run.config()
+        rows = run.history.rows()
+        self.last: Row = rows[-1] if rows else {}
+        self._state_at = 0
+
+    @property
+    def done(self) -> int:
+        """Iterations that have been recorded."""
+        return int(self.last.get("iteration", 0))
+
+    def add(self, rows: list[Row], state: bytes | None, busy_s: float) -> None:
+        """Adds iterations; those that were recorded before are replaced.
+
+        Args:
+            rows: as in ``metrics.csv``, with the iteration.
+            state: what `pack` made of the state after the last of them.
+            busy_s: seconds that they took.
+        """
+        first = int(rows[0]["iteration"])
+        if first <= self.done:
+            self.run.history.cut_after(first - 1)
+            self.run.checkpoints.remove_after(first - 1)
+        for row in rows:
+            values = {name: value for name, value in row.items() if name != "iteration"}
+            self.run.history.append(int(row["iteration"]), values)
+        self.last = rows[-1]
+        busy = self.file.busy_s + busy_s
+        self.file = TrialFile(self.file.point, self.file.status, busy, self.file.error)
+        if state is not None:
+            self._keep_state(state)
+
+    def settle(self, status: Status, error: str = "") -> None:
+        """Writes down what has become of the trial."""
+        self.file = TrialFile(self.file.point, status, self.file.busy_s, error)
+        self.file.write(self.run.path)
+
+    def change(self, point: Point, config: ExperimentConfig) -> None:
+        """Takes new settings, in the middle of a run."""
+        self.file = TrialFile(point, self.file.status, self.file.busy_s)
+        self.config = config
+        self.run.write_config(config)
+        self.file.write(self.run.path)
+
+    def _keep_state(self, state: bytes) -> None:
+        def fill(folder: Path) -> None:
+            unpack(state, folder)
+
+        keep = self.config.checkpoint.keep
+        checkpoint = self.run.checkpoints.write(self.done, fill, keep)
+        policy = checkpoint.path / "policy"
+        self.run.write_policy(lambda folder: _copy_files(policy, folder))
+        self.file.write(self.run.path)
+
+
+def begin_trial(folder: SweepFolder, point: Point, config: ExperimentConfig) -> TrialRecord:
+    """Creates the run directory of a trial, in place of what a crash has left half-made."""
+    path = folder.trial_path(point.index)
+    shutil.rmtree(path, ignore_errors=True)
+    record = TrialRecord(create_run(config, path), TrialFile(point, "running"))
+    record.settle("running")
+    return record
+
+
+def rewind(run: RunDirectory) -> Checkpoint | None:
+    """Goes back to the newest good checkpoint of a trial, and removes what came after it.
+
+    Returns:
+        The checkpoint, None if the trial has to begin anew.
+    """
+    good = [each for each in run.checkpoints.all() if each.damage() is None]
+    run.checkpoints.remove_parts()
+    run.checkpoints.remove_after(good[-1].iteration if good else 0)
+    run.history.cut_after(good[-1].iteration if good else 0)
+    return good[-1] if good else None
+
+
+def pack(folder: Path) -> bytes:
+    """The files of a folder, as they travel between machines."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.add(folder, arcname=".")
+    return buffer.getvalue()
+
+
+def unpack(packed: bytes, folder: Path) -> None:
+    """Writes what `pack` has packed; nothing gets out of the folder."""
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r") as tar:
+        tar.extractall(folder, filter="data")
+
+
+def _copy_files(source: Path, target: Path) -> None:
+    for file in source.iterdir():
+        shutil.copyfile(file, target / file.name)
