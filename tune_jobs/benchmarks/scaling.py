@@ -4,6 +4,7 @@ import pickle
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -15,9 +16,9 @@ from tune_jobs.benchmarks.scaling_model import Costs, Measured, Parts, fit
 from tune_jobs.ray_session import ray_session, without_ray_chatter
 
 REAL = (1, 2, 4)
-FITTED = ((2, 0.1), (2, 1.0), (4, 1.0), (8, 0.1), (8, 1.0))
+FITTED = ((2, 0.1), (2, 1.0), (4, 1.0), (8, 0.1), (8, 1.0), (20, 0.1), (20, 1.0))
 """Runners, and the share of a unit's rows that they return, that the model is fitted to."""
-CHECKED = (10, 50, 100)
+CHECKED = (30, 50, 100)
 PREDICTED = (1, 4, 10, 100, 1000)
 ROUNDS = 5
 _LARGEST_UNITS = 4  # of the updates that the cost of learning is taken from
@@ -175,7 +176,7 @@ def _check(bench: _Bench, stand_ins: Any, costs: Costs) -> list[Entry]:
                 f"scaling.stand_ins_{count}",
                 "s for broadcast, sample and gather, a unit each",
                 took,
-                "what the model predicts, fitted to at most 8 stand-ins",
+                f"what the model predicts, fitted to at most {FITTED[-1][0]} stand-ins",
                 Sample((predicted.total,)),
                 higher_is_better=False,
                 parts={
@@ -194,8 +195,8 @@ def _learning(bench: _Bench) -> tuple[list[float], list[int]]:
     seconds, rows = [], []
     for count in (1, 2, _LARGEST_UNITS):
         rollouts = Rollouts.join([bench.answer] * count)
-        times = [_time(lambda: _learn(bench, rollouts)) for _ in range(3)]  # noqa: B023
-        seconds.append(statistics.median(times[1:]))
+        times = [_time(partial(_learn, bench, rollouts)) for _ in range(ROUNDS)]
+        seconds.append(min(times))  # the same work each time; what takes longer was disturbed
         rows.append(rollouts.num_rows)
     return seconds, rows
 
@@ -223,6 +224,7 @@ def _predictions(costs: Costs) -> list[Entry]:
         parts={
             "runners_for_80_percent": costs.runners_for(0.8),
             "with_8_learners": replace(costs, learners=8).ceiling(),
+            "gather_us": 1e6 * costs.gather_s,
             "call_us": 1e6 * costs.call_s,
             "row_us": 1e6 * costs.row_s,
             "learn_row_us": 1e6 * costs.learn_row_s,
@@ -245,7 +247,7 @@ def _iterate(bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = F
     joining = perf_counter()
     rollouts = Rollouts.join(gathered.answers)
     join_s = perf_counter() - joining
-    learn_s = _time(lambda: _learn(bench, rollouts)) if learn else 0.0
+    learn_s = _time(partial(_learn, bench, rollouts)) if learn else 0.0
     fetch_s = gathered.broadcast_s
     parts = Parts(
         broadcast=weights_s + gathered.broadcast_s,

@@ -11,7 +11,7 @@ With n runners, u units each and r rows in a unit:
 
     broadcast = b + n c_fetch
     sample    = u t
-    gather    = n c_call + n u r c_row
+    gather    = g + n c_call + n u r c_row
     learn     = n u r c_learn / learners
 
 So decisions a second grow with n until the driver and the learner, which see every row, take longer
@@ -72,6 +72,7 @@ class Costs:
         fetch_s: c_fetch, of the weights for each runner.
         unit_s: t, of sampling a unit.
         unit_rows: r, decisions of a unit.
+        gather_s: g, of waiting for answers at all.
         call_s: c_call, of a runner's call and answer.
         row_s: c_row, of a decision on its way into the driver's arrays.
         learn_row_s: c_learn, of a decision in a learner.
@@ -82,6 +83,7 @@ class Costs:
     fetch_s: float
     unit_s: float
     unit_rows: float
+    gather_s: float
     call_s: float
     row_s: float
     learn_row_s: float = 0.0
@@ -98,7 +100,7 @@ class Costs:
         return Parts(
             broadcast=self.broadcast_s + runners * self.fetch_s,
             sample=units * self.unit_s,
-            gather=runners * self.call_s + rows * self.row_s,
+            gather=self.gather_s + runners * self.call_s + rows * self.row_s,
             learn=rows * self.learn_row_s / self.learners,
         )
 
@@ -145,8 +147,8 @@ def fit(measured: Sequence[Measured], unit_s: float, unit_rows: float) -> Costs:
     gather = np.array([each.parts.gather for each in measured])
     ones = np.ones(len(measured))
     base_s, fetch_s = _non_negative(np.stack([ones, runners], axis=1), broadcast)
-    call_s, row_s = _non_negative(np.stack([runners, rows], axis=1), gather)
-    return Costs(base_s, fetch_s, unit_s, unit_rows, call_s, row_s)
+    wait_s, call_s, row_s = _non_negative(np.stack([ones, runners, rows], axis=1), gather)
+    return Costs(base_s, fetch_s, unit_s, unit_rows, wait_s, call_s, row_s)
 
 
 def _non_negative(columns: np.ndarray, values: np.ndarray) -> list[float]:
