@@ -16,7 +16,7 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
-from cluster_env.core.errors import Failure
+from cluster_env.core.errors import Failure, InputError
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.modules import network_spec
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
@@ -93,9 +93,18 @@ class UnitAlgorithm(Algorithm):
         """
         try:
             return super().train()
-        except RayActorError as error:
-            # A runner that dies is replaced; what shows here is a learner.
-            raise Failure(_learner_lost(self.config.num_learners)) from error
+        except (Failure, InputError):
+            raise
+        except Exception as error:
+            # A runner that dies is replaced, so an actor that is gone is a learner. The others then
+            # fail as well, with whatever they have heard of it.
+            if isinstance(error, RayActorError) or self._lacks_learners():
+                raise Failure(_learner_lost(self.config.num_learners)) from error
+            raise
+
+    def _lacks_learners(self) -> bool:
+        manager = getattr(self.learner_group, "_worker_manager", None)
+        return manager is not None and manager.num_healthy_actors() < self.config.num_learners
 
     def count_skipped(self) -> dict[str, int]:
         """How many updates of this iteration were left out, as a metric.
