@@ -86,7 +86,8 @@ def _draw(table: Path) -> Figure:
     over = np.array([row["status"] == "finished" for row in rows])
     panel_rows = math.ceil(len(names) / _PER_ROW)
     figure = new_figure(3.9 + 2.5 * panel_rows)
-    top, bottom = figure.subfigures(2, 1, height_ratios=[3.4, 2.5 * panel_rows])
+    heights = [3.4, 2.5 * panel_rows]
+    top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
     best = _best(scores, over, mode)
     _parallel(top.add_subplot(), scales, _numeric(metric, scores), mode, best)
     columns = min(len(names), _PER_ROW)

@@ -69,6 +69,7 @@ class SweepTrial(tune.Trainable):
         assert plan is not None
         self._plan = plan
         self._trainer: Trainer | None = None
+        self._start: tuple[int, bytes] | None = None
         self._take(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -143,7 +144,7 @@ class SweepTrial(tune.Trainable):
         trial = config["trial"]
         self._point = Point(int(trial["index"]), dict(trial["settings"]))
         self._scores: deque[float] = deque(maxlen=self._plan.sweep.average)
-        self._start: tuple[int, bytes] | None = None
+        self._start = None
 
     def _drop(self) -> None:
         if self._trainer is not None:
