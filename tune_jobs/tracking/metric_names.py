@@ -63,6 +63,9 @@ OF_SLOWDOWN = (
     MetricName("slowdown_p95", "", "slowdown that 95 % of the jobs are at or below"),
     MetricName("unfinished", "jobs", "jobs that had not finished when their episode ended"),
     MetricName("num_jobs", "jobs", "jobs of the validation jobsets"),
+    MetricName(
+        "ratio", "", "metric of the run's objective over the best heuristic's; below 1 is better"
+    ),
 )
 
 
