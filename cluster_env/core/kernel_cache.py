@@ -24,7 +24,7 @@ COMPILED_PACKAGES = ("cluster_env", "rllib_configs")
 """The packages that hold compiled functions, which lie beside each other."""
 
 
-class InstalledCopyLocator(InTreeCacheLocator):  # type: ignore[misc]
+class InstalledCopyLocator(InTreeCacheLocator):  # type: ignore[misc]  # numba is untyped
     """Keeps compiled functions in ``__pycache__`` of an installed copy with the same source.
 
     What a function calls is compiled into it, so one different file in either package is enough
