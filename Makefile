@@ -34,6 +34,7 @@ RESULTS := runs/results
 SEEDS ?= 0 1 2
 
 PPO_SEEDS ?= 0 1 2 3 4
+FAMILIES := objectives priorities workloads mixed
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 
@@ -99,23 +100,32 @@ results-ppo: install ## Train what the README shows of PPO (about an hour on two
 	$(BIN)/metasched figure guard --runs '$(RESULTS)/ppo-1.1-*' --jobsets 200 --decode argmax --out $(RESULTS)/figures
 	$(BIN)/metasched figure optimality-gap --runs '$(RESULTS)/ppo-0.7-*' --jobsets 40 --decode argmax --out $(RESULTS)/figures
 
-results-meta: install ## Meta-train what the README shows (about half an hour on two cores; goes on where it was) and draw it
+results-meta: install ## Meta-train what the README shows (about two hours on two cores; goes on where it was) and draw it
 	@for seed in $(PPO_SEEDS); do \
-	  $(call train,maml-$$seed,deeprm-maml,tracking.enabled=true,400); \
-	  $(call train,joint-$$seed,deeprm-joint,tracking.enabled=true,330); \
+	  for family in $(FAMILIES); do \
+	    $(call train,$$family-maml-$$seed,deeprm-maml,meta.family=$$family,400); \
+	    $(call train,$$family-joint-$$seed,deeprm-joint,meta.family=$$family,330); \
+	  done; \
 	done
 	@for seed in $(SEEDS); do \
-	  $(call train,one-$$seed,deeprm-ppo,task.rules=released,440); \
+	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,440); \
 	  $(call train,deeprm-0.7-$$seed,deeprm-released,task.workload.load=0.7,400); \
 	done
-	$(BIN)/metasched arms '$(RESULTS)/maml-*' '$(RESULTS)/joint-*' '$(RESULTS)/one-*' --scratch 3 \
+	$(BIN)/metasched arms '$(RESULTS)/objectives-maml-*' '$(RESULTS)/objectives-joint-*' '$(RESULTS)/one-*' \
+	  --scratch 3 --task-seed 1 --out $(RESULTS)/adaptation
+	$(BIN)/metasched arms '$(RESULTS)/deeprm-0.7-*' --task-seed 1 --steps 0,3,10,30,60 --seeds 1 \
 	  --out $(RESULTS)/adaptation
-	$(BIN)/metasched arms '$(RESULTS)/deeprm-0.7-*' --steps 0,3,10,30,60,100,200 --seeds 1 --out $(RESULTS)/adaptation
-	@for figure in adaptation adaptation-objectives adaptation-attainment adaptation-differences; do \
+	@for family in $(filter-out objectives,$(FAMILIES)); do \
+	  $(BIN)/metasched arms "$(RESULTS)/$$family-maml-*" "$(RESULTS)/$$family-joint-*" --family $$family \
+	    --task-seed 1 --seeds 1 --out $(RESULTS)/adaptation || exit; \
+	done
+	$(BIN)/metasched specialists $(RESULTS)/priorities-joint-0 --task-seed 1 --runs $(RESULTS)/specialists \
+	  --out $(RESULTS)/adaptation
+	@for figure in adaptation adaptation-objectives adaptation-attainment adaptation-differences headroom; do \
 	  $(BIN)/metasched figure $$figure --rows $(RESULTS)/adaptation --out $(RESULTS)/figures; \
 	done
 	@for figure in meta-curves inner-rates; do \
-	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/maml-*' --out $(RESULTS)/figures; \
+	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/*-maml-*' --out $(RESULTS)/figures; \
 	done
 
 test: install ## Run the tests; ARGS='...' goes to pytest
