@@ -1,5 +1,6 @@
 """What a run keeps on disk while it trains, when the disk may be full."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -35,7 +36,7 @@ class Keeper:
         try:
             yield
         except OSError as error:
-            self._refusal = error.strerror or str(error)
+            self._refusal = _reason(error)
             self._progress.say(
                 f"iteration {iteration}: no checkpoint could be written ({self._refusal}); "
                 f"{self._newest()}; training goes on, and the next checkpoint is tried again"
@@ -52,7 +53,7 @@ class Keeper:
             if len(self._rows) == 1:
                 self._progress.say(
                     f"iteration {iteration}: {self._run.history.path.name} cannot be written "
-                    f"({error.strerror or error}); its rows wait in memory"
+                    f"({_reason(error)}); its rows wait in memory"
                 )
 
     def require_all(self) -> None:
@@ -64,7 +65,7 @@ class Keeper:
         try:
             self._write_rows()
         except OSError as error:
-            self._refusal = self._refusal or error.strerror or str(error)
+            self._refusal = self._refusal or _reason(error)
         if self._refusal is not None:
             raise Failure(
                 f"the end of the run could not be written to {self._run.path} ({self._refusal}); "
@@ -79,3 +80,10 @@ class Keeper:
     def _newest(self) -> str:
         whole = [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
         return f"that of iteration {whole[-1]} is whole" if whole else "there is none yet"
+
+
+def _reason(error: OSError) -> str:
+    """What the system said, without what libraries say around it."""
+    text = error.strerror or str(error)
+    found = re.search(r"\[errno \d+\] (.+)", text, re.IGNORECASE)
+    return (found[1] if found else text).strip()

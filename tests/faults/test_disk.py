@@ -48,6 +48,7 @@ def largest_file(size: int) -> Iterator[None]:
 
 class Said(NoProgress):
     def __init__(self) -> None:
+        super().__init__()
         self.lines: list[str] = []
 
     def say(self, text: str) -> None:
