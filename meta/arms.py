@@ -14,7 +14,7 @@ from meta.scoring import BAR, DEFAULT_JOBSETS, bar_of, costs_on, heuristics_for
 from meta.tasks import Task, TaskDistribution, TaskSplit
 from rllib_configs.policies import Decode
 
-RATES = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+RATES = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Inner rates that are tried for a policy that has learned none."""
 
 Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]

@@ -61,7 +61,7 @@ N = TypeVar("N", int, float)
 )
 @click.option(
     "--rates",
-    default="0.25,0.5,1,2,4,8",
+    default="0.0625,0.125,0.25,0.5,1,2,4,8",
     metavar="RATE,...",
     help="Inner rates to choose from, on validation tasks.",
 )
