@@ -78,14 +78,12 @@ class Training:
     def end(self) -> int:
         return self.process.wait(LIMIT_S)
 
-    def kill(self) -> None:
-        started = descendants(self.process.pid)
+    def kill(self) -> list[int]:
+        """Kills the driver; returns what it had started, which has to end by itself."""
+        started = list(descendants(self.process.pid))
         self.process.kill()
         self.process.wait(LIMIT_S)
-        deadline = time.monotonic() + 60
-        while left := [pid for pid in started if is_alive(pid)]:
-            assert time.monotonic() < deadline, [command_of(pid) for pid in left]
-            time.sleep(0.1)
+        return started
 
 
 def descendants(root: int) -> dict[int, int]:
@@ -169,6 +167,7 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
     targets = ["driver", "runner"] * (KILLS // 2) + ["driver"] * (KILLS % 2)
     log = tmp_path / "log"
     training = Training(tmp_path / "run", log)
+    orphans: list[int] = []
     try:
         for target in rng.permutation(targets):
             done = training.rows() if training.run.exists() else 0
@@ -176,7 +175,7 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
             time.sleep(float(rng.uniform(0, 0.3)))
             assert training.process.poll() is None, "it ended before it could be killed"
             if target == "driver":
-                training.kill()
+                orphans += training.kill()
                 training = Training(tmp_path / "run", log)
             elif (runner := training.runner()) is not None:
                 os.kill(runner, signal.SIGKILL)
@@ -184,5 +183,9 @@ def test_random_kills_of_driver_and_runners_change_no_number(tmp_path: Path) -> 
     finally:
         if training.process.poll() is None:
             training.kill()
+    deadline = time.monotonic() + LIMIT_S
+    while left := [pid for pid in orphans if is_alive(pid)]:
+        assert time.monotonic() < deadline, [command_of(pid) for pid in left]
+        time.sleep(0.1)
     assert weights_of(tmp_path / "run") == weights_of(reference)
     assert numbers(tmp_path / "run") == numbers(reference)
