@@ -25,7 +25,7 @@ from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.tables import read_table
 from tune_jobs.tracking import local_uri
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ITERATIONS = 30
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
@@ -139,7 +139,7 @@ class TestWhole:
         }
 
 
-def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 120.0) -> None:
+def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 300.0) -> None:
     end = time.monotonic() + timeout_s
     while not found():
         assert process.poll() is None, f"the command ended while waiting for {what}"
