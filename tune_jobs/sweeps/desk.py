@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.runs import CONFIG
 from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.folder import SweepFolder
-from tune_jobs.sweeps.points import Point, as_row, trial_config
+from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
 from tune_jobs.sweeps.records import TrialRecord, begin_trial
 from tune_jobs.tracking import AnyTracker
 
@@ -31,6 +31,7 @@ class Desk(Callback):
     def __init__(self, folder: SweepFolder, tracker: AnyTracker, board: Board) -> None:
         self._folder = folder
         self._sweep = folder.sweep
+        self._presets = read_presets(folder.sweep)
         self._tracker = tracker
         self._board = board
         self._records: dict[int, TrialRecord] = {}
@@ -120,14 +121,14 @@ class Desk(Callback):
 
     def _record_of(self, point: Point) -> TrialRecord:
         if point.index not in self._records:
-            config = trial_config(self._sweep, point, self._folder.trials)
+            config = trial_config(self._sweep, point, self._folder.trials, self._presets)
             self._records[point.index] = begin_trial(self._folder, point, config)
         return self._records[point.index]
 
     def _take_over(self, record: TrialRecord, settings: dict[str, Any], iteration: int) -> None:
         """A trial of a population has taken over from another."""
         point = Point(record.file.point.index, settings)
-        record.change(point, trial_config(self._sweep, point, self._folder.trials))
+        record.change(point, trial_config(self._sweep, point, self._folder.trials, self._presets))
         self._board.say(
             f"trial {point.index:03d} took over from a better one before iteration {iteration}: "
             f"{point.describe()}"

@@ -1,10 +1,10 @@
 """Which trials a sweep has: their settings, their seeds, and their whole configs."""
 
+import copy
 import itertools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import change, load_config, make_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import PRESET, Sweep
+
+Presets = Mapping[str, Mapping[str, Any]]
 
 _POINTS, _SEEDS, EVOLUTION, SEARCHER = range(4)
 
@@ -90,19 +92,34 @@ def trial_seed(sweep_seed: int, index: int) -> int:
     return int(rng.integers(1 << 32))
 
 
-def trial_config(sweep: Sweep, point: Point, runs: Path = Path("runs")) -> ExperimentConfig:
+def read_presets(sweep: Sweep) -> Presets:
+    """What trials begin with, by the name or the path of the preset, as plain data.
+
+    Raises:
+        InputError: if there is no such preset or file, or it cannot be used.
+    """
+    searched = sweep.space.get(PRESET)
+    sources = [sweep.preset] if searched is None else [str(each) for each in searched.examples()]
+    return {source: load_config(source).to_dict() for source in sources}
+
+
+def trial_config(
+    sweep: Sweep, point: Point, runs: Path = Path("runs"), presets: Presets | None = None
+) -> ExperimentConfig:
     """The whole config of a trial.
 
     Args:
         sweep: which it belongs to.
         point: its settings.
         runs: folder that holds the trials.
+        presets: of `read_presets`, where the files cannot be seen, or to save time.
 
     Raises:
         InputError: if a key is unknown, or a value impossible.
     """
     chosen = dict(point.settings)
-    data = _preset(str(chosen.pop(PRESET, sweep.preset))).to_dict()
+    source = str(chosen.pop(PRESET, sweep.preset))
+    data = copy.deepcopy(dict((presets or read_presets(sweep))[source]))
     data["resources"] = {**data["resources"], "num_runners": 0, "num_learners": 0}
     settings = {**sweep.settings, **chosen}
     change(data, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
@@ -134,9 +151,10 @@ def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
                 f"pbt changes settings in the middle of a run, which {key} does not allow; "
                 f"it can search {', '.join(EVOLVING)}"
             )
-    _check_examples(sweep)
+    presets = read_presets(sweep)
+    _check_examples(sweep, presets)
     points = _examples(sweep) if sweep.search == "optuna" else list_points(sweep)
-    configs = [_checked(sweep, point) for point in points]
+    configs = [_checked(sweep, point, presets) for point in points]
     _check_budgets(sweep, configs)
     return configs
 
@@ -146,11 +164,11 @@ def _refuse(key: str, names: tuple[str, ...], why: str) -> None:
         raise InputError(f"{key} {why}")
 
 
-def _check_examples(sweep: Sweep) -> None:
+def _check_examples(sweep: Sweep, presets: Presets) -> None:
     """Tries each value and each end of a range, beside the first values of the others."""
     for point in _examples(sweep):
         if sweep.search != "grid":  # whose combinations are all tried anyhow
-            _checked(sweep, point)
+            _checked(sweep, point, presets)
 
 
 def _examples(sweep: Sweep) -> list[Point]:
@@ -163,9 +181,9 @@ def _examples(sweep: Sweep) -> list[Point]:
     return [Point(index, each) for index, each in enumerate(settings)]
 
 
-def _checked(sweep: Sweep, point: Point) -> ExperimentConfig:
+def _checked(sweep: Sweep, point: Point, presets: Presets) -> ExperimentConfig:
     try:
-        return trial_config(sweep, point)
+        return trial_config(sweep, point, presets=presets)
     except InputError as error:
         raise InputError(f"a trial with {point.describe()} cannot be trained: {error}") from None
 
@@ -192,11 +210,6 @@ def _check_budgets(sweep: Sweep, configs: list[ExperimentConfig]) -> None:
             f"{sweep.search} needs {sweep.metric} after {needed} iterations ({name}), but "
             f"evaluation.every is {every}; make {name} a multiple of it"
         )
-
-
-@cache
-def _preset(source: str) -> ExperimentConfig:
-    return load_config(source)
 
 
 def as_row(settings: Mapping[str, Any]) -> dict[str, Any]:

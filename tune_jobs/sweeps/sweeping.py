@@ -16,7 +16,7 @@ from tune_jobs.stopping import StopRequest
 from tune_jobs.sweeps.board import Board
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, create_sweep
-from tune_jobs.sweeps.points import check_sweep, num_trials
+from tune_jobs.sweeps.points import check_sweep, num_trials, read_presets
 from tune_jobs.sweeps.resources import check_cpus, cpus_of, free_cpus, num_slots
 from tune_jobs.sweeps.results import resume_command, score_of, write_results
 from tune_jobs.sweeps.work import Work, find_work
@@ -203,7 +203,7 @@ class _Session:
             index: (iteration, ray.put(state))
             for index, (iteration, state) in self._work.states.items()
         }
-        plan = Plan(self._sweep, self._folder.trials, states)
+        plan = Plan(self._sweep, self._folder.trials, read_presets(self._sweep), states)
         trainable = tune.with_resources(
             tune.with_parameters(SweepTrial, plan=plan),
             tune.PlacementGroupFactory([{"CPU": 1}] * needed),

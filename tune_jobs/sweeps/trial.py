@@ -23,7 +23,7 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoints
 from tune_jobs.history import Row
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.points import Point, trial_config
+from tune_jobs.sweeps.points import Point, Presets, trial_config
 from tune_jobs.sweeps.records import pack, unpack
 from tune_jobs.trainer import RATIO, Trainer
 
@@ -45,17 +45,19 @@ class Plan:
     Attributes:
         sweep: its definition.
         trials: folder of the trials, as the sweep's own process sees it.
+        presets: what the trials begin with; see `tune_jobs.sweeps.points.read_presets`.
         states: for trials that are gone on with, by index: iteration, and a reference to what
             `tune_jobs.sweeps.folder.pack` made of the state.
     """
 
     sweep: Sweep
     trials: Path
+    presets: Presets
     states: Mapping[int, tuple[int, ray.ObjectRef]] = field(default_factory=dict)
 
     def config(self, point: Point) -> ExperimentConfig:
         """The whole config of a trial."""
-        return trial_config(self.sweep, point, self.trials)
+        return trial_config(self.sweep, point, self.trials, self.presets)
 
 
 class SweepTrial(tune.Trainable):
