@@ -38,7 +38,7 @@ FAMILIES := objectives priorities workloads mixed
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 
-.PHONY: help install demo results results-ppo results-meta test lint format pins clean
+.PHONY: help install demo results results-ppo results-meta test test-service lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -130,6 +130,9 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 
 test: install ## Run the tests; ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-service: install ## Run the tests that start clusters and kill processes as well (minutes)
+	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

@@ -17,7 +17,7 @@ import pytest
 from tune_jobs.checkpoints import Checkpoints
 from tune_jobs.history import History
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.service, pytest.mark.slow]
 
 KILLS = int(os.environ.get("METASCHED_KILLS", "2"))
 LIMIT_S = 300.0

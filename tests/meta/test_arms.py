@@ -21,7 +21,14 @@ FAMILY = FamilySection.model_validate(
     }
 )
 PLAN = Plan(
-    tasks=2, seeds=2, steps=(0, 1, 3), episodes=4, jobsets=2, evaluation_jobsets=6, rate_tasks=2
+    tasks=2,
+    seeds=2,
+    steps=(0, 1, 3),
+    episodes=4,
+    jobsets=2,
+    evaluation_jobsets=6,
+    rate_tasks=2,
+    decode="sample",
 )
 
 

@@ -147,6 +147,7 @@ def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 300
         time.sleep(0.02)
 
 
+@pytest.mark.service
 def test_a_killed_sweep_comes_to_the_same_numbers(whole, ray_here, tmp_path):
     definition = tmp_path / "three.yaml"
     definition.write_text(yaml.safe_dump(GRID))
@@ -176,6 +177,7 @@ def test_a_killed_sweep_comes_to_the_same_numbers(whole, ray_here, tmp_path):
         ).read_bytes()
 
 
+@pytest.mark.service
 def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
     population = sweep(
         name="population",
