@@ -22,7 +22,12 @@ from tests.conftest import REPOSITORY
 from tests.tune_jobs.made_up_arms import make_family
 from tune_jobs.history import History
 
-pytestmark = [pytest.mark.integration, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.service,
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+]
 
 JOB_TIMEOUT_S = 400.0
 TRAIN = ("python", "-m", "tune_jobs.train")
