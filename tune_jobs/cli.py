@@ -172,7 +172,7 @@ def run(
         args: the command line; by default that of the process.
         prog_name: what usage texts call the program.
     """
-    from tune_jobs.ray_session import prepare_environment
+    from tune_jobs.ray_environment import prepare_environment
 
     global _debug
     _debug = False

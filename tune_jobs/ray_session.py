@@ -16,23 +16,12 @@ from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.cli import debugging
 from tune_jobs.deadline import deadline
+from tune_jobs.ray_environment import prepare_environment
 
 START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
 _OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
-_SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    # Despite its name this makes a local Ray talk over the loopback address only.
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
-}
-
-
-def prepare_environment() -> None:
-    """Sets what Ray reads from the environment when it is imported, where the user has not."""
-    for name, value in _SETTINGS.items():
-        os.environ.setdefault(name, value)
 
 
 def num_local_cpus() -> int:
