@@ -28,6 +28,12 @@ define train
     --seed $$seed --run $$run || exit; fi
 endef
 
+# Adapts all arms to unseen tasks of the family $(1), $(3) times each; the runs $(2) know one task alone.
+define adapt
+$(BIN)/metasched arms '$(RESULTS)/$(1)-maml-*' '$(RESULTS)/$(1)-joint-*' '$(RESULTS)/$(2)-*' \
+  --scratch 3 --family $(1) --task-seed 1 --seeds $(3) --out $(RESULTS)/adaptation
+endef
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 RESULTS := runs/results
@@ -38,7 +44,7 @@ FAMILIES := objectives priorities workloads mixed
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 
-.PHONY: help install demo results results-ppo results-meta test test-service lint format pins clean
+.PHONY: help install demo results results-ppo results-meta test lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -109,15 +115,16 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	done
 	@for seed in $(SEEDS); do \
 	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,440); \
+	  $(call train,classes-one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true --set task.cluster.num_classes=3,440); \
 	  $(call train,deeprm-0.7-$$seed,deeprm-released,task.workload.load=0.7,400); \
 	done
-	$(BIN)/metasched arms '$(RESULTS)/objectives-maml-*' '$(RESULTS)/objectives-joint-*' '$(RESULTS)/one-*' \
-	  --scratch 3 --task-seed 1 --out $(RESULTS)/adaptation
-	$(BIN)/metasched arms '$(RESULTS)/deeprm-0.7-*' --task-seed 1 --steps 0,3,10,30,60 --seeds 1 \
-	  --out $(RESULTS)/adaptation
-	@for family in $(filter-out objectives,$(FAMILIES)); do \
-	  $(BIN)/metasched arms "$(RESULTS)/$$family-maml-*" "$(RESULTS)/$$family-joint-*" --family $$family \
-	    --task-seed 1 --seeds 1 --out $(RESULTS)/adaptation || exit; \
+	$(call adapt,objectives,one,3)
+	$(call adapt,workloads,one,1)
+	$(call adapt,priorities,classes-one,1)
+	$(call adapt,mixed,classes-one,1)
+	@for family in objectives workloads; do \
+	  $(BIN)/metasched arms '$(RESULTS)/deeprm-0.7-*' --family $$family --task-seed 1 \
+	    --steps 0,3,10,30,60 --seeds 1 --out $(RESULTS)/adaptation || exit; \
 	done
 	$(BIN)/metasched specialists $(RESULTS)/priorities-joint-0 --task-seed 1 --runs $(RESULTS)/specialists \
 	  --out $(RESULTS)/adaptation
@@ -128,11 +135,8 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/*-maml-*' --out $(RESULTS)/figures; \
 	done
 
-test: install ## Run the tests; ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest $(ARGS)
-
-test-service: install ## Run the tests that start clusters and kill processes as well (minutes)
-	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)
+test: install ## Run the tests (about eleven minutes on two cores); ARGS='...' goes to pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from rllib_configs.modules import Weights, make_sampler
 from rllib_configs.modules.slot_scorer import plain_scorer
 from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
-from rllib_configs.schema import ExperimentConfig
+from rllib_configs.schema import ExperimentConfig, MetaSection
 from rllib_configs.task_schema import TaskSection
 
 DEFAULT_RATE = 1.0
@@ -41,27 +40,6 @@ ADAPTATION = 2000
 
 _ADAPTED = "-adapted"  # at the end of an adapted policy's name
 _NETWORK, _RATES = "network.", "rates."
-
-
-@dataclass(frozen=True)
-class InnerOptions:
-    """How a step is made; a meta-trained policy is adapted as it was trained to be.
-
-    Attributes:
-        surrogate: the inner loss, see `meta.maml.steps`.
-        adapt: which parameters move.
-        floor: share of the mean return that advantages are divided by, at least.
-        gradient_clip: largest norm of an inner gradient.
-        agreement: whether a step is shortened to what its jobsets agree on.
-        gamma: discount of a time step.
-    """
-
-    surrogate: Literal["ratio", "log_probability"] = "ratio"
-    adapt: Literal["all", "head"] = "all"
-    floor: float = 0.03
-    gradient_clip: float = 0.5
-    agreement: bool = True
-    gamma: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,20 +75,9 @@ class MetaPolicy:
         return self.config.task.at_point()
 
     @property
-    def options(self) -> InnerOptions:
-        """How its steps are made."""
-        gamma = self.config.training.gamma
-        meta = self.config.meta
-        if meta is None:
-            return InnerOptions(gamma=gamma)
-        return InnerOptions(
-            surrogate=meta.surrogate,
-            adapt=meta.adapt,
-            floor=meta.advantage_floor,
-            gradient_clip=meta.gradient_clip,
-            agreement=meta.agreement,
-            gamma=gamma,
-        )
+    def meta(self) -> MetaSection:
+        """How its steps are made: as in its meta-training, else as usual there."""
+        return self.config.meta or MetaSection()
 
     def with_rate(self, rate: float) -> "MetaPolicy":
         """The policy with one inner rate for all parameters, above 0.
@@ -204,12 +171,8 @@ def adapt_parameters(
     """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
     check_numbers(steps, episodes, jobsets, seed)
     _check_shapes(policy, task.cluster, f"the policy {policy.name}")
-    options = policy.options
     network = plain_scorer(task.cluster, policy.config.training)
-    inner = FirstOrder(
-        network,
-        StepOptions(options.surrogate, options.gradient_clip, options.agreement, options.adapt),
-    )
+    inner = FirstOrder(network, StepOptions.of(policy.meta))
     found = [policy.parameters]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
@@ -269,8 +232,8 @@ def _sample(
         episodes // jobsets,
         episode_keys(task.seed, ADAPTATION, batch, count=episodes),
     )
-    options = policy.options
-    return decisions_of(rollouts, gamma=options.gamma, floor=options.floor)
+    gamma = policy.config.training.gamma
+    return decisions_of(rollouts, gamma=gamma, floor=policy.meta.advantage_floor)
 
 
 def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:

@@ -21,13 +21,20 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True,
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks as ``golden`` each test that uses the fixture, so that ``-m golden`` finds them all."""
+    """Marks tests by what they use.
+
+    Those with golden data are ``golden``, so that ``-m golden`` finds them all. Those that start
+    processes follow each other, so that two Rays never share the machine; all others run beside
+    them (``pytest -n 2 --dist loadgroup``).
+    """
     for item in items:
-        if "golden" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "golden" in fixtures:
             item.add_marker("golden")
-        if item.get_closest_marker("service") and not os.environ.get("METASCHED_SERVICE"):
-            item.add_marker(pytest.mark.skip(reason="takes minutes: make test-service"))
+        if "local_ray" in fixtures or item.get_closest_marker("integration"):
+            item.add_marker(pytest.mark.xdist_group("processes"))
 
 
 @pytest.fixture(scope="session")

@@ -47,7 +47,8 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
     how many bytes travel, a model of these costs that says what 10 to 1,000 runners would do, and
     how far it is off for up to 100 stand-ins of runners, which wait for as long as sampling takes
     and return as many bytes. The subject tracking measures what recording in MLflow takes of an
-    iteration of deeprm-ppo, with a server that is up, down or slow, and that nothing is lost.
+    iteration of deeprm-ppo, in a local database and on a server that is up, down or slow, and that
+    nothing is lost.
 
     \b
     Examples:
@@ -86,7 +87,7 @@ def _describe(entry: "Entry") -> str:
     ours, low, high, theirs = (
         format(data[key], digits) for key in ("value", "min", "max", "reference_value")
     )
-    part = "" if entry.share is None else f", {entry.share:.0%} of an iteration"
+    part = "" if entry.share is None else f", {entry.share:.1%} of an iteration"
     return (
         f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]{part}\n"
         f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}{_parts(entry)}"

@@ -12,7 +12,10 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from cluster_env.core.errors import Failure
 from rllib_configs.loading import load_config
@@ -21,10 +24,8 @@ from tune_jobs.tracking import Delivery, Tracker, local_uri
 from tune_jobs.tracking.store import Store
 
 PRESET = "deeprm-ppo"
-LIMIT = 0.01
-"""Share of an iteration's time that tracking may take."""
-POINTS = 200
-PAUSE_S = 0.01
+ROUNDS = 5
+POINTS = 100
 ANSWER_S = 3.0
 _START_LIMIT_S = 120.0
 _KEY = "train/return_mean"
@@ -32,8 +33,21 @@ _KEY = "train/return_mean"
 Row = dict[str, float]
 
 
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of an iteration, means over rounds of `POINTS` / `ROUNDS` iterations.
+
+    Attributes:
+        calls: that training waits for.
+        cpu: of the process, with the thread that sends.
+    """
+
+    calls: Sample
+    cpu: Sample
+
+
 def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
-    """Measures calls of a tracker against an iteration, and that nothing is lost.
+    """Measures what a tracker takes of an iteration, and that nothing is lost.
 
     Args:
         seconds: how long iterations are measured; see `tune_jobs.benchmarks.training`.
@@ -46,50 +60,62 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
 
     config = load_config(preset, ["resources.num_runners=0"])
     times, rows = measured_iterations(config, seconds)
-    row = rows[-1]
+    iteration, row = Sample(tuple(times)), rows[-1]
+    entries = []
     with tempfile.TemporaryDirectory(prefix="metasched-bench-") as folder:
-        return [
-            Entry(
-                f"tracking.{state}",
-                f"s of calls for each iteration, {len(row)} metrics",
-                spent,
-                f"an iteration of {config.name}",
-                Sample(tuple(times)),
-                higher_is_better=False,
-                share=spent.median / Sample(tuple(times)).median,
-            )
-            for state, spent in _states(Path(folder), row)
-        ]
+        for state, cost in _states(Path(folder), row, iteration.median):
+            for name, what, spent in (
+                (f"tracking.{state}", f"s of calls, {len(row)} metrics", cost.calls),
+                (f"tracking.{state}.cpu", "s of CPU time, with all that is sent", cost.cpu),
+            ):
+                entries.append(
+                    Entry(
+                        name,
+                        f"{what}, for each iteration",
+                        spent,
+                        f"an iteration of {config.name}",
+                        iteration,
+                        higher_is_better=False,
+                        share=spent.median / iteration.median,
+                    )
+                )
+    return entries
 
 
-def _states(folder: Path, row: Row) -> Iterator[tuple[str, Sample]]:
-    """Seconds of calls for each iteration, by what the server does."""
+def _states(folder: Path, row: Row, iteration_s: float) -> Iterator[tuple[str, Cost]]:
+    """What recording costs, by what the server does."""
+    yield "local", _record(folder / "local", None, row, iteration_s, wait_s=60.0)
     port = _free_port()
-    yield "down", _record(folder / "down", f"http://127.0.0.1:{port}", row)
+    yield "down", _record(folder / "down", f"http://127.0.0.1:{port}", row, iteration_s)
     with _slow_server() as slow:
-        yield "slow", _record(folder / "slow", slow, row)
+        yield "slow", _record(folder / "slow", slow, row, iteration_s)
     with mlflow_server(folder, port) as uri:
-        yield "up", _record(folder / "up", uri, row, wait_s=60.0)
+        yield "up", _record(folder / "up", uri, row, iteration_s, wait_s=60.0)
         for state in ("down", "slow", "up"):
             _require_all(folder / state, uri)
+    _require_all(folder / "local", None)
 
 
-def _record(run_dir: Path, uri: str, row: Row, wait_s: float = 0.0) -> Sample:
-    """Records as training does, iteration by iteration."""
+def _record(run_dir: Path, uri: str | None, row: Row, pause_s: float, wait_s: float = 0.0) -> Cost:
+    """Records as often as training does, and sleeps in between."""
     tracker = Tracker.open(run_dir, uri=uri, run_name=run_dir.name)
-    spent = []
-    for step in range(POINTS):
-        began = time.perf_counter()
-        tracker.metrics(row, step)
-        spent.append(time.perf_counter() - began)
-        time.sleep(PAUSE_S)
+    calls, cpu = [], []
+    for steps in np.split(np.arange(POINTS), ROUNDS):
+        spent, began_cpu = 0.0, time.process_time()
+        for step in steps.tolist():
+            began = time.perf_counter()
+            tracker.metrics(row, step)
+            spent += time.perf_counter() - began
+            time.sleep(pause_s)
+        calls.append(spent / steps.size)
+        cpu.append((time.process_time() - began_cpu) / steps.size)
     tracker.finish()
     tracker.close(wait_s)
-    return Sample(tuple(spent))
+    return Cost(Sample(tuple(calls)), Sample(tuple(cpu)))
 
 
-def _require_all(run_dir: Path, uri: str) -> None:
-    """Sends what is left to the server that is there now, and counts what it has.
+def _require_all(run_dir: Path, uri: str | None) -> None:
+    """Sends what is left to the store that is there now, and counts what it has.
 
     Raises:
         Failure: if points are missing.
@@ -106,11 +132,11 @@ def _require_all(run_dir: Path, uri: str) -> None:
                     raise
                 time.sleep(0.5)
         [run_id] = delivery.progress.runs.values()
-        found = Store(uri, run_dir).num_points(run_id, _KEY)
+        found = Store(delivery.uri, run_dir).num_points(run_id, _KEY)
     finally:
         delivery.close()
     if found != POINTS or delivery.refused:
-        raise Failure(f"{run_dir.name}: {found} of {POINTS} points have arrived at {uri}")
+        raise Failure(f"{run_dir.name}: {found} of {POINTS} points have arrived at {delivery.uri}")
 
 
 @contextmanager

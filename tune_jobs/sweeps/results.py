@@ -90,8 +90,8 @@ def write_results(folder: SweepFolder) -> tuple[Path, Path | None]:
     if best is None:
         return table, None
     file, run, score = best
-    config = run.config().to_dict()
-    config |= {"name": f"{folder.sweep.name}-best", "runs": str(folder.path.parent)}
+    config = run.config().to_dict() | {"name": f"{folder.sweep.name}-best"}
+    del config["runs"]  # so that it can be taken elsewhere
     path = folder.path / BEST
     about = (
         f"# The best of {len(rows)} trials of the sweep {folder.sweep.name}: {folder.sweep.metric} "

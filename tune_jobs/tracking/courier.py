@@ -10,7 +10,7 @@ from tune_jobs.tracking.delivery import Busy, Delivery
 
 logger = logging.getLogger("tune_jobs.tracking")
 
-GATHER_S = 0.5  # lets records gather, so that they travel together
+GATHER_S = 5.0  # lets records gather: a call costs as much as dozens of records in it
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 60.0
 

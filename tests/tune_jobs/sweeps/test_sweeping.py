@@ -104,6 +104,7 @@ class TestWhole:
         rows = read_table(path / "trials.csv", ["score", "task.objective"])
         best = min(rows, key=lambda row: float(row["score"]))
         assert load_config(path / "best.yaml").task.objective == best["task.objective"]
+        assert load_config(path / "best.yaml").runs == Path("runs")  # not where it was found
         assert {file.name for file in (path / "figures").iterdir()} == {"sweep.png", "sweep.csv"}
         assert not (path / ".tune").exists()
 
