@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     help=f"New folder for the adapted policy and for {TABLE}.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@click.option("--track", is_flag=True, help="Record the table in MLflow, beside RUN; needs --out.")
 def command(
     run: Path,
     texts: tuple[str, ...],
@@ -81,6 +82,7 @@ def command(
     seed: int,
     out: Path | None,
     as_json: bool,
+    track: bool,
 ) -> None:
     """Adapt the policy of RUN to a task, and compare it before and after with heuristics.
 
@@ -102,6 +104,8 @@ def command(
     from meta.tasks import read_task
     from tune_jobs.compare import plain
 
+    if track and out is None:
+        raise InputError("--track records the table and the policy, so it needs --out FOLDER")
     if out is not None and out.is_dir() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; take a new folder for the adapted policy")
     policy = load_meta_policy(run, rate)
@@ -114,6 +118,8 @@ def command(
     rows = tabulate(policy, task, parameters, jobsets=held_out, episodes=episodes, decode=decode)
     if out is not None:
         _write(out, policy, task, parameters[-1], rows)
+        if track:
+            _track(out, run, rows, {"run": str(run), "seed": seed, "rate": rate, "decode": decode})
     if as_json:
         click.echo(json.dumps(plain(rows), indent=1))
         return
@@ -121,6 +127,27 @@ def command(
     click.echo(f"\n{verdict(rows)} The steps took {seconds:.1f} s.")
     if out is not None:
         click.echo(f"Wrote the adapted policy and {TABLE} to {out}")
+
+
+def _track(out: Path, run: Path, rows: "Sequence[Row]", params: dict[str, object]) -> None:
+    """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
+    from tune_jobs.recording import record_result
+
+    curves = [
+        (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
+        if "step" in row
+        else (0, {f"reference/{str(row['policy']).partition(':')[0]}": float(row["ratio"])})
+        for row in rows
+    ]
+    record_result(
+        out,
+        "adaptation",
+        f"adapt {out.name}",
+        params={**params, **{name: rows[0][name] for name in ("task", "metric", "jobsets")}},
+        curves=curves,
+        files=[out / TABLE],
+        beside=run,
+    )
 
 
 def _write(

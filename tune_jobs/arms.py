@@ -1,5 +1,6 @@
 """``metasched arms``: how runs adapt to unseen tasks, for the adaptation figures."""
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -81,6 +82,7 @@ N = TypeVar("N", int, float)
     default=Path("adaptation"),
     help="Folder for the rows, one file for each run and family.",
 )
+@click.option("--track", is_flag=True, help="Record means and rows in MLflow, beside the runs.")
 def command(
     runs: tuple[str, ...],
     family: str,
@@ -98,6 +100,7 @@ def command(
     scratch: int,
     jobs: int,
     out: Path,
+    track: bool,
 ) -> None:
     """Measure how runs adapt to held-out tasks of a family.
 
@@ -141,7 +144,26 @@ def command(
         adapter(source.load(), plan)(first, (0,), 0)
     paths = _measure_all(sources, family, plan, out, jobs, Progress())
     click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
+    if track:
+        _track(paths, found[0])
     click.echo(f"Next: metasched figure adaptation --rows {out}")
+
+
+def _track(paths: Sequence[Path], run: Path) -> None:
+    """Records rows as a run of the family; MLflow's step is that of the adaptation."""
+    from statistics import fmean
+
+    from tune_jobs.recording import record_result
+    from tune_jobs.tables import read_table
+
+    curves = []
+    for path in paths:
+        ratios: dict[int, list[float]] = {}
+        for row in read_table(path, ["step", "ratio"]):
+            ratios.setdefault(int(row["step"]), []).append(float(row["ratio"]))
+        curves += [(step, {f"{path.stem}/ratio": fmean(found)}) for step, found in ratios.items()]
+    folder = paths[0].parent
+    record_result(folder, "arms", f"arms {folder.name}", curves=curves, files=paths, beside=run)
 
 
 def _measure_all(

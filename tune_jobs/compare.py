@@ -288,21 +288,22 @@ def _draw(out: Path) -> None:
 
 def _track(out: Path, rows: "Sequence[Row]", seed: int) -> None:
     """Records the comparison as a run of its own; MLflow's step is the load in percent."""
+    from tune_jobs.recording import record_result
     from tune_jobs.scoreboard import COLUMNS
-    from tune_jobs.tracking import Tracker
 
-    with Tracker.open(out, run_name=f"compare {out.name}", tags={"kind": "comparison"}) as tracker:
-        shared = ("rules", "metric", "jobsets", "episodes", "window", "warmup")
-        tracker.params({"seed": seed, **{name: rows[0][name] for name in shared}})
-        for row in rows:
-            means = {
-                f"{row['key']}/{name}": row[name]
-                for name in dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))
-                if name in row
-            }
-            tracker.metrics(means, step=round(100 * float(row["load"])))
-        tracker.artifact(out / TABLE, "figures")
-        tracker.artifact(out / FIGURE, "figures")
+    def means(row: "Row") -> dict[str, float]:
+        names = dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))
+        return {f"{row['key']}/{name}": float(row[name]) for name in names if name in row}
+
+    shared = ("rules", "metric", "jobsets", "episodes", "window", "warmup")
+    record_result(
+        out,
+        "comparison",
+        f"compare {out.name}",
+        params={"seed": seed, **{name: rows[0][name] for name in shared}},
+        curves=[(round(100 * float(row["load"])), means(row)) for row in rows],
+        files=(out / TABLE, out / FIGURE),
+    )
 
 
 if __name__ == "__main__":

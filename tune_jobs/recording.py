@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,27 +85,50 @@ def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any)
 
 
 def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
-    """Records a figure as a run of its own; drawn again, it goes on with that run.
-
-    What waits for the store lies in a folder of the figure's name, beside the image.
+    """Records a figure as a run of its own; see `record_result`.
 
     Args:
         image: the figure; the run is named after it.
         table: what it was drawn from.
-        run: a run directory whose store and experiment it goes to. By default these are the
-            environment's MLFLOW_TRACKING_URI, else the store beside the image's folder, and the
-            usual experiment.
+        run: a run directory whose store and experiment it goes to.
     """
-    folder = image.absolute().parent
-    uri, experiment = _place_of(folder if run is None else run.absolute())
+    folder = image.absolute().parent / image.stem
+    record_result(folder, "figure", f"figure {image.stem}", files=(image, table), beside=run)
+
+
+def record_result(
+    folder: Path,
+    kind: str,
+    name: str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    curves: Iterable[tuple[int, Mapping[str, float]]] = (),
+    files: Iterable[Path] = (),
+    beside: Path | None = None,
+) -> None:
+    """Records a result as a run of its own; recorded again, it goes on with that run.
+
+    Args:
+        folder: of the result; what waits for the store lies there.
+        kind: comparison, adaptation, arms or figure.
+        name: of the run.
+        params: what it was made with.
+        curves: points, each with its step.
+        files: tables and figures.
+        beside: a run directory whose store and experiment it goes to. By default these are the
+            environment's MLFLOW_TRACKING_URI, else the store beside the folder, and the usual
+            experiment.
+    """
+    folder = folder.absolute()
+    uri, experiment = _place_of(folder if beside is None else beside.absolute())
     with Tracker.open(
-        folder / image.stem,
-        uri=uri,
-        experiment=experiment,
-        run_name=f"figure {image.stem}",
-        tags={"kind": "figure"},
+        folder, uri=uri, experiment=experiment, run_name=name, tags={"kind": kind}
     ) as tracker:
-        for path in (image, table):
+        if params:
+            tracker.params(params)
+        for step, values in curves:
+            tracker.metrics(values, step)
+        for path in files:
             tracker.artifact(path, "figures")
 
 

@@ -11,6 +11,7 @@ from meta.adaptation import adapt_parameters, load_meta_policy
 from meta.tasks import read_task
 from rllib_configs.policies import load_policy
 from tests.tune_jobs.made_up_arms import FOMAML, ONE_TASK, make_family, make_scorer
+from tests.tune_jobs.recorder import record_with
 from tune_jobs import adapt, cli, compare
 from tune_jobs.tables import number, read_table
 
@@ -67,6 +68,18 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     result = CliRunner().invoke(compare.command, args, catch_exceptions=False)
     assert {row["key"] for row in json.loads(result.output)} == {"sjf", "alone", "alone-adapted"}
     call(out, "--task", "objective=slowdown")
+
+
+def test_the_table_can_be_tracked(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = record_with(monkeypatch)
+    out = tmp_path / "adapted"
+    call(run, "--task", "objective=makespan", "--steps", "1", "--out", str(out), "--track")
+    rows = read_table(out / "adaptation.csv", ["ratio"])
+    assert recorder.points["ratio", 1] == number(rows[1], "ratio")
+    assert {"reference/sjf", "reference/tetris"} <= {name for name, _ in recorder.points}
+    assert recorder.files == ["adaptation.csv"]
 
 
 def test_a_meta_trained_run_uses_its_learned_rates_unless_told_otherwise(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from click.testing import CliRunner, Result
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_arms import FOMAML, JOINT, ONE_TASK, QUICK, make_family, make_scorer
 from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.recorder import record_with
 from tune_jobs import cli
 from tune_jobs.adaptation_rows import COLUMNS, read_rows
 from tune_jobs.arm_names import arm_of, trained_on
@@ -111,6 +112,16 @@ def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
     (tmp_path / "o" / "small" / "run-0.csv").unlink()
     run(*args)
     assert files[1].read_bytes() == before["run-0.csv"][0]
+
+
+def test_means_can_be_tracked(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = record_with(monkeypatch)
+    family, rows = str(out / "small.yaml"), out / "rows"
+    runs = [str(out / "runs" / name) for name in ("joint-0", "alone")]
+    run(*runs, "--family", family, "--out", str(rows), "--track")
+    assert recorder.files == ["joint-0.csv", "alone.csv"]
+    ratios = [number(row, "ratio") for row in read_table(rows / "small" / "alone.csv", COLUMNS)]
+    assert recorder.points["alone/ratio", 2] == pytest.approx(sum(ratios[2::3]) / 4)
 
 
 @pytest.mark.slow

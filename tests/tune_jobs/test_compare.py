@@ -3,9 +3,7 @@
 import json
 import math
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -18,6 +16,7 @@ from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.recorder import record_with
 from tune_jobs.compare import choose_config, command
 from tune_jobs.comparison import compare
 from tune_jobs.entrants import (
@@ -30,8 +29,6 @@ from tune_jobs.entrants import (
 from tune_jobs.scoreboard import format_rows
 from tune_jobs.setting import Setting
 from tune_jobs.tables import number, read_table
-from tune_jobs.tracking import NullTracker
-from tune_jobs.tracking.tracker import PathLike
 
 
 def run(*args: str) -> Result:
@@ -217,24 +214,8 @@ def test_files_hold_all_rows_and_the_figure_is_drawn(tmp_path: Path) -> None:
     assert image.startswith(b"\x89PNG")
 
 
-class Recorder(NullTracker):
-    """Stands for a tracker and remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.points: dict[tuple[str, int], float] = {}
-        self.files: list[str] = []
-
-    def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
-        self.points |= {(name, step): value for name, value in metrics.items()}
-
-    def artifact(self, path: PathLike, folder: str | None = None) -> None:
-        assert Path(path).is_file()
-        self.files.append(Path(path).name)
-
-
 def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recorder = Recorder()
-    monkeypatch.setattr("tune_jobs.tracking.Tracker.open", lambda *args, **options: recorder)
+    recorder = record_with(monkeypatch)
     out = tmp_path / "comparison"
     run("--policies", "sjf,tetris", "--loads", "0.5,0.9", "--out", str(out), "--track")
     rows = read_table(out / "comparison.csv", ["policy"])

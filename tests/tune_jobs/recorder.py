@@ -1,0 +1,32 @@
+"""A tracker that remembers what it was told."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tune_jobs.tracking import NullTracker
+from tune_jobs.tracking.tracker import PathLike
+
+
+class Recorder(NullTracker):
+    """Stands for a tracker."""
+
+    def __init__(self) -> None:
+        self.points: dict[tuple[str, int], float] = {}
+        self.files: list[str] = []
+
+    def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
+        self.points |= {(name, step): value for name, value in metrics.items()}
+
+    def artifact(self, path: PathLike, folder: str | None = None) -> None:
+        assert Path(path).is_file()
+        self.files.append(Path(path).name)
+
+
+def record_with(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    """Gives a recorder to whoever opens a tracker."""
+    recorder = Recorder()
+    monkeypatch.setattr("tune_jobs.tracking.Tracker.open", lambda *args, **options: recorder)
+    return recorder
