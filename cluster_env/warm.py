@@ -17,6 +17,7 @@ from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.heuristics import HEURISTICS, get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.observations import MASKS, OBSERVATIONS, LookupLayout
+from cluster_env.observations.slots import window_features
 from cluster_env.simulators.code import CodeLayout
 from cluster_env.simulators.rules import RULES
 from cluster_env.simulators.timeline import TimelineSimulator
@@ -44,6 +45,7 @@ def warm() -> None:
             _warm_environments(observation, mask)
     with_classes = replace(CLUSTER, num_classes=2)
     _warm_environments("slots", "live", replace(WORKLOAD, cluster=with_classes))
+    window_features(np.zeros((2, CodeLayout(CLUSTER).size), np.uint8), CodeLayout(CLUSTER))
     _warm_lookups()
 
 

@@ -9,11 +9,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.simulators.code import CodeLayout
 
 
-def capacity_of(layout: CodeLayout) -> NDArray[np.int64]:
-    """Units of each resource, int64 ``(num_resources,)``."""
-    return np.asarray(layout.cluster.capacity, np.int64)
-
-
 def require_codes(codes: NDArray[np.uint8], layout: CodeLayout) -> None:
     """Makes sure that codes have the type and the size that the layout says.
 

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cluster_env.observations.arrays import capacity_of, output, require_codes
+from cluster_env.observations.arrays import output, require_codes
 from cluster_env.simulators.code import CodeLayout
 
 
@@ -38,7 +38,7 @@ def compact(
     """
     require_codes(codes, layout)
     listed: NDArray[np.float32] = output(out, (codes.shape[0], compact_size(layout)), np.float32)
-    _list(codes, capacity_of(layout), layout.cluster.horizon, listed)
+    _list(codes, layout.shape.capacity, layout.cluster.horizon, listed)
     return listed
 
 

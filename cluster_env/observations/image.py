@@ -8,7 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from cluster_env.core.cluster import Cluster
-from cluster_env.observations.arrays import capacity_of, output, require_codes
+from cluster_env.observations.arrays import output, require_codes
 from cluster_env.simulators.code import CodeLayout
 
 _ALL_ROWS = 255  # a height above every row's index; horizons are at most 255
@@ -91,7 +91,7 @@ def image(
     require_codes(codes, layout)
     cluster = layout.cluster
     drawn = output(out, (codes.shape[0], *_shape_of(cluster)), np.uint8)
-    _draw(codes, capacity_of(layout), cluster.num_slots, cluster.backlog_view, drawn)
+    _draw(codes, layout.shape.capacity, cluster.num_slots, cluster.backlog_view, drawn)
     return drawn
 
 

@@ -19,7 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.observations.arrays import capacity_of, output, require_codes
+from cluster_env.observations.arrays import output, require_codes
 from cluster_env.observations.image import ImageLayout
 from cluster_env.simulators.code import CodeLayout
 
@@ -141,7 +141,7 @@ class LookupLayout:
         found: NDArray[np.int32] = output(out, (codes.shape[0], self.num_lookups), np.int32)
         _look_up(
             codes,
-            capacity_of(self.layout),
+            self.layout.shape.capacity,
             cluster.horizon,
             cluster.num_slots,
             cluster.backlog_view,

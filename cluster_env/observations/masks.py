@@ -4,9 +4,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from cluster_env.observations.arrays import capacity_of, output, require_codes
+from cluster_env.observations.arrays import output, require_codes
 from cluster_env.observations.kernels import first_start, last_start
-from cluster_env.simulators.code import CodeLayout
+from cluster_env.simulators.code import CodeLayout, CodeShape
 
 Mask = NDArray[np.bool_]
 
@@ -37,7 +37,9 @@ def placeable_mask(
     Raises:
         InputError: if an array has the wrong shape or type.
     """
-    return _marked(codes, layout, try_last_start, layout.cluster.horizon, out)
+    allowed = _output(codes, layout, out)
+    _mark(codes, layout.shape, try_last_start, layout.cluster.horizon, allowed)
+    return allowed
 
 
 def start_now_mask(
@@ -63,7 +65,9 @@ def start_now_mask(
     Raises:
         InputError: if an array has the wrong shape or type.
     """
-    return _marked(codes, layout, try_last_start, 0, out)
+    allowed = _output(codes, layout, out)
+    _mark(codes, layout.shape, try_last_start, 0, allowed)
+    return allowed
 
 
 def live_mask(
@@ -92,40 +96,44 @@ def live_mask(
     Raises:
         InputError: if an array has the wrong shape or type.
     """
-    allowed = start_now_mask(codes, layout, try_last_start, out)
-    idle = ~codes[:, layout.occupied].any(axis=1) & (codes[:, layout.since] >= patience)
-    allowed[:, -1] = ~(idle & allowed[:, :-1].any(axis=1))
+    allowed = _output(codes, layout, out)
+    mark_live(codes, layout.shape, try_last_start, patience, allowed)
     return allowed
 
 
-def _marked(
-    codes: NDArray[np.uint8],
-    layout: CodeLayout,
-    try_last_start: bool,
-    latest: int,
-    out: Mask | None,
-) -> Mask:
+def _output(codes: NDArray[np.uint8], layout: CodeLayout, out: Mask | None) -> Mask:
     require_codes(codes, layout)
-    cluster = layout.cluster
-    allowed: Mask = output(out, (codes.shape[0], cluster.num_actions), np.bool_)
-    _mark(codes, capacity_of(layout), cluster.horizon, try_last_start, latest, allowed)
-    return allowed
+    return output(out, (codes.shape[0], layout.cluster.num_actions), np.bool_)
 
 
 @njit(cache=True, nogil=True)
 def _mark(
     codes: NDArray[np.uint8],
-    capacity: NDArray[np.int64],
-    horizon: int,
+    shape: CodeShape,
     try_last_start: bool,
     latest: int,
     allowed: Mask,
 ) -> None:
-    resources = capacity.size
-    num_slots = allowed.shape[1] - 1
     for i in range(codes.shape[0]):
-        for slot in range(num_slots):
-            place = horizon * resources + slot * (1 + resources)
-            last = min(latest, last_start(int(codes[i, place]), horizon, try_last_start))
-            allowed[i, slot] = first_start(codes[i], place, capacity, last) >= 0
-        allowed[i, num_slots] = True
+        for slot in range(shape.num_slots):
+            place = shape.slots_at + slot * (1 + shape.capacity.size)
+            last = min(latest, last_start(int(codes[i, place]), shape.horizon, try_last_start))
+            allowed[i, slot] = first_start(codes[i], place, shape.capacity, last) >= 0
+        allowed[i, shape.num_slots] = True
+
+
+@njit(cache=True, nogil=True)
+def mark_live(
+    codes: NDArray[np.uint8],
+    shape: CodeShape,
+    try_last_start: bool,
+    patience: int,
+    allowed: Mask,
+) -> None:
+    """`live_mask` for compiled code; ``allowed`` is written."""
+    _mark(codes, shape, try_last_start, 0, allowed)
+    void = shape.num_slots
+    for i in range(codes.shape[0]):
+        idle = codes[i, shape.since_at] >= patience and not codes[i, : shape.slots_at].any()
+        if idle and allowed[i, :void].any():
+            allowed[i, void] = False

@@ -7,9 +7,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from cluster_env.core.cluster import Cluster
-from cluster_env.observations.arrays import capacity_of, output, require_codes
+from cluster_env.observations.arrays import output, require_codes
 from cluster_env.observations.kernels import first_start, last_start
-from cluster_env.simulators.code import CodeLayout
+from cluster_env.simulators.code import CodeLayout, CodeShape
 
 Features = NDArray[np.float32]
 
@@ -95,14 +95,7 @@ def slot_features(
     slots, context = out if out is not None else (None, None)
     slots = output(slots, (n, cluster.num_slots, num_features), np.float32)
     context = output(context, (n, len(context_feature_names(cluster))), np.float32)
-    capacity = capacity_of(layout)
-    waited_at = int(layout.waited.start)
-    _describe_slots(codes, capacity, cluster.horizon, waited_at, try_last_start, slots)
-    if cluster.num_classes > 1:
-        _describe_classes(codes, int(layout.classes.start), cluster.num_classes, slots)
-    _describe_context(
-        codes, capacity, cluster.horizon, cluster.num_slots, cluster.backlog_view, context
-    )
+    describe(codes, layout.shape, try_last_start, slots, context)
     return slots, context
 
 
@@ -122,28 +115,47 @@ def window_features(codes: NDArray[np.uint8], layout: CodeLayout) -> Features:
         255.
     """
     require_codes(codes, layout)
-    window = np.maximum(codes[:, layout.window : layout.window + 1], 1).astype(np.float32)
-    return np.minimum(np.float32(2 * layout.cluster.horizon) / window, np.float32(1))
+    shown = np.empty((codes.shape[0], 1), np.float32)
+    describe_window(codes, layout.shape, shown)
+    return shown
+
+
+@njit(cache=True, nogil=True)
+def describe(
+    codes: NDArray[np.uint8],
+    shape: CodeShape,
+    try_last_start: bool,
+    slots: Features,
+    context: Features,
+) -> None:
+    """`slot_features` for compiled code; both results are written, more context is left alone."""
+    _describe_slots(codes, shape, try_last_start, slots)
+    if shape.num_classes > 1:
+        _describe_classes(codes, shape, slots)
+    _describe_context(codes, shape, context)
+
+
+@njit(cache=True, nogil=True)
+def describe_window(codes: NDArray[np.uint8], shape: CodeShape, out: Features) -> None:
+    """`window_features` for compiled code; the last column is written."""
+    for i in range(codes.shape[0]):
+        window = np.float32(max(1, codes[i, shape.window_at]))
+        out[i, -1] = min(np.float32(2 * shape.horizon) / window, np.float32(1))
 
 
 @njit(cache=True, nogil=True)
 def _describe_slots(
-    codes: NDArray[np.uint8],
-    capacity: NDArray[np.int64],
-    horizon: int,
-    waited_at: int,
-    try_last_start: bool,
-    out: Features,
+    codes: NDArray[np.uint8], shape: CodeShape, try_last_start: bool, out: Features
 ) -> None:
+    capacity, horizon, num_slots = shape.capacity, shape.horizon, shape.num_slots
     resources = capacity.size
-    num_slots = out.shape[1]
     best_alignment = 0.0
     for r in range(resources):
         best_alignment += float(capacity[r] * capacity[r])
     for i in range(codes.shape[0]):
         code = codes[i]
         for slot in range(num_slots):
-            place = horizon * resources + slot * (1 + resources)
+            place = shape.slots_at + slot * (1 + resources)
             features = out[i, slot]
             duration = int(code[place])
             if duration == 0:
@@ -168,37 +180,27 @@ def _describe_slots(
             features[k + 3] = alignment / best_alignment
             features[k + 4] = duration / horizon * share / resources
             features[k + 5] = slot / max(1, num_slots - 1)
-            waited = int(code[waited_at + slot])
+            waited = int(code[shape.waited_at + slot])
             features[k + 6] = min(1.0, waited / (5 * horizon))
             features[k + 7] = waited / (waited + duration)
 
 
 @njit(cache=True, nogil=True)
-def _describe_classes(
-    codes: NDArray[np.uint8], classes_at: int, num_classes: int, out: Features
-) -> None:
+def _describe_classes(codes: NDArray[np.uint8], shape: CodeShape, out: Features) -> None:
     """Fills the last features of each slot; called after `_describe_slots`."""
-    first = out.shape[2] - num_classes
+    first = out.shape[2] - shape.num_classes
     for i in range(codes.shape[0]):
         for slot in range(out.shape[1]):
             present = out[i, slot, 0]
-            shown = codes[i, classes_at + slot]
-            for c in range(num_classes):
+            shown = codes[i, shape.classes_at + slot]
+            for c in range(shape.num_classes):
                 out[i, slot, first + c] = present if shown == c else 0.0
 
 
 @njit(cache=True, nogil=True)
-def _describe_context(
-    codes: NDArray[np.uint8],
-    capacity: NDArray[np.int64],
-    horizon: int,
-    num_slots: int,
-    backlog_view: int,
-    out: Features,
-) -> None:
-    resources = capacity.size
-    slots_at = horizon * resources
-    backlog_at = slots_at + num_slots * (1 + resources)
+def _describe_context(codes: NDArray[np.uint8], shape: CodeShape, out: Features) -> None:
+    capacity, horizon, num_slots = shape.capacity, shape.horizon, shape.num_slots
+    resources, num_free = capacity.size, horizon * capacity.size
     for i in range(codes.shape[0]):
         code = codes[i]
         for h in range(horizon):
@@ -207,8 +209,8 @@ def _describe_context(
                 out[i, k] = (capacity[r] - code[k]) / capacity[r]
         filled = 0
         for slot in range(num_slots):
-            if code[slots_at + slot * (1 + resources)] > 0:
+            if code[shape.slots_at + slot * (1 + resources)] > 0:
                 filled += 1
-        out[i, slots_at] = min(1.0, code[backlog_at] / max(1, backlog_view))
-        out[i, slots_at + 1] = min(1.0, code[backlog_at + 1] / horizon)
-        out[i, slots_at + 2] = filled / num_slots
+        out[i, num_free] = min(1.0, code[shape.backlog_at] / max(1, shape.backlog_view))
+        out[i, num_free + 1] = min(1.0, code[shape.since_at] / horizon)
+        out[i, num_free + 2] = filled / num_slots

@@ -2,11 +2,28 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.cluster import Cluster
+
+
+class CodeShape(NamedTuple):
+    """Constants of a cluster and of its codes, as compiled code takes them."""
+
+    capacity: NDArray[np.int64]  # (num_resources,)
+    horizon: int
+    num_slots: int
+    num_classes: int
+    backlog_view: int
+    slots_at: int  # place of the slots in a code
+    backlog_at: int
+    since_at: int
+    waited_at: int
+    window_at: int
+    classes_at: int
 
 
 @dataclass(frozen=True)
@@ -65,6 +82,24 @@ class CodeLayout:
     def size(self) -> int:
         """Bytes of a code."""
         return int(self.classes.stop)
+
+    @cached_property
+    def shape(self) -> CodeShape:
+        """What compiled code has to know."""
+        cluster = self.cluster
+        return CodeShape(
+            capacity=np.asarray(cluster.capacity, np.int64),
+            horizon=cluster.horizon,
+            num_slots=cluster.num_slots,
+            num_classes=cluster.num_classes,
+            backlog_view=cluster.backlog_view,
+            slots_at=int(self.slots.start),
+            backlog_at=self.backlog,
+            since_at=self.since,
+            waited_at=int(self.waited.start),
+            window_at=self.window,
+            classes_at=int(self.classes.start),
+        )
 
     def occupied_of(self, codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The units in use, a view of shape ``(n, horizon, num_resources)``."""

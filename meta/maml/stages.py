@@ -13,7 +13,8 @@ from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.steps import Parameters
 from meta.tasks import Task
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler, plain_scorer
+from rllib_configs.modules.slot_scorer import SlotScorer, plain_scorer
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
 from rllib_configs.schema import MetaSection, TrainingSection
 from rllib_configs.task_schema import ClusterSection, TaskSection

@@ -22,7 +22,7 @@ from rllib_configs.algorithms.batched import (
 from rllib_configs.learning.advantages import advantages_by_clock, tame
 from rllib_configs.learning.losses import clipped_loss, symlog
 from rllib_configs.modules import make_sampler
-from rllib_configs.modules.slot_scorer import SlotScorerSampler
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 from rllib_configs.runners.rollout import Rollouts
 
 

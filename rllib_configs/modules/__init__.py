@@ -13,7 +13,8 @@ from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.deeprm_mlp import DeepRMSampler
 from rllib_configs.modules.masked_mlp import MaskedMLPSampler
 from rllib_configs.modules.sampling import Sampler
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 from rllib_configs.schema import ExperimentConfig
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> Slot
     network = SlotScorer(
         experiment.task.cluster.build(),
         training.hidden,
-        0,
+        None,
         training.critic,
         training.show_window,
         training.shortcut,

@@ -17,21 +17,23 @@ from cluster_env.observations.slots import (
     window_features,
 )
 from cluster_env.simulators.code import CodeLayout
-from rllib_configs.learning.losses import symexp
-from rllib_configs.modules.sampling import sample_actions
 from rllib_configs.modules.slot_scorer_compiled import (
     FORBIDDEN,
     PARAMETERS,
     Rows,
     differentiable_scores,
-    pack,
-    scores,
 )
 from rllib_configs.modules.slot_scorer_kernels import DIRECT_GAIN
 from rllib_configs.schema import TrainingSection
 
-_PIECE = 1024  # rows; four times as many take three times as long each
 _parameters_of = attrgetter(*PARAMETERS)
+
+
+class _Layer(nn.Linear):
+    """A layer whose weights its network draws, or never draws."""
+
+    def reset_parameters(self) -> None:
+        """Leaves them undefined."""
 
 
 class SlotScorer(nn.Module):
@@ -44,7 +46,8 @@ class SlotScorer(nn.Module):
     Args:
         cluster: resources, horizon and slots.
         width: units of each hidden layer.
-        seed: of the initial weights, which are normal with variance 2 / fan-in.
+        seed: of the initial weights, which are normal with variance 2 / fan-in; with None they are
+            undefined, until others are loaded.
         critic: whether it also estimates the value of a state.
         shows_window: whether it is told the length of the arrival window.
         shortcut: whether a job's features also count directly in its score, by weights that start
@@ -65,7 +68,7 @@ class SlotScorer(nn.Module):
         self,
         cluster: Cluster,
         width: int,
-        seed: int,
+        seed: int | None,
         critic: bool = False,
         shows_window: bool = False,
         shortcut: bool = False,
@@ -75,21 +78,22 @@ class SlotScorer(nn.Module):
         self.shows_window = shows_window
         slot = len(slot_feature_names(cluster))
         context = len(context_feature_names(cluster)) + shows_window
-        self.context = nn.Linear(context, width)
-        self.job = nn.Linear(slot, width)
-        self.job_context = nn.Linear(width, width, bias=False)
-        self.pooled = nn.Linear(2 * width, width)
-        self.again = nn.Linear(width, width)
-        self.again_pooled = nn.Linear(width, width, bias=False)
-        self.score = nn.Linear(width, 1)
-        self.void = nn.Linear(width, 1)
+        self.context = _Layer(context, width)
+        self.job = _Layer(slot, width)
+        self.job_context = _Layer(width, width, bias=False)
+        self.pooled = _Layer(2 * width, width)
+        self.again = _Layer(width, width)
+        self.again_pooled = _Layer(width, width, bias=False)
+        self.score = _Layer(width, 1)
+        self.void = _Layer(width, 1)
         if critic:
-            self.critic = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
+            self.critic = nn.Sequential(_Layer(width, width), nn.ReLU(), _Layer(width, 1))
             self.register_buffer("critic_scale", torch.ones(1))
         self.direct_names: tuple[str, ...] = ()
         if shortcut:
             self._add_shortcut(slot, cluster.num_classes if cluster.num_classes > 1 else 0)
-        self._draw(generator(seed, Purpose.INIT))
+        if seed is not None:
+            self._draw(generator(seed, Purpose.INIT))
 
     def _add_shortcut(self, num_features: int, num_classes: int) -> None:
         sizes = {"direct": num_features - num_classes, "direct_classes": num_classes}
@@ -194,57 +198,15 @@ class SlotScorer(nn.Module):
         return jobs, torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
 
 
-class SlotScorerSampler:
-    """Samples actions from a `SlotScorer`; a snapshot of the weights.
-
-    Args:
-        network: takes the weights.
-        weights: by name, as the RLModule has them.
-    """
-
-    def __init__(self, network: SlotScorer, weights: dict[str, NDArray[np.float32]]) -> None:
-        self._network = network.eval()
-        state = {
-            name.removeprefix("network."): torch.from_numpy(np.array(value))
-            for name, value in weights.items()
-        }
-        self._network.load_state_dict(state)
-        with torch.no_grad():
-            self._packed = pack([value.numpy() for value in network.compiled_parameters()])
-
-    def logits(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """See `Sampler`; the network is asked only where there is more than one thing to do."""
-        allowed = live_mask(codes, self._network.layout)
-        logits = np.where(allowed, np.float32(0), np.float32(FORBIDDEN))
-        open_rows = np.flatnonzero(allowed.sum(axis=1) > 1)
-        if open_rows.size:
-            features = self._network.features(codes[open_rows])
-            logits[open_rows] = scores(self._packed, Rows(*features, allowed[open_rows]))[0]
-        return logits
-
-    def values(self, codes: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Values, float64 ``(n,)``, computed in pieces that fit a cache."""
-        values = np.empty(codes.shape[0])
-        with torch.inference_mode():
-            for first in range(0, codes.shape[0], _PIECE):
-                piece = slice(first, first + _PIECE)
-                values[piece] = symexp(self._network.value_of(codes[piece])).numpy()
-        return values * self._network.critic_scale.numpy()
-
-    def sample(
-        self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Sampler`."""
-        return sample_actions(self.logits(codes), uniforms)
-
-
-def plain_scorer(cluster: Cluster, training: TrainingSection, seed: int = 0) -> SlotScorer:
+def plain_scorer(
+    cluster: Cluster, training: TrainingSection, seed: int | None = None
+) -> SlotScorer:
     """The network of a config without a critic.
 
     Args:
         cluster: which may differ from the config's in capacities and slots.
         training: width and options.
-        seed: of the initial weights.
+        seed: of the initial weights; undefined without.
     """
     return SlotScorer(
         cluster,

@@ -115,14 +115,15 @@ def rollout(
     rows = np.arange(simulator.num_episodes, dtype=np.int32)
     steps: list[tuple[NDArray[np.generic], ...]] = []
     while rows.size:
-        codes = simulator.codes[rows]
-        time = simulator.time[rows]
-        actions, log_probabilities = policy.sample(codes, uniforms(keys[rows], len(steps)))
+        codes = simulator.codes.take(rows, axis=0)
+        time = simulator.time.take(rows)
+        actions, log_probabilities = policy.sample(codes, uniforms(keys, len(steps)))
         rewards = np.empty(rows.size, np.float64)
         left = simulator.step_rows(rows, actions, rewards)
         steps.append((codes, actions, log_probabilities, rewards, rows, time))
         if left < rows.size:
-            rows = rows[simulator.active[rows]]
+            going = simulator.active[rows]
+            rows, keys = rows[going], keys[going]
     return _columns(simulator, steps)
 
 

@@ -19,7 +19,8 @@ from rllib_configs.builders import algorithm_config, build_algorithm, iteration_
 from rllib_configs.learning.advantages import advantages_by_clock, tame
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
 from rllib_configs.schema import ExperimentConfig

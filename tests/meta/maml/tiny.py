@@ -11,7 +11,8 @@ from cluster_env.objectives import get_objective
 from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import BimodalWorkload, sample_jobsets
 from meta.maml.decisions import Decisions, decisions_of
-from rllib_configs.modules.slot_scorer import SlotScorer, SlotScorerSampler
+from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 CLUSTER = Cluster((4, 4), 5, 3, 5)
