@@ -33,9 +33,5 @@ check_auth() {
   esac
 }
 
-# Ray and MLflow report nothing home, and a submitted copy of this program takes what is compiled
-# already (cluster_env/core/kernel_cache.py).
+# Ray and MLflow report nothing home.
 export RAY_USAGE_STATS_ENABLED=0 MLFLOW_DISABLE_TELEMETRY=true
-locators=cluster_env.core.kernel_cache.InstalledCopyLocator
-locators="$locators,UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator"
-export NUMBA_CACHE_LOCATOR_CLASSES="${NUMBA_CACHE_LOCATOR_CLASSES:-$locators}"

@@ -1,14 +1,11 @@
-"""Lets copies of this program share what numba has compiled.
+"""Where numba keeps what it has compiled, and when that still holds.
 
 Numba keeps compiled functions in a folder that belongs to the path of the source. A submitted job
 brings a copy of the source, unpacked in a folder of its own on every machine, so it would compile
 everything again (some 40 s of a core). `InstalledCopyLocator` looks for an installed copy with the
-same content and takes the compiled functions from beside that one.
-
-Numba asks it where the environment says so, before numba is imported::
-
-    export NUMBA_CACHE_LOCATOR_CLASSES=cluster_env.core.kernel_cache.InstalledCopyLocator,\
-UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator
+same content and takes the compiled functions from beside that one. The others keep them where
+numba would. All of them have what is compiled replaced when any file with kernels has changed,
+because what a kernel calls is compiled into it.
 """
 
 import hashlib
@@ -18,17 +15,43 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import InTreeCacheLocator
+from numba.core.caching import (
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 
 COMPILED_PACKAGES = ("cluster_env", "rllib_configs")
 """The packages that hold compiled functions, which lie beside each other."""
 
 
-class InstalledCopyLocator(InTreeCacheLocator):  # type: ignore[misc]  # numba is untyped
+class _Stamped:
+    """Looks at all files with kernels; those of other packages are left to numba."""
+
+    _py_file: str
+
+    def get_source_stamp(self) -> Any:
+        """What is compiled holds as long as this stays the same."""
+        root = _root_of(Path(self._py_file))
+        return super().get_source_stamp() if root is None else kernels_hash(root)  # type: ignore[misc]
+
+
+class GivenFolderLocator(_Stamped, UserProvidedCacheLocator):  # type: ignore[misc]  # numba is untyped
+    """Keeps compiled functions where NUMBA_CACHE_DIR says."""
+
+
+class SourceFolderLocator(_Stamped, InTreeCacheLocator):  # type: ignore[misc]
+    """Keeps compiled functions in ``__pycache__``."""
+
+
+class UserFolderLocator(_Stamped, UserWideCacheLocator):  # type: ignore[misc]
+    """Keeps compiled functions in the user's own folder, where the source's is not writable."""
+
+
+class InstalledCopyLocator(_Stamped, InTreeCacheLocator):  # type: ignore[misc]
     """Keeps compiled functions in ``__pycache__`` of an installed copy with the same source.
 
-    What a function calls is compiled into it, so one different file in either package is enough
-    for a cache of one's own.
+    One different file in either package is enough for a cache of one's own.
     """
 
     def __init__(self, py_func: Callable[..., Any], py_file: str, folder: Path) -> None:
@@ -77,12 +100,24 @@ def installed_twin(root: Path, search_path: tuple[str, ...]) -> Path | None:
 @lru_cache
 def source_hash(root: Path) -> str:
     """Hash of names and contents of all Python files of the compiled packages."""
+    return _hash_of(root, b"")
+
+
+@lru_cache
+def kernels_hash(root: Path) -> str:
+    """The same of the files that have kernels."""
+    return _hash_of(root, b"njit")
+
+
+def _hash_of(root: Path, word: bytes) -> str:
+    """Hash of the files that hold a word."""
     digest = hashlib.sha256()
     for package in COMPILED_PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             content = path.read_bytes()
-            digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
-            digest.update(content)
+            if word in content:
+                digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
+                digest.update(content)
     return digest.hexdigest()
 
 

@@ -11,9 +11,9 @@ is a function of the episode's key and ``i`` alone, whatever the batch it is com
 from enum import IntEnum
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
 
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)

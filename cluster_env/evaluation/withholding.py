@@ -18,9 +18,9 @@ what fills the slots. Joint fit: of two jobs that fit beside what runs, but not 
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.core.schedule import Schedule
 
 

@@ -1,8 +1,9 @@
 """Compiled choice among the jobs that can start now."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
 
 
 @njit(cache=True)

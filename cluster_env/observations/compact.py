@@ -1,9 +1,9 @@
 """The numbers of a state in a row, as in the released code's compact representation."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.observations.arrays import output, require_codes
 from cluster_env.simulators.code import CodeLayout
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.compiled import njit
 from cluster_env.observations.arrays import output, require_codes
 from cluster_env.simulators.code import CodeLayout
 

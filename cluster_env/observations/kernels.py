@@ -1,8 +1,9 @@
 """Compiled questions about the jobs in the slots of one code."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
 
 
 @njit(cache=True, inline="always")

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
 from cluster_env.observations.arrays import output, require_codes
 from cluster_env.observations.image import ImageLayout

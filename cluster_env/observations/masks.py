@@ -1,9 +1,9 @@
 """Which actions make sense in a state."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.observations.arrays import output, require_codes
 from cluster_env.observations.kernels import first_start, last_start
 from cluster_env.simulators.code import CodeLayout, CodeShape

@@ -3,10 +3,10 @@
 from functools import cache
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from cluster_env.core.cluster import Cluster
+from cluster_env.core.compiled import njit
 from cluster_env.observations.arrays import output, require_codes
 from cluster_env.observations.kernels import first_start, last_start
 from cluster_env.simulators.code import CodeLayout, CodeShape

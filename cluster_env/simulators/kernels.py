@@ -7,8 +7,9 @@ finishes come before arrivals, and arrivals before the next decision.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
 
 _SATURATED = 255
 

@@ -1,8 +1,9 @@
 """Returns and baselines of REINFORCE (DeepRM, section 3.3 and figure 3)."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
 
 
 @njit(cache=True)

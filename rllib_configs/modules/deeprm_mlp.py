@@ -1,9 +1,9 @@
 """DeepRM's policy network (section 4.1), reading codes instead of images."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.observations.lookups import LookupLayout
 from rllib_configs.modules.lookup_sum import lookup_sum
 from rllib_configs.modules.sampling import sample_actions

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import get_num_threads, njit, prange
 from cluster_env.observations.lookups import LookupLayout
 
 _CHUNKS = 16  # fixed, so that sums do not depend on the number of threads

@@ -3,8 +3,9 @@
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
 
 
 class Sampler(Protocol):

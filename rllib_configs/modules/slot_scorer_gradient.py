@@ -4,9 +4,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from rllib_configs.modules.slot_scorer_kernels import (
     DIRECT_GAIN,
     ORDERED,

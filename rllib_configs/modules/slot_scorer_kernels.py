@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from rllib_configs.modules import numba_names
 
 numba_names.install()  # what follows is compiled for one width and cached beside others

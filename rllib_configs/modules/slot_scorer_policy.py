@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from rllib_configs.modules.slot_scorer_compiled import Rows, transposed
 from rllib_configs.modules.slot_scorer_gradient import BLOCK, backward_rows, block_type
 from rllib_configs.modules.slot_scorer_kernels import (

@@ -6,9 +6,9 @@ of NumPy would take longer than all of it.
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit
 from cluster_env.observations.arrays import require_codes
 from cluster_env.observations.masks import IDLE_PATIENCE, mark_live
 from cluster_env.observations.slots import describe, describe_window

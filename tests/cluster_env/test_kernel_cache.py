@@ -9,27 +9,36 @@ import pytest
 
 from cluster_env.core.kernel_cache import COMPILED_PACKAGES, installed_twin, source_hash
 
-LOCATORS = "cluster_env.core.kernel_cache.InstalledCopyLocator,InTreeCacheLocator"
 KERNEL = """
-from numba import njit
+from cluster_env.core.compiled import njit
+from cluster_env.callee import times
 
 @njit(cache=True)
 def double(x):
+    return times(x)
+"""
+CALLEE = """
+from cluster_env.core.compiled import njit
+
+@njit(cache=True)
+def times(x):
     return 2 * x
 """
-ASK = "from cluster_env.kernel import double; double(2); print(double._cache.cache_path)"
+ASK = "from cluster_env.kernel import double; print(double(2), double._cache.cache_path)"
 
 
 def make_copy(root: Path) -> Path:
     """Both packages with one compiled function, and the locator itself."""
-    source = Path(__file__).parents[2] / "cluster_env" / "core" / "kernel_cache.py"
+    source = Path(__file__).parents[2] / "cluster_env" / "core"
     for package in COMPILED_PACKAGES:
         (root / package).mkdir(parents=True)
         (root / package / "__init__.py").touch()
     (root / "cluster_env" / "core").mkdir()
     (root / "cluster_env" / "core" / "__init__.py").touch()
-    (root / "cluster_env" / "core" / "kernel_cache.py").write_bytes(source.read_bytes())
+    for name in ("compiled.py", "kernel_cache.py"):
+        (root / "cluster_env" / "core" / name).write_bytes((source / name).read_bytes())
     (root / "cluster_env" / "kernel.py").write_text(KERNEL)
+    (root / "cluster_env" / "callee.py").write_text(CALLEE)
     return root
 
 
@@ -38,16 +47,27 @@ def copies(tmp_path: Path) -> tuple[Path, Path]:
     return make_copy(tmp_path / "submitted"), make_copy(tmp_path / "installed")
 
 
-def cache_of(copy: Path, *others: Path) -> Path:
-    """Where the copy's function is cached, in a process that finds the others behind it."""
+def cache_of(copy: Path, *others: Path, value: int = 4, folder: Path | None = None) -> Path:
+    """Where the copy's function is cached, in a process that finds the others behind it.
+
+    Args:
+        copy: that is used.
+        others: folders behind it on the search path.
+        value: what the function has to return for 2.
+        folder: given by the user.
+    """
     path = os.pathsep.join(map(str, (copy, *others)))
-    environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_LOCATOR_CLASSES": LOCATORS}
+    environment = {**os.environ, "PYTHONPATH": path}
     environment.pop("NUMBA_CACHE_DIR", None)
+    if folder is not None:
+        environment["NUMBA_CACHE_DIR"] = str(folder)
     command = [sys.executable, "-P", "-c", ASK]
     done = subprocess.run(
         command, env=environment, cwd=copy, capture_output=True, text=True, timeout=60, check=True
     )
-    return Path(done.stdout.strip())
+    found, _, place = done.stdout.strip().partition(" ")
+    assert int(found) == value
+    return Path(place)
 
 
 def test_a_copy_shares_the_cache_of_the_installed_one(copies):
@@ -77,3 +97,22 @@ def test_moving_a_line_from_one_file_to_the_next_changes_the_hash(copies):
         (root / "cluster_env" / "x.py").write_text(first)
         (root / "cluster_env" / "y.py").write_text(second)
     assert source_hash(submitted) != source_hash(installed)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(copies, tmp_path, given):
+    copy, _ = copies
+    folder = tmp_path / "given" if given else None
+    place = cache_of(copy, folder=folder)
+    assert place.is_relative_to(folder or copy)
+    (copy / "cluster_env" / "callee.py").write_text(CALLEE.replace("2 *", "3 *"))
+    assert cache_of(copy, value=6, folder=folder) == place
+
+
+def test_a_file_without_kernels_changes_nothing(copies):
+    copy, _ = copies
+    cache_of(copy)
+    kept = {path: path.stat().st_mtime_ns for path in copy.rglob("*.nb?")}
+    (copy / "cluster_env" / "other.py").write_text("CHANGED = True\n")
+    cache_of(copy)
+    assert kept == {path: path.stat().st_mtime_ns for path in copy.rglob("*.nb?")}

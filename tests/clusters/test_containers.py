@@ -147,15 +147,6 @@ class TestImage:
         assert "USER root" not in after
         assert "python -m tune_jobs.warm" in after
 
-    def test_processes_in_it_share_what_is_compiled(self):
-        """Jobs that KubeRay starts do not come by the scripts."""
-        (said,) = re.findall(
-            r"NUMBA_CACHE_LOCATOR_CLASSES=(\S+)", (DOCKER / "Dockerfile").read_text()
-        )
-        ask = f'. {DOCKER}/common.sh; echo "$NUMBA_CACHE_LOCATOR_CLASSES"'
-        shown = subprocess.check_output(["sh", "-c", ask], env={"PATH": "/usr/bin:/bin"}, text=True)
-        assert shown.strip() == said
-
     def test_what_it_copies_travels_to_the_builder(self):
         copied = re.findall(
             r"^COPY --chown=\S+ (.+) \S+$", (DOCKER / "Dockerfile").read_text(), re.M
