@@ -59,7 +59,7 @@ def draw(table: Path) -> "Figure":
         for axes, (family, objective) in zip(axes_of, panels, strict=True):
             mine = [row for row in rows if (row["family"], row["objective"]) == (family, objective)]
             title = objective.replace("_", " ")
-            axes.set_title(f"{family}: {title}" if several else title)
+            axes.set_title(f"{family}:\n{title}" if several else title)
             axes.set_ylabel("cost over the best heuristic's")
             axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
             draw_arms(axes, mine)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tune_jobs.figures.adaptation_data import Cells, color_and_style, untrained
-from tune_jobs.figures.style import MUTED, label_ends, new_figure
+from tune_jobs.figures.style import MUTED, WIDTH, label_ends, new_figure
 from tune_jobs.tables import number
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ _HEIGHT = 3.3
 _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
 
-def grid_of_panels(count: int, columns: int = 2) -> "tuple[Figure, list[Axes]]":
-    """A figure with so many panels, and no empty ones."""
-    columns = min(count, columns)
+def grid_of_panels(count: int) -> "tuple[Figure, list[Axes]]":
+    """A figure with so many panels, and no empty ones; many stand in three columns."""
+    columns = min(count, 2 if count <= 4 else 3)
     lines = -(-count // columns)
-    figure = new_figure(1.0 + lines * _HEIGHT)
+    figure = new_figure(1.0 + lines * _HEIGHT, WIDTH * max(1.0, columns / 2))
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for axes in panels[count:]:
         axes.remove()

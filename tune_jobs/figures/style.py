@@ -66,9 +66,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def new_figure(height: float) -> Figure:
-    """An empty figure of page width; needs neither a display nor pyplot's global state."""
-    return Figure(figsize=(WIDTH, height), dpi=DPI, layout="constrained", facecolor="white")
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure, by default of page width; needs neither a display nor global state."""
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
 
 
 def color_of(key: str, learned: bool, place: int = 0) -> str:
