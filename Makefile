@@ -109,17 +109,19 @@ results-ppo: install ## Train what the README shows of PPO (about an hour on two
 results-meta: install ## Meta-train what the README shows (about two hours on two cores; goes on where it was) and draw it
 	@for seed in $(PPO_SEEDS); do \
 	  for family in $(FAMILIES); do \
-	    $(call train,$$family-maml-$$seed,deeprm-maml,meta.family=$$family,400); \
-	    $(call train,$$family-joint-$$seed,deeprm-joint,meta.family=$$family,330); \
+	    if [ $$family = objectives ]; then maml=600 joint=495; else maml=400 joint=330; fi; \
+	    $(call train,$$family-maml-$$seed,deeprm-maml,meta.family=$$family,$$maml); \
+	    $(call train,$$family-joint-$$seed,deeprm-joint,meta.family=$$family,$$joint); \
 	  done; \
 	done
 	@for seed in $(SEEDS); do \
-	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,440); \
+	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,660); \
+	  $(call train,short-one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,440); \
 	  $(call train,classes-one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true --set task.cluster.num_classes=3,440); \
 	  $(call train,deeprm-0.7-$$seed,deeprm-released,task.workload.load=0.7,400); \
 	done
 	$(call adapt,objectives,one,3)
-	$(call adapt,workloads,one,1)
+	$(call adapt,workloads,short-one,1)
 	$(call adapt,priorities,classes-one,1)
 	$(call adapt,mixed,classes-one,1)
 	@for family in objectives workloads; do \

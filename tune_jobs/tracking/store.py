@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,15 +101,15 @@ class Store:
         for name, level in QUIET_LOGGERS.items():
             if logging.getLogger(name).level == logging.NOTSET:
                 logging.getLogger(name).setLevel(level)
-        import mlflow
-
-        # Two processes that both find no tables would both create them.
         path = re.fullmatch(r"sqlite:///(.+)", self.uri)
-        lock = FileLock(Path(f"{path[1]}.lock")) if path else contextlib.nullcontext()
-        with lock:
-            client = mlflow.MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
-            client.search_experiments(max_results=1)
-        return client
+        if path is None:
+            return _open(self.uri)
+        database = Path(path[1])
+        # Two processes that both find no tables would both create them.
+        with FileLock(Path(f"{database}.lock")):
+            if not database.exists():
+                _create(database)
+            return _open(self.uri)
 
     def experiment(self, name: str) -> str:
         """Id of the experiment, created or restored as needed."""
@@ -236,6 +237,24 @@ class Store:
     def reopen(self, run_id: str) -> None:
         """Marks a run as running again."""
         self._client.update_run(run_id, status="RUNNING")
+
+
+def _open(uri: str) -> "MlflowClient":
+    """A client that has been answered."""
+    import mlflow
+
+    client = mlflow.MlflowClient(tracking_uri=uri, registry_uri=uri)
+    client.search_experiments(max_results=1)
+    return client
+
+
+def _create(database: Path) -> None:
+    """Creates a database; it is complete or not there, whenever this is killed."""
+    for left in database.parent.glob(f".{database.name}.*.new"):
+        left.unlink()
+    aside = database.with_name(f".{database.name}.{uuid.uuid4().hex}.new")  # MLflow keeps it open
+    _open(f"sqlite:///{aside}")
+    os.replace(aside, database)
 
 
 def reason(error: Exception) -> str:
