@@ -5,114 +5,27 @@ They are started by the scripts in `docker`, as the containers are; what differs
 """
 
 import contextlib
-import importlib
 import json
 import os
 import secrets
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import ray
-
+from tests.clusters.services import Service, free_ports, wait_for
 from tests.conftest import REPOSITORY
 
-assert ray.__version__  # Ray puts the psutil that it brings on the path
-psutil = importlib.import_module("psutil")
-
 DOCKER = REPOSITORY / "docker"
-START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
-STOP_TIMEOUT_S = 10.0
 RECONNECT_S = 5  # for which a worker waits for a head that is gone; Ray's default is 60
 OBJECT_STORE_BYTES = 200 * 2**20
 
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-
-
-def wait_for(what: Callable[[], Any], description: str, timeout_s: float = START_TIMEOUT_S) -> Any:
-    """Waits until something is true, and returns it."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := what()):
-        assert time.monotonic() < deadline, f"{description} did not happen within {timeout_s:g} s"
-        time.sleep(0.2)
-    return found
-
-
-class Service:
-    """One process of the cluster with all that it starts, and its log.
-
-    Args:
-        command: what to run.
-        environment: its whole environment.
-        log: file that its output is appended to.
-    """
-
-    def __init__(self, command: Sequence[str], environment: dict[str, str], log: Path) -> None:
-        self._command = list(command)
-        self._environment = environment
-        self._log = log
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Starts it; a service that runs is left alone."""
-        if self._process is not None and self._process.poll() is None:
-            return
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command,
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def has_ended(self) -> bool:
-        """Whether it is not running."""
-        return self._process is None or self._process.poll() is not None
-
-    def kill(self) -> None:
-        """Kills it and everything below it at once, as a machine that loses its power."""
-        self._end(_family(self._process), signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Asks it to end, and kills what is left."""
-        family = _family(self._process)
-        if not self.has_ended():
-            assert self._process is not None
-            self._process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(STOP_TIMEOUT_S)
-        self._end(family, signal.SIGKILL)
-
-    def _end(self, family: list[Any], number: signal.Signals) -> None:
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
-        psutil.wait_procs(family, STOP_TIMEOUT_S)
-        if self._process is not None:
-            self._process.wait(STOP_TIMEOUT_S)
-
-    def log(self) -> str:
-        """What it has written."""
-        return self._log.read_text(errors="replace") if self._log.exists() else ""
 
 
 class LocalCluster:
@@ -295,17 +208,6 @@ class LocalCluster:
 
     def __exit__(self, *error: object) -> None:
         self.stop()
-
-
-def _family(process: subprocess.Popen[bytes] | None) -> list[Any]:
-    """A process and all below it, as far as they live."""
-    if process is None or process.poll() is not None:
-        return []
-    try:
-        parent = psutil.Process(process.pid)
-        return [*parent.children(recursive=True), parent]
-    except psutil.NoSuchProcess:
-        return []
 
 
 def _get(url: str, headers: dict[str, str] | None = None) -> Any:

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from tests.clusters.local_cluster import LocalCluster, Service, psutil, timed, wait_for
+from tests.clusters.local_cluster import LocalCluster, timed
+from tests.clusters.services import Service, psutil, wait_for
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.made_up_arms import make_family
 from tune_jobs.history import History
@@ -134,6 +135,13 @@ def is_complete(store: MLflow, run: dict[str, Any], folder: Path) -> None:
     steady = {place for place in table if not place[0].startswith(("time/", "workers/"))}
     assert {place: recorded[place] for place in steady} == {p: table[p] for p in steady}
     assert run["info"]["status"] == "FINISHED"
+
+
+def test_nothing_listens_beyond_this_machine(cluster):
+    for service in (cluster.head, *cluster.workers, cluster.mlflow):
+        addresses = service.listening()
+        assert addresses, "nothing listens, so this looks in the wrong place"
+        assert addresses <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
 
 
 def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path):
