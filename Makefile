@@ -28,10 +28,13 @@ define train
     --seed $$seed --run $$run || exit; fi
 endef
 
-# Adapts all arms to unseen tasks of the family $(1), $(3) times each; the runs $(2) know one task alone.
+# Adapts to unseen tasks of the family $(1): $(3) times each the runs of MAML and joint training, once
+# each the runs $(2), which know one task alone, and untrained policies.
 define adapt
-$(BIN)/metasched arms '$(RESULTS)/$(1)-maml-*' '$(RESULTS)/$(1)-joint-*' '$(RESULTS)/$(2)-*' \
-  --scratch 3 --family $(1) --task-seed 1 --seeds $(3) --out $(RESULTS)/adaptation
+$(BIN)/metasched arms '$(RESULTS)/$(1)-maml-*' '$(RESULTS)/$(1)-joint-*' --family $(1) --task-seed 1 \
+  --seeds $(3) --out $(RESULTS)/adaptation
+$(BIN)/metasched arms '$(RESULTS)/$(2)-*' --scratch 3 --family $(1) --task-seed 1 --seeds 1 \
+  --out $(RESULTS)/adaptation
 endef
 
 .DEFAULT_GOAL := help

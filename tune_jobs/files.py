@@ -66,3 +66,8 @@ def replacing(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def short_path(path: Path) -> Path:
+    """The path as seen from here, where that is shorter."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

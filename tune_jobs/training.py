@@ -8,6 +8,7 @@ from rllib_configs.policy_files import check_policy
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.checkpoints import Checkpoint
 from tune_jobs.cli import program
+from tune_jobs.files import short_path
 from tune_jobs.keeping import Keeper
 from tune_jobs.progress import NoProgress, Progress
 from tune_jobs.ray_session import check_placement, ray_session
@@ -234,8 +235,3 @@ class _Loop:
         if self._saved:
             what += f" Resume with: {program()} train --resume {short_path(self._run.path)}"
         self._progress.say(what)
-
-
-def short_path(path: Path) -> Path:
-    """The path as seen from here, where that is shorter."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from tune_jobs.cli import program
-from tune_jobs.files import replacing
+from tune_jobs.files import replacing, short_path
 from tune_jobs.history import Row
 from tune_jobs.runs import RunDirectory
 from tune_jobs.sweeps.definition import Sweep
@@ -16,7 +16,6 @@ from tune_jobs.sweeps.folder import SweepFolder, TrialFile
 from tune_jobs.sweeps.points import as_row
 from tune_jobs.tables import Row as TableRow
 from tune_jobs.tables import write_table
-from tune_jobs.training import short_path
 
 TABLE = "trials.csv"
 BEST = "best.yaml"
