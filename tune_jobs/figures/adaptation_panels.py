@@ -1,5 +1,6 @@
 """What the adaptation figures share: panels, lines of arms against steps, small print."""
 
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _HEIGHT = 3.3
+_NEAR = 0.5  # arms without training are followed so far above the others, in units of their range
+_NOTE_CHARACTERS = 36
 _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
 
@@ -72,7 +75,7 @@ def draw_arms(
     axes.set_ylim(low, high)
     if beyond:
         axes.annotate(
-            f"beyond: {', '.join(beyond)}",
+            textwrap.fill(f"beyond: {', '.join(beyond)}", _NOTE_CHARACTERS),
             (0.985, 0.98),
             xycoords="axes fraction",
             color=MUTED,
@@ -85,12 +88,14 @@ def draw_arms(
 
 
 def _limits(rows: Sequence[Cells], arms: Sequence[str]) -> tuple[float, float]:
-    """Ends of the y axis: all values, but of arms without training the last ones alone."""
-    values = []
-    for arm in arms:
-        mine = [number(row, "value") for row in rows if row["arm"] == arm]
-        trained = not untrained(arm) or all(map(untrained, arms))
-        values += mine if trained else mine[-1:]
+    """Ends of the y axis: all values, but of arms without training the last ones alone, if near."""
+    ends = {arm: [number(row, "value") for row in rows if row["arm"] == arm] for arm in arms}
+    values = [value for arm in arms if not untrained(arm) for value in ends[arm]]
+    if values:
+        near = max(values) + _NEAR * (max(values) - min(values))
+        values += [ends[arm][-1] for arm in arms if untrained(arm) and ends[arm][-1] <= near]
+    else:
+        values = [value for found in ends.values() for value in found]
     room = max(0.07 * float(np.ptp(values)), 0.01)
     return min(values) - room, max(values) + 2 * room
 
