@@ -141,7 +141,7 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	done
 
 test: install ## Run the tests (about eleven minutes on two cores); ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

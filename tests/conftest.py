@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -21,20 +24,33 @@ settings.register_profile("ci", settings.get_profile("local"), derandomize=True,
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests by what they use.
-
-    Those with golden data are ``golden``, so that ``-m golden`` finds them all. Those that start
-    processes follow each other, so that two Rays never share the machine; all others run beside
-    them (``pytest -n 2 --dist loadgroup``).
-    """
+    """Marks as ``golden`` each test that uses the fixture, so that ``-m golden`` finds them all."""
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "golden" in fixtures:
+        if "golden" in getattr(item, "fixturenames", ()):
             item.add_marker("golden")
-        if "local_ray" in fixtures or item.get_closest_marker("integration"):
-            item.add_marker(pytest.mark.xdist_group("processes"))
+
+
+class ProcessesInTurn(LoadScopeScheduling):
+    """For ``pytest -n 2 --dist loadscope``: two Rays never share the machine.
+
+    Tests of files that start processes follow each other; all others run beside them.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, _ = nodeid.partition("::")
+        return "processes" if _starts_processes(path) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ProcessesInTurn:
+    """Asked by pytest-xdist."""
+    return ProcessesInTurn(config, log)
+
+
+@cache
+def _starts_processes(path: str) -> bool:
+    text = (REPOSITORY / path).read_text()
+    return "mark.integration" in text or "local_ray" in text
 
 
 @pytest.fixture(scope="session")
