@@ -47,7 +47,7 @@ FAMILIES := objectives priorities workloads mixed
 OBJECTIVES := slowdown completion_time utilization makespan bounded_slowdown \
   weighted_completion_time fair_slowdown
 
-.PHONY: help install demo results results-ppo results-meta test lint format pins clean
+.PHONY: help install demo results results-ppo results-meta test test-service lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -140,8 +140,11 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/*-maml-*' --out $(RESULTS)/figures; \
 	done
 
-test: install ## Run the tests (about eleven minutes on two cores); ARGS='...' goes to pytest
+test: install ## Run the tests (about ten minutes on two cores); ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+
+test-service: install ## Run the tests that kill processes again and again as well (minutes)
+	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .

@@ -29,6 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "golden" in getattr(item, "fixturenames", ()):
             item.add_marker("golden")
+        if item.get_closest_marker("service") and not os.environ.get("METASCHED_SERVICE"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: make test-service"))
 
 
 class ProcessesInTurn(LoadScopeScheduling):

@@ -90,10 +90,16 @@ def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
     Args:
         image: the figure; the run is named after it.
         table: what it was drawn from.
-        run: a run directory whose store and experiment it goes to.
+        run: a run directory whose store and experiment it goes to, by default the image's folder.
     """
-    folder = image.absolute().parent / image.stem
-    record_result(folder, "figure", f"figure {image.stem}", files=(image, table), beside=run)
+    folder = image.absolute().parent
+    record_result(
+        folder / image.stem,
+        "figure",
+        f"figure {image.stem}",
+        files=(image, table),
+        beside=run or folder,
+    )
 
 
 def record_result(

@@ -25,7 +25,6 @@ from tune_jobs.history import History
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.service,
     pytest.mark.slow,
     pytest.mark.timeout(900),
 ]

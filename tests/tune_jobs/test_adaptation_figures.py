@@ -116,12 +116,10 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
 
 def test_what_lies_beyond_the_panel_is_said(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
-    said = texts(adaptation.draw(tmp_path / "adaptation.csv"))
+    said = texts(adaptation.draw(tmp_path / "adaptation.csv")).replace("\n", " ")
     assert "beyond: scratch 2.05 to 1.75, random 4.0" in said
     assert "20 episodes each" in said
-    assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said.replace(
-        "\n", " "
-    )
+    assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said
 
 
 def test_objectives_have_panels_of_their_own(rows: Path, tmp_path: Path) -> None:
