@@ -105,7 +105,7 @@ def command(
     from tune_jobs.compare import plain
 
     if track and out is None:
-        raise InputError("--track records the table and the policy, so it needs --out FOLDER")
+        raise InputError("--track records the table, so it needs --out FOLDER")
     if out is not None and out.is_dir() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; take a new folder for the adapted policy")
     policy = load_meta_policy(run, rate)
