@@ -140,10 +140,10 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/*-maml-*' --out $(RESULTS)/figures; \
 	done
 
-test: install ## Run the tests (about ten minutes on two cores); ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest -n 2 --dist loadscope $(ARGS)
+test: install ## Run the tests (about nine minutes on two cores); ARGS='...' goes to pytest
+	@$(BIN)/python -m pytest $(ARGS)
 
-test-service: install ## Run the tests that kill processes again and again as well (minutes)
+test-service: install ## Run the tests that start clusters and kill processes as well (minutes)
 	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports

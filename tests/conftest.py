@@ -2,13 +2,10 @@
 
 import os
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -31,28 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("golden")
         if item.get_closest_marker("service") and not os.environ.get("METASCHED_SERVICE"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: make test-service"))
-
-
-class ProcessesInTurn(LoadScopeScheduling):
-    """For ``pytest -n 2 --dist loadscope``: two Rays never share the machine.
-
-    Tests of files that start processes follow each other; all others run beside them.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        path, _, _ = nodeid.partition("::")
-        return "processes" if _starts_processes(path) else nodeid
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ProcessesInTurn:
-    """Asked by pytest-xdist."""
-    return ProcessesInTurn(config, log)
-
-
-@cache
-def _starts_processes(path: str) -> bool:
-    text = (REPOSITORY / path).read_text()
-    return "mark.integration" in text or "local_ray" in text
 
 
 @pytest.fixture(scope="session")

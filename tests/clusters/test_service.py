@@ -25,6 +25,7 @@ from tune_jobs.history import History
 
 pytestmark = [
     pytest.mark.integration,
+    pytest.mark.service,
     pytest.mark.slow,
     pytest.mark.timeout(900),
 ]
