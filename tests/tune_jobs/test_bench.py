@@ -153,7 +153,7 @@ def test_parts_of_meta_training_by_hand(monkeypatch):
         assert entry.get("share") == (None if share is None else pytest.approx(share))
     assert found["training.maml_iteration"].ratio == 0.5
     assert "8 tasks x 2 stages x 4 jobsets x 5 episodes" in found["training.maml_iteration"].unit
-    assert "38.0% of an iteration" in bench._describe(found["training.maml_update"])
+    assert "37.5% of an iteration" in bench._describe(found["training.maml_update"])
 
 
 @pytest.mark.integration
