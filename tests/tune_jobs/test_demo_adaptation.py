@@ -1,35 +1,18 @@
 """The demo's last part: which task it takes, what it says, writes and records."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cluster_env.core.seeding import Split
 from meta.tasks import TaskSplit, get_distribution, objective_name
 from tests.tune_jobs.made_up_arms import FOMAML, make_family, make_scorer
+from tests.tune_jobs.recorder import record_with
 from tune_jobs import demo_adaptation
 from tune_jobs.adaptation_table import verdict
 from tune_jobs.progress import NoProgress
 from tune_jobs.runs import open_run
 from tune_jobs.tables import number, read_table
-from tune_jobs.tracking import NullTracker
-from tune_jobs.tracking.tracker import PathLike
-
-
-class Recorder(NullTracker):
-    """Stands for a tracker and remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.points: dict[tuple[str, int], float] = {}
-        self.files: list[str] = []
-
-    def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
-        self.points |= {(name, step): value for name, value in metrics.items()}
-
-    def artifact(self, path: PathLike, folder: str | None = None) -> None:
-        self.files.append(Path(path).name)
 
 
 @pytest.mark.parametrize("family", ["objectives", "small"])
@@ -49,8 +32,7 @@ def test_the_task_is_the_first_whose_objective_the_warm_up_does_not_know(
 def test_table_and_figure_are_kept_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = Recorder()
-    monkeypatch.setattr("tune_jobs.recording.Tracker.open", lambda *args, **options: recorder)
+    recorder = record_with(monkeypatch)
     monkeypatch.setattr(demo_adaptation, "QUICK_JOBSETS", 6)
     family = make_family(tmp_path / "small.yaml")
     path = make_scorer(tmp_path / "run", *FOMAML, f"meta.family={family}", rates=4.0)
