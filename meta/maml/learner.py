@@ -14,6 +14,7 @@ from meta.maml.module import MetaSlotScorerModule
 from meta.maml.stages import TaskSample
 from meta.maml.steps import sum_of_squares
 from rllib_configs.learning.finite import FiniteUpdates
+from rllib_configs.learning.optimizers import Adam
 from rllib_configs.modules.slot_scorer import SlotScorer, plain_scorer
 from rllib_configs.task_schema import ClusterSection
 
@@ -62,7 +63,7 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
         lr = experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
-            optimizer=torch.optim.Adam(groups, lr, betas=(0.9, 0.99), fused=True),
+            optimizer=Adam(groups, lr, betas=(0.9, 0.99), fused=True),
             params=[*parameters, *rates],
             lr_or_lr_schedule=lr,
         )

@@ -21,6 +21,7 @@ from rllib_configs.algorithms.batched import (
 )
 from rllib_configs.learning.advantages import advantages_by_clock, tame
 from rllib_configs.learning.losses import clipped_loss, symlog
+from rllib_configs.learning.optimizers import Adam
 from rllib_configs.modules import make_sampler
 from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 from rllib_configs.runners.rollout import Rollouts
@@ -55,7 +56,7 @@ class BatchedPPOLearner(GradientLearner):
         lr = self.config.experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
-            optimizer=torch.optim.Adam(parameters, lr, betas=(0.9, 0.99), fused=True),
+            optimizer=Adam(parameters, lr, betas=(0.9, 0.99), fused=True),
             params=parameters,
             lr_or_lr_schedule=lr,
         )

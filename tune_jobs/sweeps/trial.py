@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
 from ray import tune
@@ -25,7 +25,9 @@ from tune_jobs.history import Row
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import Point, Presets, trial_config
 from tune_jobs.sweeps.records import pack, unpack
-from tune_jobs.trainer import RATIO, Trainer
+
+if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need it
+    from tune_jobs.trainer import Trainer
 
 STEP_S = 1.0
 STATE_EVERY_S = 15.0
@@ -153,7 +155,9 @@ class SweepTrial(tune.Trainable):
             self._trainer.close()
             self._trainer = None
 
-    def _begin(self) -> Trainer:
+    def _begin(self) -> "Trainer":
+        from tune_jobs.trainer import Trainer
+
         config = self._plan.config(self._point)
         trainer = Trainer(config)
         start = self._start or self._newest_state()
@@ -183,17 +187,19 @@ class SweepTrial(tune.Trainable):
                 return checkpoint.iteration, pack(checkpoint.path)
         return None if sent is None else (sent[0], ray.get(sent[1]))
 
-    def _is_state_due(self, trainer: Trainer) -> bool:
+    def _is_state_due(self, trainer: "Trainer") -> bool:
         return trainer.is_due(trainer.config.checkpoint.every)
 
-    def _pack_state(self, trainer: Trainer) -> bytes:
+    def _pack_state(self, trainer: "Trainer") -> bytes:
         self._state_at = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             trainer.save(Path(folder))
             Path(folder, _SCORES).write_text(json.dumps(list(self._scores)))
             return pack(Path(folder))
 
-    def _note_score(self, trainer: Trainer, row: Row) -> bool:
+    def _note_score(self, trainer: "Trainer", row: Row) -> bool:
+        from tune_jobs.trainer import RATIO
+
         metric = self._plan.sweep.metric
         if metric in row:
             self._scores.append(row[metric])

@@ -1,0 +1,41 @@
+"""Optimizers are PyTorch's, or the paper's, and make no process wait for PyTorch's compiler."""
+
+import subprocess
+import sys
+
+import torch
+
+from rllib_configs.learning.optimizers import Adam
+
+_STEPS = """
+import sys
+import torch
+from rllib_configs.learning.optimizers import Adam, RootMeanSquare
+weight = torch.nn.Parameter(torch.ones(3))
+for optimizer in (Adam([weight], 0.1, fused=True), RootMeanSquare([weight], 0.1, 0.9, 1e-6)):
+    optimizer.zero_grad()
+    weight.sum().backward()
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+assert (weight < 1).all()
+print("torch._dynamo" in sys.modules)
+"""
+
+
+def test_adam_is_pytorch_s() -> None:
+    weights = [torch.nn.Parameter(torch.linspace(-1, 1, 5)) for _ in range(2)]
+    kinds = (Adam, torch.optim.Adam)
+    optimizers = [kind([w], 0.1, fused=True) for kind, w in zip(kinds, weights, strict=True)]
+    for step in range(5):
+        for optimizer, weight in zip(optimizers, weights, strict=True):
+            optimizer.zero_grad()
+            (weight**2).sum().mul(step - 2).backward()
+            optimizer.step()
+    assert not torch.equal(weights[0], torch.linspace(-1, 1, 5))
+    assert torch.equal(*weights)
+
+
+def test_steps_do_not_import_the_compiler() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", _STEPS]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
