@@ -231,6 +231,7 @@ import numpy as np
 from cluster_env.core.cluster import Cluster
 from rllib_configs.modules.slot_scorer import SlotScorer, _parameters_of
 from rllib_configs.modules.slot_scorer_compiled import Rows, differentiable_scores
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
 for width in map(int, sys.argv[1:]):
     rng = np.random.default_rng(0)
     slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 43), np.float32)
@@ -239,7 +240,10 @@ for width in map(int, sys.argv[1:]):
     logits, pooled = differentiable_scores(_parameters_of(network), rows)
     (logits.sum() + pooled.sum()).backward()
     slopes = sum(float(p.grad.abs().sum()) for p in network.parameters())
-    print(width, float(logits.detach().abs().sum()), slopes)
+    codes = np.ones((5, network.layout.size), np.uint8)
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    drawn = SlotScorerSampler(network, weights).sample(codes, rng.random(5))[1]
+    print(width, float(logits.detach().abs().sum()), slopes, float(drawn.sum()))
 """
 
 
