@@ -40,8 +40,8 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
         logging.getLogger(name).setLevel(logging.ERROR)
     made = ALGORITHMS.get(config.training.algorithm)()
     made.experiment = config
-    # No seed for RLlib, its own PPO apart: our algorithms draw from streams of their own, and with a
-    # seed each process would import PyTorch's compiler, which takes two seconds.
+    # No seed for RLlib, its own PPO apart: our algorithms draw from streams of their own, and a
+    # seed would make each process import PyTorch's compiler, which takes two seconds.
     made.debugging(log_level="ERROR")
     made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)
     made.learners(num_learners=config.resources.num_learners, num_cpus_per_learner=1)
