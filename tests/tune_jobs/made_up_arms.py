@@ -10,7 +10,7 @@ from rllib_configs.loading import load_config, write_config
 from rllib_configs.policies import write_policy
 from tests.tune_jobs.made_up_runs import SMALL_TASK
 
-NARROW = (*SMALL_TASK, "training.hidden=4")
+NARROW = (*SMALL_TASK, "training.hidden=8")
 QUICK = (
     *("--tasks", "2", "--seeds", "2", "--steps", "0,1,2", "--episodes", "4"),
     *("--jobsets", "2"),

@@ -164,7 +164,7 @@ def test_meta_training_is_measured_part_by_part(tmp_path, capsys, monkeypatch):
     small = {
         "name": "small",
         "training": {
-            **{"algorithm": "maml", "network": "slot_scorer", "iterations": 9, "hidden": 4},
+            **{"algorithm": "maml", "network": "slot_scorer", "iterations": 9, "hidden": 8},
             **{"jobsets": 2, "episodes_per_jobset": 2, "epochs": 1},
         },
         "meta": {"family": str(make_family(tmp_path / "family.yaml")), "tasks": 2},

@@ -32,7 +32,7 @@ def config_of(**changes: Any) -> ExperimentConfig:
         "training": {
             "algorithm": "maml",
             "network": "slot_scorer",
-            "hidden": 4,
+            "hidden": 8,
             "jobsets": 2,
             "episodes_per_jobset": 3,
             "epochs": 2,

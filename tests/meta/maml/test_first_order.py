@@ -22,7 +22,7 @@ from rllib_configs.modules.slot_scorer_policy import PolicyLoss
 from tests.meta.maml.tiny import CLUSTER, leaves, tiny_rollouts
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
-WIDTH = 4
+WIDTH = 8
 OPTIONS = [
     StepOptions(gradient_clip=1e9),
     StepOptions(gradient_clip=0.05, agreement=True),

@@ -14,7 +14,7 @@ from rllib_configs.modules.slot_scorer import SlotScorer
 from rllib_configs.schema import MetaSection, TrainingSection
 from tests.meta.maml.tiny_tasks import TINY_TASKS
 
-TRAINING = TrainingSection(hidden=4, jobsets=2, episodes_per_jobset=3)
+TRAINING = TrainingSection(hidden=8, jobsets=2, episodes_per_jobset=3)
 META = MetaSection(inner_rate=2.0, gradient_clip=5.0)
 
 
@@ -23,7 +23,7 @@ def task_of(index: int) -> Task:
 
 
 def network_of(task: Task) -> tuple[SlotScorer, Parameters, Parameters]:
-    network = SlotScorer(task.cluster, 4, 1)
+    network = SlotScorer(task.cluster, TRAINING.hidden, 1)
     parameters = {name: value.detach() for name, value in network.named_parameters()}
     return network, parameters, {name: torch.tensor(0.7) for name in parameters}
 
