@@ -47,8 +47,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     """Train DeepRM's policy on Ray, compare it with heuristics, draw figures, record it in MLflow.
 
     Then meta-train a policy on tasks whose objective is hidden, and adapt it in a few steps to one
-    that it has never seen. All takes less than eight minutes on two cores, and ends with what was
-    found and where to look.
+    of each objective that it has never seen. All takes less than eight minutes on two cores, and
+    ends with what was found and where to look.
 
     \b
     Examples:
@@ -95,7 +95,7 @@ def _adapt(config: "ExperimentConfig", progress: "Progress", quick: bool) -> lis
     )
     run = _train(config, progress)
     lines = adapt_and_draw(config, run, progress, quick)
-    figures = f"Figures: {_seen_from_here(run.figures)}: {FIGURE} (this task), meta-curves.png"
+    figures = f"Figures: {_seen_from_here(run.figures)}: {FIGURE} (these tasks), meta-curves.png"
     return ["", *lines, f"{figures}, {ADAPTATION_TABLE}", ""]
 
 

@@ -1,10 +1,9 @@
-"""The last part of ``metasched demo``: a policy that adapts to a task it has never seen."""
+"""The last part of ``metasched demo``: a policy that adapts to tasks it has never seen."""
 
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tune_jobs.adaptation_table import TABLE, format_table, tabulate, verdict
+from tune_jobs.adaptation_table import TABLE, tabulate, verdict
 from tune_jobs.cli import program
 
 if TYPE_CHECKING:
@@ -21,6 +20,7 @@ FIGURE = "adaptation.png"
 STEPS = 3
 SHOWN = (0, 1, STEPS)
 EPISODES, TASK_JOBSETS = 20, 4
+LOOKED_AT = 50
 JOBSETS, QUICK_JOBSETS = 100, 20
 
 _QUICK = ("name=demo-meta-quick", "training.iterations=6", "evaluation.jobsets=20")
@@ -36,25 +36,26 @@ def meta_config(
     return config.model_copy(update={"runs": runs, "seed": seed})
 
 
-def unseen_task(family: str) -> "Task":
-    """The first held-out task of a family whose objective is not the one of its warm-up.
+def unseen_tasks(family: str) -> "list[Task]":
+    """The first held-out task of each objective of a family, among the first `LOOKED_AT`.
 
-    So it is chosen by what it is, before anything is known about how a policy does on it.
+    So they are chosen by what they are, before anything is known about how a policy does on them.
     """
     from cluster_env.core.seeding import Split
-    from meta.tasks import TaskSplit, get_distribution, objective_name
+    from meta.tasks import TaskSplit, get_distribution, objective_kind
 
-    distribution = get_distribution(family)
-    split = TaskSplit(distribution, 0, Split.HELD_OUT)
-    usual = objective_name(distribution.base)
-    tasks = (split.task(index) for index in count())
-    return next(task for task in tasks if objective_name(task.section) != usual)
+    split = TaskSplit(get_distribution(family), 0, Split.HELD_OUT)
+    found: dict[str, Task] = {}
+    for index in range(LOOKED_AT):
+        task = split.task(index)
+        found.setdefault(objective_kind(task.section), task)
+    return list(found.values())
 
 
 def adapt_and_draw(
     config: "ExperimentConfig", run: "RunDirectory", progress: "Progress", quick: bool
 ) -> list[str]:
-    """Adapts the run's policy to an unseen task, and keeps table and figure with the run.
+    """Adapts the run's policy to unseen tasks, and keeps table and figure with the run.
 
     Args:
         config: of the run.
@@ -69,44 +70,86 @@ def adapt_and_draw(
     from tune_jobs.recording import draw_figure, tracked
 
     assert config.meta is not None
-    task = unseen_task(config.meta.family)
+    jobsets = QUICK_JOBSETS if quick else JOBSETS
+    tasks = unseen_tasks(config.meta.family)
+    tables: list[list[Row]] = []
     with tracked(config, run) as tracker:
-        progress.say(f"Adapting it to {task.name}, {STEPS} steps of {EPISODES} episodes")
         policy = load_meta_policy(run.path)
-        parameters = adapt_parameters(
-            policy, task, STEPS, episodes=EPISODES, jobsets=TASK_JOBSETS, seed=config.seed
-        )
-        rows = tabulate(
-            policy,
-            task,
-            parameters,
-            jobsets=QUICK_JOBSETS if quick else JOBSETS,
-            episodes=EPISODES,
-            shown=SHOWN,
-        )
-        _keep(run, tracker, task, rows)
+        for task in tasks:
+            progress.say(f"Adapting it to {task.name}, {STEPS} steps of {EPISODES} episodes")
+            parameters = adapt_parameters(
+                policy, task, STEPS, episodes=EPISODES, jobsets=TASK_JOBSETS, seed=config.seed
+            )
+            tables.append(
+                tabulate(policy, task, parameters, jobsets=jobsets, episodes=EPISODES, shown=SHOWN)
+            )
+        means = _means(tables)
+        _keep(run, tracker, tables, means)
         draw_figure("meta-curves", run, tracker)
         tracker.finish()
     return [
-        *format_table(task, rows).splitlines(),
+        "Cost over that of the best of tetris, sjf and packer on the same task, of which the "
+        "policy has seen nothing",
+        f"({jobsets} held-out jobsets a task; a step is a gradient step on {EPISODES} episodes; "
+        "lower is better)",
         "",
-        f"{verdict(rows)} The policy is never told the objective; it shows in the rewards alone. "
-        f"This is one task and one seed: {program()} arms measures many.",
+        *_lines(tasks, tables, means),
+        "",
+        f"Mean of these tasks: {verdict(means)}",
+        "The policy is never told the objective; it shows in the rewards alone. "
+        f"This is one task of each objective, and one seed: {program()} arms measures many.",
     ]
 
 
-def _keep(run: "RunDirectory", tracker: "AnyTracker", task: "Task", rows: "Sequence[Row]") -> None:
+def _means(tables: "Sequence[Sequence[Row]]") -> "list[Row]":
+    """Rows like those of each task with the mean ratio, and the name without what was tuned."""
+    return [
+        {
+            **({"step": rows[0]["step"]} if "step" in rows[0] else {}),
+            "policy": str(rows[0]["policy"]).partition(":")[0],
+            "ratio": sum(float(row["ratio"]) for row in rows) / len(rows),
+        }
+        for rows in zip(*tables, strict=True)
+    ]
+
+
+def _lines(
+    tasks: "Sequence[Task]", tables: "Sequence[Sequence[Row]]", means: "Sequence[Row]"
+) -> list[str]:
+    """The ratios as a table for people: a line for each task."""
+    from meta.tasks import objective_name
+
+    columns = [str(row["policy"]).removesuffix(" adaptation") for row in means]
+    cells = [["task", "objective", "load", *columns]]
+    for task, rows in zip(tasks, tables, strict=True):
+        what = [task.name, objective_name(task.section), f"{task.section.workload.load:.0%}"]
+        cells.append([*what, *(f"{row['ratio']:.3f}" for row in rows)])
+    cells.append(["mean", "", "", *(f"{row['ratio']:.3f}" for row in means)])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < 2 else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in cells
+    ]
+
+
+def _keep(
+    run: "RunDirectory",
+    tracker: "AnyTracker",
+    tables: "Sequence[Sequence[Row]]",
+    means: "Sequence[Row]",
+) -> None:
     """Writes table and figure, and records both; MLflow's step is that of the adaptation."""
-    from tune_jobs.figures.one_task import draw
+    from tune_jobs.figures.adapted_tasks import draw
     from tune_jobs.figures.style import save
     from tune_jobs.tables import write_table
 
-    write_table(run.figures / TABLE, rows)
+    write_table(run.figures / TABLE, [row for rows in tables for row in rows])
     save(draw(run.figures / TABLE), run.figures / FIGURE)
-    tracker.tags({"adapted_to": task.name})
-    for row in rows:
-        name = "adapted" if "step" in row else str(row["policy"]).partition(":")[0]
-        numbers = {f"unseen_task/{name}/{part}": row[part] for part in ("cost", "ratio")}
-        tracker.metrics(numbers, int(row.get("step", 0)))
+    for row in means:
+        name = "adapted" if "step" in row else row["policy"]
+        tracker.metrics({f"unseen_task/{name}/ratio": row["ratio"]}, int(row.get("step", 0)))
     for name in (TABLE, FIGURE):
         tracker.artifact(run.figures / name, "figures")

@@ -15,18 +15,15 @@ from tune_jobs.runs import open_run
 from tune_jobs.tables import number, read_table
 
 
-@pytest.mark.parametrize("family", ["objectives", "small"])
-def test_the_task_is_the_first_whose_objective_the_warm_up_does_not_know(
-    family: str, tmp_path: Path
-) -> None:
-    name = family if family == "objectives" else str(make_family(tmp_path / "small.yaml"))
-    task = demo_adaptation.unseen_task(name)
-    index = int(task.name.rpartition(":")[2])
-    split = TaskSplit(get_distribution(name), 0, Split.HELD_OUT)
-    assert task == split.task(index)
-    assert objective_name(task.section) != "slowdown"
-    earlier = [objective_name(split.task(k).section) for k in range(index)]
-    assert earlier == ["slowdown"] * index
+def test_the_tasks_are_the_first_of_each_objective() -> None:
+    tasks = demo_adaptation.unseen_tasks("objectives")
+    split = TaskSplit(get_distribution("objectives"), 0, Split.HELD_OUT)
+    assert len({objective_name(task.section) for task in tasks}) == len(tasks) == 5
+    for task in tasks:
+        index = int(task.name.rpartition(":")[2])
+        assert task == split.task(index)
+        earlier = {objective_name(split.task(k).section) for k in range(index)}
+        assert objective_name(task.section) not in earlier
 
 
 def test_table_and_figure_are_kept_and_recorded(
@@ -38,19 +35,26 @@ def test_table_and_figure_are_kept_and_recorded(
     path = make_scorer(tmp_path / "run", *FOMAML, f"meta.family={family}", rates=4.0)
     run = open_run(path)
     lines = demo_adaptation.adapt_and_draw(run.config(), run, NoProgress(), quick=True)
-    rows = read_table(run.figures / "adaptation.csv", ("step", "policy", "cost", "ratio"))
-    assert [row["step"] for row in rows] == ["0", "1", "3", "", "", "", "", ""]
-    assert {row["policy"].partition(":")[0] for row in rows[3:]} == {
-        *("tetris", "sjf", "packer", "hold", "random")
-    }
+    rows = read_table(run.figures / "adaptation.csv", ("task", "step", "policy", "cost", "ratio"))
+    names = {row["task"] for row in rows}
+    assert len(names) == 2
+    heuristics = {"tetris", "sjf", "packer", "hold", "random"}
+    for name in names:
+        mine = [row for row in rows if row["task"] == name]
+        assert [row["step"] for row in mine] == ["0", "1", "3", "", "", "", "", ""]
+        assert {row["policy"].partition(":")[0] for row in mine[3:]} == heuristics
     assert (run.figures / "adaptation.png").read_bytes().startswith(b"\x89PNG")
     assert recorder.files == ["adaptation.csv", "adaptation.png"]
-    assert recorder.points["unseen_task/adapted/cost", 3] == number(rows[2], "cost")
+    after = [number(row, "ratio") for row in rows if row["step"] == "3"]
+    mean = sum(after) / 2
+    assert recorder.points["unseen_task/adapted/ratio", 3] == pytest.approx(mean)
     assert ("unseen_task/tetris/ratio", 0) in recorder.points
     said = "\n".join(lines)
-    for text in ("makespan", "before adaptation", "after 3 steps", "on 6 held-out jobsets"):
+    for text in ("makespan", "slowdown", "before", "after 3 steps", "6 held-out jobsets a task"):
         assert text in said
-    assert "one task and one seed" in lines[-1]
+    (line,) = (line for line in lines if line.startswith("mean "))
+    assert line.split()[3] == f"{mean:.3f}"
+    assert "one seed" in lines[-1]
 
 
 def test_the_sentence_says_so_when_it_got_worse() -> None:
