@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("arm", "trained_on", "meta_seed", "block", "place", "rate", "start")
 
 _ROW = 0.27
+_CLOSE = 30.0  # rates within this factor have room for more ticks
 
 
 def collect(request: FigureRequest) -> list[Row]:
@@ -108,7 +109,9 @@ def _draw_panel(axes: "Axes", rows: Sequence[Cells], blocks: Sequence[str]) -> N
     for start in {number(row, "start") for row in rows}:
         axes.axvline(start, color="#6b6b6b", linewidth=1.0, linestyle=":", zorder=1)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    shown = [number(row, name) for row in rows for name in ("rate", "start")]
+    close = max(shown) < _CLOSE * min(shown)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0) if close else (1.0, 3.0)))
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("inner rate")
