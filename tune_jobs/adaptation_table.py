@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tune_jobs.tables import Row, Value
+from tune_jobs.tables import Row, Value, aligned
 
 if TYPE_CHECKING:
     from meta.adaptation import MetaPolicy
@@ -87,14 +87,7 @@ def format_table(task: "Task", rows: Sequence[Row]) -> str:
         )
         for row in rows
     ]
-    widths = [max(len(line[k]) for line in lines) for k in range(4)]
-    table = "\n".join(
-        "  ".join(
-            cell.ljust(width) if k == 0 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
+    table = "\n".join(aligned(lines, names=1))
     return f"{heading}\n{measured}\n\n{table}"
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from tune_jobs.adaptation_table import TABLE, tabulate, verdict
 from tune_jobs.cli import program
+from tune_jobs.tables import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,14 +126,7 @@ def _lines(
         what = [task.name, objective_name(task.section), f"{task.section.workload.load:.0%}"]
         cells.append([*what, *(f"{row['ratio']:.3f}" for row in rows)])
     cells.append(["mean", "", "", *(f"{row['ratio']:.3f}" for row in means)])
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in cells
-    ]
+    return aligned(cells, names=2)
 
 
 def _keep(

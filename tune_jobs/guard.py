@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tune_jobs.cli import CONTEXT
+from tune_jobs.tables import aligned
 
 if TYPE_CHECKING:
     from cluster_env.evaluation import Candidate, GuardDecision
@@ -138,14 +139,7 @@ def _table(decision: "GuardDecision", metric: str) -> str:
     best = decision.candidates[0].name
     titles = ["", "policy", f"{metric} [95%]", f"difference to {best}", "unfinished"]
     lines = [titles, *(_cells(candidate, decision) for candidate in decision.candidates)]
-    widths = [max(len(line[k]) for line in lines) for k in range(len(titles))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if k < 2 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
+    return "\n".join(aligned(lines, names=2))
 
 
 def _cells(candidate: "Candidate", decision: "GuardDecision") -> list[str]:

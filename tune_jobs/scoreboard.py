@@ -7,7 +7,7 @@ from itertools import groupby
 import click
 
 from tune_jobs.entrants import learned_name
-from tune_jobs.tables import Row
+from tune_jobs.tables import Row, aligned
 from tune_jobs.wording import arriving, trained_on
 
 
@@ -52,14 +52,6 @@ def _block(rows: Sequence[Row]) -> str:
         cells = [COLUMNS[name][1](float(row[name])) for name in others]
         interval = f"{value} [{low}, {high}]"
         table.append([_mark(row), _name(row), interval, *cells, f"{float(row['unfinished']):,.4g}"])
-    widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if k < 2 else cell.rjust(width)
-            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in table
-    ]
     episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
     jobs = f"Trace {first['trace']}, load" if first["trace"] else "Load"
     title = (
@@ -68,7 +60,7 @@ def _block(rows: Sequence[Row]) -> str:
         f"{arriving(first['window'], float(first['warmup']))}, rules of the {first['rules']}"
         f"{' code' if first['rules'] == 'released' else ''}"
     )
-    return "\n".join([click.style(title, bold=True), *lines])
+    return "\n".join([click.style(title, bold=True), *aligned(table, names=2)])
 
 
 def _mark(row: Row) -> str:

@@ -50,6 +50,18 @@ def read_table(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     return rows
 
 
+def aligned(lines: Sequence[Sequence[str]], *, names: int) -> list[str]:
+    """Lines of cells as text in columns: the first `names` to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if place < names else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+
+
 def number(row: Mapping[str, str], name: str) -> float:
     """The number in a cell; NaN if it is empty or not there."""
     text = row.get(name) or "nan"
