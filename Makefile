@@ -141,7 +141,7 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	  $(BIN)/metasched figure $$figure --runs '$(RESULTS)/*-maml-*' --out $(RESULTS)/figures; \
 	done
 
-test: install ## Run the tests (about eleven minutes on two cores); ARGS='...' goes to pytest
+test: install ## Run the tests (about ten minutes on two cores); ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest $(ARGS)
 
 test-service: install ## Run the tests that start clusters and kill processes as well (minutes)

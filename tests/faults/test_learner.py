@@ -23,7 +23,7 @@ META = [*SMALL, "meta.tasks=2", "meta.warm_up=0", "training.epochs=1"]
 
 @pytest.mark.parametrize(
     ("preset", "overrides", "learners"),
-    [("deeprm-smoke", SMALL, 2), ("deeprm-maml", META, 1)],
+    [("deeprm-smoke", SMALL, 1), ("deeprm-smoke", SMALL, 2), ("deeprm-maml", META, 1)],
 )
 def test_a_killed_learner_is_said_and_its_checkpoint_goes_on(
     local_ray: None, tmp_path: Path, preset: str, overrides: list[str], learners: int

@@ -1,8 +1,10 @@
 """The compiled slot scorer computes what PyTorch does, row by row, and its gradient."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,19 +16,16 @@ from cluster_env.observations.masks import live_mask
 from cluster_env.simulators.code import CodeLayout
 from rllib_configs.modules.slot_scorer import SlotScorer
 from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
-from tests.conftest import REPOSITORY
 from tests.rllib_configs.test_lookup_linear import codes_of
 
 CLUSTERS = [Cluster(), Cluster((6, 9, 4), 16, 4, 20, num_classes=3)]
 WIDTH = 8
 
 
-def network_of(
-    cluster: Cluster, *, critic: bool = False, double: bool = False, width: int = WIDTH
-) -> SlotScorer:
+def network_of(cluster: Cluster, *, critic: bool = False, double: bool = False) -> SlotScorer:
     """A network all of whose weights matter, with a shortcut on the second cluster."""
     shortcut = cluster == CLUSTERS[1]
-    network = SlotScorer(cluster, width, seed=1, critic=critic, shortcut=shortcut)
+    network = SlotScorer(cluster, WIDTH, seed=1, critic=critic, shortcut=shortcut)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -226,27 +225,43 @@ def test_a_value_is_that_of_double_precision() -> None:
     assert torch.allclose(found.double(), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_widths_from_the_cache_are_told_apart() -> None:
-    """A process may compile one and find another in the cache, or find both."""
-    for widths in ((WIDTH,), (32, WIDTH), (WIDTH, 32)):
-        call = f"from {__name__} import check_widths; check_widths(*{widths})"
-        command = [sys.executable, "-W", "ignore", "-c", call]
-        subprocess.run(command, cwd=REPOSITORY, check=True)
+_SUMS = """
+import sys
+import numpy as np
+from cluster_env.core.cluster import Cluster
+from rllib_configs.modules.slot_scorer import SlotScorer, _parameters_of
+from rllib_configs.modules.slot_scorer_compiled import Rows, differentiable_scores
+from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
+for width in map(int, sys.argv[1:]):
+    rng = np.random.default_rng(0)
+    slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 43), np.float32)
+    network = SlotScorer(Cluster(), width, 0)
+    rows = Rows(slots, context, np.ones((5, 11), np.bool_))
+    logits, pooled = differentiable_scores(_parameters_of(network), rows)
+    (logits.sum() + pooled.sum()).backward()
+    slopes = sum(float(p.grad.abs().sum()) for p in network.parameters())
+    codes = np.ones((5, network.layout.size), np.uint8)
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    drawn = SlotScorerSampler(network, weights).sample(codes, rng.random(5))[1]
+    print(width, float(logits.detach().abs().sum()), slopes, float(drawn.sum()))
+"""
 
 
-def check_widths(*widths: int) -> None:
-    """Compares scores, gradients and draws of compiled networks with those of double precision."""
-    codes = varied_codes(Cluster())
-    uniforms = np.random.default_rng(0).random(len(codes))
-    for width in widths:
-        network, exact = (network_of(Cluster(), double=d, width=width) for d in (False, True))
-        for each in (network, exact):
-            loss_of(each, codes, None).backward()
-        for found, expected in zip(network.parameters(), exact.parameters(), strict=True):
-            assert torch.allclose(found.grad.double(), expected.grad, rtol=1e-4, atol=1e-3)
-        weights = {name: value.numpy() for name, value in network.state_dict().items()}
-        sampler = SlotScorerSampler(network_of(Cluster(), width=width), weights)
-        actions, log_likelihoods = sampler.sample(codes, uniforms)
-        logits = exact.score_slots(codes, live_mask(codes, exact.layout))[0].detach()
-        drawn = logits.log_softmax(1)[np.arange(len(codes)), actions]
-        assert np.allclose(log_likelihoods, drawn, atol=1e-4)
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_widths_from_the_cache_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process compiles one; the next finds it in the cache, and makes another of its own."""
+
+    def lines(*widths: str) -> list[str]:
+        command = [sys.executable, "-W", "ignore", "-c", _SUMS, *widths]
+        settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()
+
+    monkeypatch.setattr(sys, "argv", ["", "8", "4"])
+    exec(_SUMS, {})
+    expected = capsys.readouterr().out.splitlines()
+    assert lines("4") == expected[1:]
+    assert lines("8", "4") == expected

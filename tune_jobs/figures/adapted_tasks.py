@@ -43,7 +43,7 @@ def draw(table: Path) -> "Figure":
             "Cost before and after adaptation to a task",
             f"Bars: cost over that of the best of tetris, sjf and packer. Beside them the cost "
             f"itself, a mean over {int(number(rows[0], 'jobsets')):,} held-out jobsets of the "
-            "task. Lower is better",
+            "task. One policy and one adaptation, so no intervals. Lower is better",
         )
     return figure
 
