@@ -56,7 +56,7 @@ install: $(STAMP) ## Create .venv and install metasched with its tools into it
 
 $(STAMP): pyproject.toml constraints.txt
 	$(call create_venv,$(VENV))
-	@echo "Installing metasched into $(VENV); this takes about 2 minutes the first time."
+	@echo "Installing metasched into $(VENV); this takes 2 to 3 minutes the first time."
 	@$(BIN)/$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib >/dev/null 2>&1 || true  # faster than pip's
 	@echo "Compiling the simulators once, so that no command and no worker has to wait for it."
