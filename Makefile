@@ -31,9 +31,9 @@ endef
 # Adapts to unseen tasks of the family $(1): $(3) times each the runs of MAML and joint training, once
 # each the runs $(2), which know one task alone, and untrained policies.
 define adapt
-$(BIN)/metasched arms '$(RESULTS)/$(1)-maml-*' '$(RESULTS)/$(1)-joint-*' --family $(1) --task-seed 1 \
+$(BIN)/metasched study '$(RESULTS)/$(1)-maml-*' '$(RESULTS)/$(1)-joint-*' --family $(1) --task-seed 1 \
   --seeds $(3) --out $(RESULTS)/adaptation
-$(BIN)/metasched arms '$(RESULTS)/$(2)-*' --scratch 3 --family $(1) --task-seed 1 --seeds 1 \
+$(BIN)/metasched study '$(RESULTS)/$(2)-*' --scratch 3 --family $(1) --task-seed 1 --seeds 1 \
   --out $(RESULTS)/adaptation
 endef
 
@@ -119,9 +119,9 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	  done; \
 	done
 	@for seed in $(SEEDS); do \
-	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,660); \
-	  $(call train,short-one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true,440); \
-	  $(call train,classes-one-$$seed,deeprm-ppo,task.rules=released --set training.shortcut=true --set task.cluster.num_classes=3,440); \
+	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.skip_connection=true,660); \
+	  $(call train,short-one-$$seed,deeprm-ppo,task.rules=released --set training.skip_connection=true,440); \
+	  $(call train,classes-one-$$seed,deeprm-ppo,task.rules=released --set training.skip_connection=true --set task.cluster.num_classes=3,440); \
 	  $(call train,deeprm-0.7-$$seed,deeprm-released,task.workload.load=0.7,400); \
 	done
 	$(call adapt,objectives,one,3)
@@ -129,7 +129,7 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	$(call adapt,priorities,classes-one,1)
 	$(call adapt,mixed,classes-one,1)
 	@for family in objectives workloads; do \
-	  $(BIN)/metasched arms '$(RESULTS)/deeprm-0.7-*' --family $$family --task-seed 1 \
+	  $(BIN)/metasched study '$(RESULTS)/deeprm-0.7-*' --family $$family --task-seed 1 \
 	    --steps 0,3,10,30,60 --seeds 1 --out $(RESULTS)/adaptation || exit; \
 	done
 	$(BIN)/metasched specialists $(RESULTS)/priorities-joint-0 --task-seed 1 --runs $(RESULTS)/specialists \

@@ -9,19 +9,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.envs.cluster import ClusterEnv
 from cluster_env.envs.vector import ClusterVectorEnv
 from cluster_env.evaluation import evaluate
-from cluster_env.evaluation.withholding import find_withheld
-from cluster_env.heuristics import HEURISTICS, get_heuristic
 from cluster_env.objectives import get_objective
-from cluster_env.observations import MASKS, OBSERVATIONS, LookupLayout
-from cluster_env.observations.slots import window_features
-from cluster_env.simulators.code import CodeLayout
-from cluster_env.simulators.rules import RULES
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, Workload
+from cluster_env.workloads import Workload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.features import window_features
+from cluster_env.worlds.deeprm.heuristics import HEURISTICS, get_heuristic
+from cluster_env.worlds.deeprm.lookups import LookupLayout
+from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
+from cluster_env.worlds.deeprm.rules import RULES
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.withholding import find_withheld
 
 # Compiled code does not depend on sizes, so small ones do.
 CLUSTER = Cluster(capacity=(4, 4), horizon=6, num_slots=2, backlog_view=6)
@@ -37,7 +39,7 @@ def warm() -> None:
         for name in HEURISTICS.names():
             schedule = evaluate(get_heuristic(name, CLUSTER), jobsets, CLUSTER, RULES.get(rules))
             find_withheld(schedule)
-    with_late_costs = TimelineSimulator(CLUSTER)
+    with_late_costs = DeepRMSimulator(CLUSTER)
     with_late_costs.load(jobsets, get_objective("fair_slowdown"))
     with_late_costs.step(np.zeros(len(jobsets), np.int32))
     for observation in OBSERVATIONS.names():
@@ -45,7 +47,7 @@ def warm() -> None:
             _warm_environments(observation, mask)
     with_classes = replace(CLUSTER, num_classes=2)
     _warm_environments("slots", "live", replace(WORKLOAD, cluster=with_classes))
-    window_features(np.zeros((2, CodeLayout(CLUSTER).size), np.uint8), CodeLayout(CLUSTER))
+    window_features(np.zeros((2, StateLayout(CLUSTER).size), np.uint8), StateLayout(CLUSTER))
     _warm_lookups()
 
 
@@ -59,8 +61,8 @@ def _warm_environments(observation: str, mask: str, workload: Workload = WORKLOA
 
 
 def _warm_lookups() -> None:
-    layout = LookupLayout(CodeLayout(CLUSTER))
-    layout.lookups(np.zeros((2, CodeLayout(CLUSTER).size), np.uint8))
+    layout = LookupLayout(StateLayout(CLUSTER))
+    layout.lookups(np.zeros((2, StateLayout(CLUSTER).size), np.uint8))
     weight = np.zeros((layout.image.size, 3), np.float32)
     for dtype in (np.float32, np.float64):
         layout.spread_table_gradient(layout.prefix_table(weight.astype(dtype)))

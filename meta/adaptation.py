@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.steps import Parameters
 from meta.tasks.task import Task
-from rllib_configs.modules import Weights, make_sampler
-from rllib_configs.modules.slot_scorer import plain_scorer
+from rllib_configs.networks import Weights, make_sampler
+from rllib_configs.networks.set_scorer.network import plain_scorer
 from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.schema import ExperimentConfig, MetaSection
@@ -225,7 +225,7 @@ def _sample(
     """Plays one step's episodes; ``batch`` numbers the steps of all seeds."""
     drawn = task.jobsets(Split.TRAIN, range(batch * jobsets, (batch + 1) * jobsets))
     rollouts = rollout(
-        TimelineSimulator(task.cluster, task.rules, task.section.max_time),
+        DeepRMSimulator(task.cluster, task.rules, task.section.max_time),
         learned_policy(policy, task, parameters, policy.name).network,
         drawn,
         task.objective,
@@ -252,9 +252,9 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
 
 
 def _require_scorer(config: ExperimentConfig, what: str) -> None:
-    if config.training.network != "slot_scorer":
+    if config.training.network != "set_scorer":
         raise InputError(
-            f"{what} has the network {config.training.network}, but only a slot_scorer can be "
+            f"{what} has the network {config.training.network}, but only a set_scorer can be "
             f"adapted"
         )
 

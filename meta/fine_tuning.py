@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.observations.lookups import LookupLayout
-from cluster_env.simulators.code import CodeLayout
-from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.worlds.deeprm.lookups import LookupLayout
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.state import StateLayout
 from meta.adaptation import ADAPTATION, MAX_STEPS, check_numbers
 from meta.tasks.task import Task
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
-from rllib_configs.modules import Weights, make_sampler
-from rllib_configs.modules.lookup_sum import LookupLinear
+from rllib_configs.networks import Weights, make_sampler
 from rllib_configs.policies import LearnedPolicy, read_weights
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def _updates(
 ) -> Iterator[dict[str, NDArray[np.float32]]]:
     """The weights after 0, 1, ... and all steps."""
     training = policy.config.training
-    layout = LookupLayout(CodeLayout(task.cluster), training.since_column)
+    layout = LookupLayout(StateLayout(task.cluster), training.since_column)
     parameters = {
         name: torch.nn.Parameter(torch.from_numpy(np.array(value)))
         for name, value in policy.weights.items()
@@ -111,7 +111,7 @@ def _updates(
     optimizer = RootMeanSquare(
         list(parameters.values()), training.lr, training.rmsprop_decay, training.rmsprop_eps
     )
-    simulator = TimelineSimulator(task.cluster, task.rules, task.section.max_time)
+    simulator = DeepRMSimulator(task.cluster, task.rules, task.section.max_time)
     for step in range(steps + 1):
         weights = {name: value.detach().numpy().copy() for name, value in parameters.items()}
         yield weights
@@ -143,7 +143,7 @@ def _loss(
     advantages = subtract_decision_baseline(
         returns, rollouts.episode, rollouts.decision, rollouts.jobset
     )
-    lookups = torch.from_numpy(layout.lookups(rollouts.codes))
+    lookups = torch.from_numpy(layout.lookups(rollouts.states))
     first = LookupLinear.apply(  # type: ignore[no-untyped-call]
         parameters["hidden_weight"], parameters["hidden_bias"], lookups, layout
     )

@@ -7,13 +7,13 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import SWEEPS, evaluate
-from cluster_env.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from meta.tasks.task import Task, mean_cost
 
-BAR = ("tetris", "sjf", "packer")
+BASELINES = ("tetris", "sjf", "packer")
 """Heuristics whose lowest cost on a task is what costs are divided by."""
 
-HEURISTICS = (*BAR, "hold", "random")
+HEURISTICS = (*BASELINES, "hold", "random")
 """Heuristics that are measured on every task."""
 
 TUNING_JOBSETS = 100
@@ -93,9 +93,9 @@ def heuristic_costs(
     return {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
 
 
-def bar_of(costs: dict[str, Cost]) -> Cost:
-    """The lowest cost of the heuristics in `BAR`."""
-    return min((costs[name] for name in BAR), key=lambda cost: cost.value)
+def baseline_of(costs: dict[str, Cost]) -> Cost:
+    """The lowest cost of the heuristics in `BASELINES`."""
+    return min((costs[name] for name in BASELINES), key=lambda cost: cost.value)
 
 
 def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:

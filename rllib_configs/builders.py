@@ -14,14 +14,12 @@ from cluster_env.core.registry import Registry
 from rllib_configs.algorithms.batched import METRICS
 from rllib_configs.algorithms.ppo import BatchedPPOConfig
 from rllib_configs.algorithms.reinforce import ReinforceConfig
-from rllib_configs.algorithms.rllib_ppo import RLlibPPOConfig, rllib_metrics
 from rllib_configs.schema import ExperimentConfig
 
 ALGORITHMS: Registry[type[AlgorithmConfig]] = Registry("algorithm")
 """RLlib's configs by the name of the algorithm; importing `meta.maml.algorithm` enters maml."""
 ALGORITHMS.register("ppo")(BatchedPPOConfig)
 ALGORITHMS.register("reinforce")(ReinforceConfig)
-ALGORITHMS.register("rllib_ppo")(RLlibPPOConfig)
 
 LEARNER_METRICS = ("critic_loss", "entropy", "gradient_norm")
 
@@ -40,7 +38,7 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
         logging.getLogger(name).setLevel(logging.ERROR)
     made = ALGORITHMS.get(config.training.algorithm)()
     made.experiment = config
-    # No seed for RLlib, its own PPO apart: our algorithms draw from streams of their own, and a
+    # No seed for RLlib: our algorithms draw from streams of their own, and a
     # seed would make each process import PyTorch's compiler, which takes two seconds.
     made.debugging(log_level="ERROR")
     made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)
@@ -50,8 +48,6 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
         ignore_env_runner_failures=False,
         env_runner_health_probe_timeout_s=10.0,
     )
-    if isinstance(made, RLlibPPOConfig):
-        made.follow(config)
     return made
 
 
@@ -82,8 +78,6 @@ def build_algorithm(config: ExperimentConfig) -> Algorithm:
 
 def iteration_metrics(result: dict[str, Any]) -> dict[str, float]:
     """Picks the metrics of an iteration from RLlib's result, under flat and stable names."""
-    if METRICS not in result:
-        return dict(sorted(rllib_metrics(result).items()))
     ours = {name: float(value) for name, value in result[METRICS].items()}
     learner = result.get("learners", {}).get(DEFAULT_MODULE_ID, {})
     ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS if name in learner}

@@ -9,7 +9,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.modules import Weights
+from rllib_configs.networks import Weights
 from rllib_configs.policy_files import (
     WEIGHTS_FILE,
     Decode,

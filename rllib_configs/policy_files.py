@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import parse_config, read_yaml, write_config
-from rllib_configs.modules import Weights, make_sampler
-from rllib_configs.modules.sampling import Sampler
+from rllib_configs.networks import Weights, make_sampler
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
 Decode = Literal["sample", "argmax"]
@@ -28,7 +28,7 @@ class LearnedPolicy:
 
     Attributes:
         name: what tables call it.
-        network: computes logits from codes.
+        network: computes logits from states.
         decode: ``sample`` draws from the network's distribution, as DeepRM is evaluated;
             ``argmax`` takes the likeliest action, which may wait for ever.
         haste: what the logit of void is lowered by, with ``argmax``: with a large one the policy
@@ -41,11 +41,11 @@ class LearnedPolicy:
     decode: Decode = "sample"
     haste: float = 0.0
 
-    def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+    def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""
         if self.decode == "sample":
-            return self.network.sample(codes, uniforms)[0]
-        logits = self.network.logits(codes)
+            return self.network.sample(states, uniforms)[0]
+        logits = self.network.logits(states)
         if self.haste:
             logits[:, -1] -= np.float32(self.haste)
         return logits.argmax(axis=1).astype(np.int32)

@@ -21,12 +21,11 @@ from rllib_configs.task_schema import (
 class TrainingSection(Section):
     """How it is learned; the defaults are DeepRM's (section 4.1)."""
 
-    algorithm: Literal["reinforce", "ppo", "rllib_ppo", "maml"] = "reinforce"
-    """The learning algorithm; rllib_ppo is RLlib's own PPO with its own runners, maml learns on
-    many tasks, see the section meta."""
-    network: Literal["deeprm_mlp", "slot_scorer", "rllib_mlp"] = "deeprm_mlp"
-    """DeepRM's network on the image, or a scorer of slots of any number, under a mask; rllib_ppo
-    takes rllib_mlp, and nothing else does; maml takes slot_scorer."""
+    algorithm: Literal["reinforce", "ppo", "maml"] = "reinforce"
+    """The learning algorithm; maml learns on many tasks, see the section meta."""
+    network: Literal["deeprm_mlp", "set_scorer"] = "deeprm_mlp"
+    """DeepRM's network on the image, or a scorer of slots of any number, under a mask; maml
+    takes set_scorer."""
     start: Path | None = None
     """Run whose weights this one begins with, of the same network; unset: drawn from the seed. A
     relative path counts from where the config is made."""
@@ -37,7 +36,7 @@ class TrainingSection(Section):
     fresh_jobsets: bool = False
     """Whether each iteration draws new jobsets instead of repeating the same ones; maml always
     does."""
-    short_first: Share = 0.0
+    window_curriculum: Share = 0.0
     """Share of the run, at its beginning, that keeps to the shortest of the windows that vary: to
     hold back long jobs pays soonest there, and is learned there."""
     episodes_per_jobset: Annotated[int, Field(ge=2)] = 20
@@ -70,22 +69,19 @@ class TrainingSection(Section):
     entropy: Annotated[float, Field(ge=0)] = 0.02
     """PPO: bonus for entropy at the start; it falls to 0 in the course of the run. With maml it
     then follows meta.entropy_target."""
-    tame: Share = 0.0
+    equalize: Share = 0.0
     """PPO: share of an iteration's jobsets, those whose returns vary most, that are scaled down to
     the others; for loads and windows that differ."""
     critic: bool = False
     """PPO: whether the slot scorer learns a value of states too, which long windows need."""
     show_window: bool = False
     """Whether the slot scorer is told the length of the arrival window, for windows that differ."""
-    shortcut: bool = False
+    skip_connection: bool = False
     """Whether a job's features also count directly in its score of the slot scorer, by weights that
     start at 0: what a few gradient steps can learn from few episodes."""
     lr_end_share: Share = 0.05
     """PPO and maml: share of the learning rate that is left at the end of the run."""
 
-    decisions: Count = 4000
-    """RLlib's PPO: least number of decisions of an iteration, on new jobsets always; the settings
-    of jobsets and episodes are not used."""
     gae_lambda: Share = 0.6
     """How far advantages trust rewards rather than the critic, of PPO with a critic and of RLlib's
     PPO."""
@@ -98,29 +94,22 @@ class TrainingSection(Section):
 
     @model_validator(mode="after")
     def _refuse_a_network_of_another_algorithm(self) -> Self:
-        if (self.algorithm == "rllib_ppo") != (self.network == "rllib_mlp"):
-            raise PydanticCustomError(
-                "algorithm_and_network",
-                "the algorithm rllib_ppo and the network rllib_mlp go together, but {algorithm} "
-                "and {network} were given; set both, or take the preset rllib-ppo",
-                {"algorithm": self.algorithm, "network": self.network},
-            )
-        if self.algorithm == "maml" and self.network != "slot_scorer":
+        if self.algorithm == "maml" and self.network != "set_scorer":
             raise PydanticCustomError(
                 "maml_and_network",
-                "the algorithm maml needs the network slot_scorer, but {network} was given",
+                "the algorithm maml needs the network set_scorer, but {network} was given",
                 {"network": self.network},
             )
-        if self.short_first and not self.fresh_jobsets:
+        if self.window_curriculum and not self.fresh_jobsets:
             raise PydanticCustomError(
-                "short_first",
-                "short_first changes the jobsets in the course of the run, so it needs "
+                "window_curriculum",
+                "window_curriculum changes the jobsets in the course of the run, so it needs "
                 "fresh_jobsets, which is off",
             )
-        if self.critic and (self.algorithm, self.network) != ("ppo", "slot_scorer"):
+        if self.critic and (self.algorithm, self.network) != ("ppo", "set_scorer"):
             raise PydanticCustomError(
                 "critic",
-                "a critic goes with the algorithm ppo and the network slot_scorer, but "
+                "a critic goes with the algorithm ppo and the network set_scorer, but "
                 "{algorithm} and {network} were given",
                 {"algorithm": self.algorithm, "network": self.network},
             )
@@ -163,7 +152,7 @@ class MetaSection(Section):
     alike."""
     gradient_clip: Positive = 0.5
     """Largest norm of an inner gradient."""
-    agreement: bool = True
+    shrink: bool = True
     """Whether an inner step is shortened to what the gradients of its jobsets agree on, so that a
     policy that is good already does not follow noise; it needs at least 2 jobsets."""
     rates_lr: Positive = 20.0

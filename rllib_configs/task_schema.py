@@ -14,18 +14,15 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import Objective, get_objective, mixture
-from cluster_env.simulators.rules import RULES, TimelineRules
-from cluster_env.workloads import (
-    BimodalWorkload,
-    MeasuredWorkload,
-    TraceWorkload,
-    VariedWorkload,
-)
+from cluster_env.workloads import MeasuredWorkload, TraceWorkload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import RULES, Rules
+from cluster_env.worlds.deeprm.varied import VariedWorkload
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -42,7 +39,7 @@ class Section(BaseModel):
 
 
 class ClusterSection(Section):
-    """The cluster; see `cluster_env.core.cluster.Cluster`."""
+    """The cluster; see `cluster_env.worlds.deeprm.cluster.Cluster`."""
 
     capacity: tuple[Count, ...] = (10, 10)
     """Units of each resource."""
@@ -176,7 +173,7 @@ class TaskSection(Section):
     cluster: ClusterSection = ClusterSection()
     workload: WorkloadSection = WorkloadSection()
 
-    def build_rules(self) -> TimelineRules:
+    def build_rules(self) -> Rules:
         """The rules by name."""
         return RULES.get(self.rules)
 

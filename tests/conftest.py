@@ -45,7 +45,7 @@ def local_ray() -> Iterator[None]:
     os.environ["RAY_AUTH_MODE"] = "disabled"
     import ray
 
-    from tune_jobs.ray_session import start_patiently
+    from tune_jobs.terminal.ray_session import start_patiently
 
     start_patiently(
         num_cpus=4,

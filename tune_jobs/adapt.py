@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.adaptation_table import TABLE, format_table, tabulate, verdict
+from tune_jobs.adapting.table import TABLE, format_table, tabulate, verdict
 from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from meta.maml.steps import Parameters
     from meta.tasks import Task
     from rllib_configs.policies import Decode
-    from tune_jobs.tables import Row
+    from tune_jobs.terminal.tables import Row
 
 
 @click.command(name="adapt", context_settings=CONTEXT)
@@ -131,7 +131,7 @@ def command(
 
 def _track(out: Path, run: Path, rows: "Sequence[Row]", params: dict[str, object]) -> None:
     """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
-    from tune_jobs.recording import record_result
+    from tune_jobs.tracking.recording import record_result
 
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
@@ -155,7 +155,7 @@ def _write(
 ) -> None:
     """Writes policy and table; the folder appears when all of it is there."""
     from meta.adaptation import save_adapted
-    from tune_jobs.tables import write_table
+    from tune_jobs.terminal.tables import write_table
 
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ COMMANDS = {
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide between a learned policy and the best heuristic.",
     "adapt": "Adapt a trained policy to a task, in seconds.",
-    "arms": "Measure how runs adapt to unseen tasks, for figures.",
+    "study": "Measure how runs adapt to unseen tasks, for figures.",
     "specialists": "Train for held-out tasks, one by one.",
     "figure": "Draw a figure of a paper, or of ours.",
     "demo": "Train, compare and draw, in a few minutes.",
@@ -172,7 +172,7 @@ def run(
         args: the command line; by default that of the process.
         prog_name: what usage texts call the program.
     """
-    from tune_jobs.ray_environment import prepare_environment
+    from tune_jobs.terminal.ray_environment import prepare_environment
 
     global _debug
     _debug = False

@@ -13,8 +13,8 @@ from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
-    from tune_jobs.entrants import Decode, Entrant, TrainedRun
-    from tune_jobs.tables import Row
+    from tune_jobs.comparing.policy_specs import Decode, PolicySpec, TrainedRun
+    from tune_jobs.terminal.tables import Row
 
 TABLE = "comparison.csv"
 FIGURE = "comparison.png"
@@ -149,13 +149,13 @@ def command(
       metasched compare --loads 0.7 --window 500 --warmup 100 --jobsets 200
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
     """
-    from tune_jobs.comparison import compare
-    from tune_jobs.entrants import find_runs, is_heuristic, load_runs, split_names
-    from tune_jobs.guarding import CALIBRATION_JOBSETS
-    from tune_jobs.progress import NoProgress, Progress
-    from tune_jobs.scoreboard import format_rows
-    from tune_jobs.setting import Setting
-    from tune_jobs.tables import write_table
+    from tune_jobs.comparing.comparison import compare
+    from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
+    from tune_jobs.comparing.policy_specs import find_runs, is_heuristic, load_runs, split_names
+    from tune_jobs.comparing.protocol import Setting
+    from tune_jobs.comparing.table import format_rows
+    from tune_jobs.terminal.progress import NoProgress, Progress
+    from tune_jobs.terminal.tables import write_table
 
     if track and out is None:
         raise InputError("--track records the table and the figure, so it needs --out FOLDER")
@@ -176,7 +176,7 @@ def command(
     )
     rows = compare(
         setting,
-        order_entrants(policies, runs, decode),
+        order_specs(policies, runs, decode),
         setting.loads(load_list),
         NoProgress() if as_json else Progress(),
     )
@@ -249,14 +249,14 @@ def choose_config(
     return load([*changes, f"task.workload.window={window}"])
 
 
-def order_entrants(
+def order_specs(
     policies: Sequence[str], runs: "Sequence[TrainedRun]", decode: "Decode"
-) -> "list[Entrant]":
+) -> "list[PolicySpec]":
     """Heuristics in the order in which they were named, then what was learned."""
-    from tune_jobs.entrants import heuristic_entrant, is_heuristic, learned_entrants
+    from tune_jobs.comparing.policy_specs import heuristic_spec, is_heuristic, learned_specs
 
-    heuristics = [heuristic_entrant(name) for name in policies if is_heuristic(name)]
-    return [*heuristics, *learned_entrants(runs, decode)]
+    heuristics = [heuristic_spec(name) for name in policies if is_heuristic(name)]
+    return [*heuristics, *learned_specs(runs, decode)]
 
 
 def metric_of(objective: str | None, config: "ExperimentConfig") -> str:
@@ -288,8 +288,8 @@ def _draw(out: Path) -> None:
 
 def _track(out: Path, rows: "Sequence[Row]", seed: int) -> None:
     """Records the comparison as a run of its own; MLflow's step is the load in percent."""
-    from tune_jobs.recording import record_result
-    from tune_jobs.scoreboard import COLUMNS
+    from tune_jobs.comparing.table import COLUMNS
+    from tune_jobs.tracking.recording import record_result
 
     def means(row: "Row") -> dict[str, float]:
         names = dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))

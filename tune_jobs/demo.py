@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tune_jobs.adaptation_table import TABLE as ADAPTATION_TABLE
+from tune_jobs.adapting.demo import FIGURE, adapt_and_draw, meta_config
+from tune_jobs.adapting.table import TABLE as ADAPTATION_TABLE
 from tune_jobs.cli import CONTEXT, program
-from tune_jobs.demo_adaptation import FIGURE, adapt_and_draw, meta_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rllib_configs.schema import ExperimentConfig
-    from tune_jobs.progress import Progress
-    from tune_jobs.runs import RunDirectory
-    from tune_jobs.tables import Row
+    from tune_jobs.runs.directory import RunDirectory
+    from tune_jobs.terminal.progress import Progress
+    from tune_jobs.terminal.tables import Row
 
-RIVALS = ("sjf", "tetris")
+BASELINES = ("sjf", "tetris")
 RULE = "hold"
 TABLE = "comparison.csv"
 JOBSETS, QUICK_JOBSETS = 1000, 50
@@ -56,8 +56,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
       metasched demo --quick --runs trial
     """
     from rllib_configs.loading import load_config
-    from tune_jobs.progress import Progress
-    from tune_jobs.ray_session import num_local_cpus
+    from tune_jobs.terminal.progress import Progress
+    from tune_jobs.terminal.ray_session import num_local_cpus
 
     fitting = [f"resources.num_runners={min(2, num_local_cpus())}"]
     config = load_config("demo", [*fitting, *(_QUICK if quick else ())])
@@ -79,7 +79,7 @@ def command(quick: bool, runs: Path, seed: int) -> None:
 
 def _train(config: "ExperimentConfig", progress: "Progress") -> "RunDirectory":
     """Trains; ends the command if a signal has stopped it."""
-    from tune_jobs.training import run_training
+    from tune_jobs.runs.training import run_training
 
     result = run_training(config, progress=progress)
     if result.exit_status:
@@ -103,7 +103,7 @@ def compare_and_draw(
     config: "ExperimentConfig", run: "RunDirectory", progress: "Progress", quick: bool
 ) -> "list[Row]":
     """Compares the trained policy on unseen jobsets, draws figures into the run, records all."""
-    from tune_jobs.recording import draw_figure, tracked
+    from tune_jobs.tracking.recording import draw_figure, tracked
 
     with tracked(config, run) as tracker:
         progress.say("[2/4] Comparing it with the heuristics on unseen jobsets")
@@ -125,15 +125,15 @@ def compare_and_draw(
 def _compare(
     config: "ExperimentConfig", run: "RunDirectory", progress: "Progress", jobsets: int
 ) -> "list[Row]":
-    from tune_jobs.comparison import compare
-    from tune_jobs.entrants import heuristic_entrant, learned_entrants, load_runs
-    from tune_jobs.setting import Setting
-    from tune_jobs.tables import write_table
+    from tune_jobs.comparing.comparison import compare
+    from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs, load_runs
+    from tune_jobs.comparing.protocol import Setting
+    from tune_jobs.terminal.tables import write_table
 
-    entrants = [heuristic_entrant(name) for name in (*RIVALS, RULE)]
-    entrants += learned_entrants(load_runs([run.path], "sample"), "sample")
+    specs = [heuristic_spec(name) for name in (*BASELINES, RULE)]
+    specs += learned_specs(load_runs([run.path], "sample"), "sample")
     setting = Setting(config.task, jobsets=jobsets, seed=config.seed)
-    rows = compare(setting, entrants, [config.task.workload.load], progress)
+    rows = compare(setting, specs, [config.task.workload.load], progress)
     write_table(run.figures / TABLE, rows)
     return rows
 
@@ -142,17 +142,18 @@ def findings(rows: "Sequence[Row]", run: "RunDirectory") -> list[str]:
     """What was found and where to look, in two lines.
 
     Args:
-        rows: of a comparison at one load, with one learned policy; see `tune_jobs.comparison`.
+        rows: of a comparison at one load, with one learned policy; see
+            `tune_jobs.comparing.comparison`.
         run: the run.
     """
     learned = next(row for row in rows if row["learned"])
-    rivals = [next(row for row in rows if row["key"] == name) for name in RIVALS]
+    baselines = [next(row for row in rows if row["key"] == name) for name in BASELINES]
     rule = next(row for row in rows if row["key"] == RULE)
-    against = " and ".join(f"{row['policy']} {_interval(row)}" for row in rivals)
+    against = " and ".join(f"{row['policy']} {_interval(row)}" for row in baselines)
     return [
         f"Mean slowdown on {learned['jobsets']:,} unseen jobsets at load "
         f"{float(learned['load']):.0%} [95 % interval]: the learned policy {_interval(learned)}, "
-        f"{against}; {_verdict(learned, rivals)}. (The rule {rule['policy']}, which keeps long "
+        f"{against}; {_verdict(learned, baselines)}. (The rule {rule['policy']}, which keeps long "
         f"jobs waiting: {_interval(rule)}.)",
         f"Figures: {_seen_from_here(run.figures)}: deeprm-fig4.png (slowdown against load), "
         f"deeprm-fig6.png (learning curves), {TABLE}",
@@ -167,13 +168,13 @@ def _interval(row: "Row") -> str:
     return f"{float(row['slowdown']):.2f}{interval}{cut}"
 
 
-def _verdict(learned: "Row", rivals: "Sequence[Row]") -> str:
-    """How it compares with the better rival; told apart only if their intervals do not meet."""
-    rival = min(rivals, key=lambda row: float(row["slowdown"]))
-    change = float(learned["slowdown"]) / float(rival["slowdown"]) - 1
-    if float(learned["slowdown_high"]) < float(rival["slowdown_low"]):
+def _verdict(learned: "Row", baselines: "Sequence[Row]") -> str:
+    """How it compares with the better baseline; told apart only if their intervals do not meet."""
+    baseline = min(baselines, key=lambda row: float(row["slowdown"]))
+    change = float(learned["slowdown"]) / float(baseline["slowdown"]) - 1
+    if float(learned["slowdown_high"]) < float(baseline["slowdown_low"]):
         return f"it is {-change:.0%} below the better of the two"
-    if float(learned["slowdown_low"]) > float(rival["slowdown_high"]):
+    if float(learned["slowdown_low"]) > float(baseline["slowdown_high"]):
         return f"it is {change:.0%} above the better of the two: it needs more training"
     return "it cannot be told from the better of the two"
 

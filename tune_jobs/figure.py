@@ -10,7 +10,7 @@ from tune_jobs.cli import CONTEXT
 from tune_jobs.compare import task_options
 
 if TYPE_CHECKING:
-    from tune_jobs.entrants import Decode
+    from tune_jobs.comparing.policy_specs import Decode
 
 
 def _list_figures(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -37,7 +37,7 @@ def _list_figures(context: click.Context, parameter: click.Parameter, value: boo
     metavar="FOLDER",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Folder that metasched arms wrote; the adaptation figures alone need it.",
+    help="Folder that metasched study wrote; the adaptation figures alone need it.",
 )
 @task_options
 @click.option(
@@ -105,9 +105,9 @@ def command(
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
       metasched figure adaptation --rows adaptation --out runs/figures --track
     """
-    from tune_jobs.entrants import split_names
+    from tune_jobs.comparing.policy_specs import split_names
     from tune_jobs.figures import FIGURES, FigureRequest, make_figure
-    from tune_jobs.progress import Progress
+    from tune_jobs.terminal.progress import Progress
 
     if name is None:
         raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
@@ -129,8 +129,8 @@ def command(
     image, csv = make_figure(name, request, out, table)
     click.echo(f"Wrote {image}, drawn from {csv}")
     if track:
-        from tune_jobs.entrants import find_runs
-        from tune_jobs.recording import record_figure
+        from tune_jobs.comparing.policy_specs import find_runs
+        from tune_jobs.tracking.recording import record_figure
 
         record_figure(image, csv, *find_runs(request.runs)[:1])
 

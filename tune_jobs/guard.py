@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tune_jobs.cli import CONTEXT
-from tune_jobs.tables import aligned
+from tune_jobs.terminal.tables import aligned
 
 if TYPE_CHECKING:
     from cluster_env.evaluation import Candidate, GuardDecision
     from rllib_configs.task_schema import TaskSection
-    from tune_jobs.entrants import Decode
-    from tune_jobs.setting import Setting
+    from tune_jobs.comparing.policy_specs import Decode
+    from tune_jobs.comparing.protocol import Setting
 
 
 @click.command(name="guard", context_settings=CONTEXT)
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="File for the decision, JSON; tune_jobs.guarding.load_decided reads it.",
+    help="File for the decision, JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
 def command(
     run: Path,
@@ -91,10 +91,10 @@ def command(
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
     """
     from tune_jobs.compare import choose_config, metric_of
-    from tune_jobs.comparison import calibrate_at, check_entrants, scene_of
-    from tune_jobs.entrants import find_runs, learned_entrants, load_runs
-    from tune_jobs.guarding import write_decision
-    from tune_jobs.setting import Setting
+    from tune_jobs.comparing.comparison import calibrate_at, check_entrants, scene_of
+    from tune_jobs.comparing.guarding import write_decision
+    from tune_jobs.comparing.policy_specs import find_runs, learned_specs, load_runs
+    from tune_jobs.comparing.protocol import Setting
 
     runs = load_runs(find_runs([str(run)]), decode)
     config = choose_config(source, overrides, None, runs, window)
@@ -102,11 +102,11 @@ def command(
     setting = Setting(config.task, metric, seed=seed, warmup=warmup, guard=jobsets)
     (load,) = setting.loads()
     task = setting.at(load)
-    entrant = learned_entrants(runs, decode)[0]
-    check_entrants(setting, [entrant], task)
-    policy = entrant.make(scene_of(setting, task)).members[0]
+    spec = learned_specs(runs, decode)[0]
+    check_entrants(setting, [spec], task)
+    policy = spec.make(scene_of(setting, task)).members[0]
     calibration = calibrate_at(setting, task)
-    decision = calibration.guard.decide(policy, entrant.key)
+    decision = calibration.guard.decide(policy, spec.key)
     seconds = calibration.seconds + decision.seconds
     if as_json:
         click.echo(json.dumps(_as_data(decision, metric, seconds), indent=1))
@@ -123,7 +123,7 @@ def command(
 
 
 def _title(task: "TaskSection", load: float, setting: "Setting") -> str:
-    from tune_jobs.wording import arriving
+    from tune_jobs.comparing.wording import arriving
 
     trace = task.workload.trace_name
     arrivals = arriving(task.workload.window, setting.warmup)

@@ -11,7 +11,7 @@ from tune_jobs.cli import CONTEXT
 if TYPE_CHECKING:
     from meta.tasks import Task
     from rllib_configs.schema import ExperimentConfig
-    from tune_jobs.tables import Row
+    from tune_jobs.terminal.tables import Row
 
 ITERATIONS = 100
 ENTROPY = 0.1  # a policy that nobody will adapt needs less than one that is to be
@@ -21,7 +21,7 @@ _FEW_JOBSETS = 20  # the validation at the end of each training says nothing her
 @click.command(name="specialists", context_settings=CONTEXT)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--tasks", type=click.IntRange(1), default=15, help="Held-out tasks, from the first.")
-@click.option("--of", "count", type=click.IntRange(1), default=40, help="--tasks of the arms.")
+@click.option("--of", "count", type=click.IntRange(1), default=40, help="--tasks of the methods.")
 @click.option("--task-seed", type=click.IntRange(0), default=0, help="Seed of the tasks.")
 @click.option(
     "--iterations", type=click.IntRange(1), default=ITERATIONS, help="Iterations on each task."
@@ -43,7 +43,7 @@ _FEW_JOBSETS = 20  # the validation at the end of each training says nothing her
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("adaptation"),
-    help="Folder of the rows of metasched arms, where specialists.csv is written, too.",
+    help="Folder of the rows of metasched study, where specialists.csv is written, too.",
 )
 def command(
     run: Path,
@@ -69,18 +69,18 @@ def command(
     """
     from cluster_env.core.seeding import Split
     from meta.tasks import TaskSplit, get_distribution
-    from tune_jobs.adaptation_rows import SPECIALISTS_FILE
-    from tune_jobs.progress import Progress
-    from tune_jobs.ray_session import ray_session
-    from tune_jobs.runs import open_run
-    from tune_jobs.tables import write_table
+    from tune_jobs.adapting.rows import SPECIALISTS_FILE
+    from tune_jobs.runs.directory import open_run
+    from tune_jobs.terminal.progress import Progress
+    from tune_jobs.terminal.ray_session import ray_session
+    from tune_jobs.terminal.tables import write_table
 
     joint = open_run(run)
     config = joint.config()
     if config.meta is None or config.meta.inner_steps:
         raise InputError(f"{run} is no joint training: its meta.inner_steps is not 0")
     if tasks > count:
-        raise InputError(f"--tasks {tasks} is more than the {count} tasks of the arms")
+        raise InputError(f"--tasks {tasks} is more than the {count} tasks of the methods")
     distribution = get_distribution(config.meta.family)
     chosen = TaskSplit(distribution, task_seed, Split.HELD_OUT).balanced(count)[:tasks]
     folder = out / distribution.name
@@ -114,7 +114,7 @@ def _train(
     import yaml
 
     from rllib_configs.task_schema import TaskSection
-    from tune_jobs.training import run_training
+    from tune_jobs.runs.training import run_training
 
     family = folder.with_suffix(".yaml")
     family.parent.mkdir(parents=True, exist_ok=True)
@@ -143,19 +143,19 @@ def _train(
 
 def _measure(run: Path, task: "Task", jobsets: int) -> "Row":
     from meta.adaptation import learned_policy, load_meta_policy
-    from meta.arms import bars_of
     from meta.scoring import costs_on
+    from meta.study import baselines_of
 
     policy = load_meta_policy(run)
     acting = learned_policy(policy, task, policy.parameters, "specialist")
     (cost,) = costs_on([acting], task, jobsets=jobsets)
-    (bar,) = bars_of([task], jobsets)
+    (baseline,) = baselines_of([task], jobsets)
     return {
         "task_name": task.name,
         "cost": cost.value,
         "unfinished": cost.unfinished,
-        "best": bar.cost,
-        "ratio": cost.value / bar.cost,
+        "best": baseline.cost,
+        "ratio": cost.value / baseline.cost,
     }
 
 

@@ -115,9 +115,9 @@ def command(
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
     from rllib_configs.loading import load_config
-    from tune_jobs.progress import Progress
-    from tune_jobs.resuming import find_continuation, find_resumption
-    from tune_jobs.training import run_training
+    from tune_jobs.runs.resuming import find_continuation, find_resumption
+    from tune_jobs.runs.training import run_training
+    from tune_jobs.terminal.progress import Progress
 
     changes = [*overrides, *_as_overrides(seed, runs, runners, no_track, tracking_uri)]
     resumption = None

@@ -160,9 +160,9 @@ def _changes(
 
 
 def _report(result: Any) -> None:
-    from tune_jobs.files import short_path
-    from tune_jobs.progress import duration
+    from tune_jobs.runs.files import short_path
     from tune_jobs.sweeps.results import BEST, TABLE, best_trial, resume_command, train_command
+    from tune_jobs.terminal.progress import duration
 
     folder, counts = result.folder, result.counts
     if not any(count for name, count in counts.items() if name != "left"):

@@ -22,9 +22,9 @@ def warm() -> None:
     from rllib_configs.builders import algorithm_config
     from rllib_configs.learning.advantages import (
         advantages_by_clock,
+        equalize,
         returns_to_go,
         subtract_decision_baseline,
-        tame,
     )
     from rllib_configs.loading import load_config
     from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
@@ -43,16 +43,16 @@ def warm() -> None:
     advantages, _ = advantages_by_clock(
         rollouts.rewards, values, episode, rollouts.time, rollouts.jobset, 1.0, 1.0
     )
-    tame(advantages, rollouts.jobset[episode], 0.0)
+    equalize(advantages, rollouts.jobset[episode], 0.0)
     for repeats in (1, 4):  # many rows are summed up by several threads
-        codes = torch.from_numpy(np.tile(rollouts.codes, (repeats, 1)))
-        logits = runner.module.forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]
+        states = torch.from_numpy(np.tile(rollouts.states, (repeats, 1)))
+        logits = runner.module.forward_train({Columns.OBS: states})[Columns.ACTION_DIST_INPUTS]
         logits.sum().backward()
     scorer = load_config("deeprm-ppo")
     module = algorithm_config(scorer).get_default_rl_module_spec()
     module.observation_space, module.action_space = spaces_of(scorer.task.cluster.build())
-    codes = torch.from_numpy(rollouts.codes)
-    logits = module.build().forward_train({Columns.OBS: codes})[Columns.ACTION_DIST_INPUTS]
+    states = torch.from_numpy(rollouts.states)
+    logits = module.build().forward_train({Columns.OBS: states})[Columns.ACTION_DIST_INPUTS]
     logits.clamp(min=-1.0).sum().backward()
 
 

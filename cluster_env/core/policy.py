@@ -14,11 +14,11 @@ class Policy(Protocol):
     def name(self) -> str:
         """Name in tables and figures."""
 
-    def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+    def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """Chooses.
 
         Args:
-            codes: uint8 ``(n, code_size)``, see `cluster_env.simulators.code.CodeLayout`.
+            states: uint8 ``(n, state_size)``, see `cluster_env.worlds.deeprm.state.StateLayout`.
             uniforms: float64 ``(n,)`` in [0, 1), the only randomness a policy may use.
 
         Returns:

@@ -189,7 +189,7 @@ def _check_jobs(before: Schedule, after: Schedule, where: str) -> None:
 
 def _check_units(core: ClusterEnv, where: str) -> None:
     simulator, jobs = core.simulator, core.schedule()
-    used = simulator.layout.occupied_of(simulator.codes)[0].astype(np.int64)
+    used = simulator.layout.occupied_of(simulator.states)[0].astype(np.int64)
     _require(
         bool((used <= np.asarray(core.setup.cluster.capacity)).all()),
         f"more units are in use than the cluster has {where}",

@@ -8,16 +8,16 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.envs.episodes import JobsetStream
-from cluster_env.envs.render import draw
 from cluster_env.envs.setup import Setup, WorkloadOption, require_render_mode, require_seed
 from cluster_env.envs.view import one_of
 from cluster_env.objectives import Objective
-from cluster_env.simulators.rules import TimelineRules
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.render import draw
+from cluster_env.worlds.deeprm.rules import Rules
 
 
 class ClusterEnv(gymnasium.Env[Any, np.int64]):
@@ -71,13 +71,13 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     leaves the order of the others as it is. Nothing else is random.
 
     **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
-    code's rules (`cluster_env.simulators.rules`), no arrival in step 0, `max_time` 200.
+    code's rules (`cluster_env.worlds.deeprm.rules`), no arrival in step 0, `max_time` 200.
 
     Args:
         workload: where jobsets come from, or options of `BimodalWorkload` such as
             ``{"load": 1.1}``; DeepRM's jobs at 70 % load if not given.
         cluster: resources, horizon and slots; the workload's if not given.
-        rules: ``paper``, ``released``, or any `TimelineRules`.
+        rules: ``paper``, ``released``, or any `Rules`.
         objective: name of an objective, or an `Objective`.
         observation: ``image``, ``compact``, ``slots`` or ``code``.
         max_time: clock after which an episode is truncated.
@@ -96,7 +96,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         *,
         workload: WorkloadOption = None,
         cluster: Cluster | None = None,
-        rules: str | TimelineRules = "paper",
+        rules: str | Rules = "paper",
         objective: str | Objective = "slowdown",
         observation: str = "image",
         max_time: int = 1000,
@@ -184,7 +184,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         """
         if self.jobset is None:
             raise ResetNeeded("there is no mask yet; call reset first")
-        return self.setup.view.masks(self.simulator.codes)[0]
+        return self.setup.view.masks(self.simulator.states)[0]
 
     def schedule(self) -> Schedule:
         """What has become of the jobs that have arrived in this episode."""
@@ -194,7 +194,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
 
     def _look(self) -> tuple[Any, dict[str, Any]]:
         buffer = self.setup.view.buffer(1)
-        mask = self.setup.view.look(self.simulator.codes, buffer)
+        mask = self.setup.view.look(self.simulator.states, buffer)
         info = {"action_mask": mask[0], "time": int(self.simulator.time[0])}
         return one_of(buffer, 0), info
 

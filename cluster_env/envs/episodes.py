@@ -60,9 +60,9 @@ class Episodes:
         self._loaded = np.zeros(num_places, np.int32)  # coming episodes that are loaded
 
     @property
-    def codes(self) -> NDArray[np.uint8]:
-        """The codes of all places, uint8 ``(num_places, code_size)``: a copy."""
-        return self.simulator.codes[self.rows]
+    def states(self) -> NDArray[np.uint8]:
+        """The states of all places, uint8 ``(num_places, state_size)``: a copy."""
+        return self.simulator.states[self.rows]
 
     def draw_from(self, place: int, stream: JobsetStream) -> None:
         """Lets the coming episodes of a place draw their jobsets from a stream."""

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.envs.view import View
 from cluster_env.objectives import Objective, get_objective
-from cluster_env.simulators.code import CodeLayout
-from cluster_env.simulators.rules import RULES, TimelineRules
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, Workload
+from cluster_env.workloads import Workload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import RULES, Rules
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.state import StateLayout
 
 WorkloadOption = Workload | Mapping[str, Any] | None
 
@@ -34,7 +35,7 @@ class Setup:
 
     workload: Workload
     cluster: Cluster
-    rules: TimelineRules
+    rules: Rules
     objective: Objective
     max_time: int
     view: View
@@ -45,7 +46,7 @@ class Setup:
         *,
         workload: WorkloadOption,
         cluster: Cluster | None,
-        rules: str | TimelineRules,
+        rules: str | Rules,
         objective: str | Objective,
         max_time: int,
         observation: str,
@@ -66,16 +67,16 @@ class Setup:
             rules=kept,
             objective=get_objective(objective) if isinstance(objective, str) else objective,
             max_time=max_time,
-            view=View(CodeLayout(machine), kept, observation, mask, mask_in_observation),
+            view=View(StateLayout(machine), kept, observation, mask, mask_in_observation),
         )
 
-    def simulator(self) -> TimelineSimulator:
+    def simulator(self) -> DeepRMSimulator:
         """A new simulator, with nothing loaded.
 
         Raises:
             InputError: if `max_time` is below 1.
         """
-        return TimelineSimulator(self.cluster, self.rules, self.max_time)
+        return DeepRMSimulator(self.cluster, self.rules, self.max_time)
 
 
 def require_seed(seed: int) -> int:

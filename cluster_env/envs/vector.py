@@ -9,16 +9,16 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.envs.cluster import ClusterEnv, given_option
 from cluster_env.envs.episodes import Episodes, JobsetStream
-from cluster_env.envs.render import draw
 from cluster_env.envs.setup import Setup, WorkloadOption, require_render_mode, require_seed
 from cluster_env.envs.view import one_of
 from cluster_env.objectives import Objective
-from cluster_env.simulators.rules import TimelineRules
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.render import draw
+from cluster_env.worlds.deeprm.rules import Rules
 
 Infos = dict[str, Any]
 Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Infos]
@@ -73,7 +73,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         *,
         workload: WorkloadOption = None,
         cluster: Cluster | None = None,
-        rules: str | TimelineRules = "paper",
+        rules: str | Rules = "paper",
         objective: str | Objective = "slowdown",
         observation: str = "image",
         max_time: int = 1000,
@@ -221,7 +221,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
     def _look(self) -> tuple[Any, Infos]:
         view, episodes = self.setup.view, self._episodes
         buffer = view.buffer(self.num_envs) if self._buffer is None else self._buffer
-        mask = view.look(episodes.codes, buffer)
+        mask = view.look(episodes.states, buffer)
         infos = {
             "action_mask": mask,
             "_action_mask": np.ones(self.num_envs, np.bool_),
@@ -234,7 +234,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """What the episodes that have just ended end with."""
         view, simulator = self.setup.view, self._episodes.simulator
         buffer = view.buffer(self.num_envs)
-        mask = view.look(self._episodes.codes, buffer)
+        mask = view.look(self._episodes.states, buffer)
         infos: Infos = {}
         for place in np.flatnonzero(self._ended).tolist():
             info = {

@@ -7,16 +7,16 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
-from cluster_env.observations import MASKS, OBSERVATIONS
-from cluster_env.simulators.code import CodeLayout
-from cluster_env.simulators.rules import TimelineRules
+from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
+from cluster_env.worlds.deeprm.rules import Rules
+from cluster_env.worlds.deeprm.state import StateLayout
 
 
 class View:
     """Computes observations and masks of many states at once.
 
     Args:
-        layout: of the codes.
+        layout: of the states.
         rules: of the simulator.
         observation: name of the observation.
         mask: name of the mask.
@@ -29,8 +29,8 @@ class View:
 
     def __init__(
         self,
-        layout: CodeLayout,
-        rules: TimelineRules,
+        layout: StateLayout,
+        rules: Rules,
         observation: str,
         mask: str,
         mask_in_observation: bool,
@@ -53,31 +53,31 @@ class View:
         """Room for the observations of a number of states."""
         return create_empty_array(self.observation_space, num_states, np.zeros)
 
-    def look(self, codes: NDArray[np.uint8], buffer: Any) -> NDArray[np.int8]:
+    def look(self, states: NDArray[np.uint8], buffer: Any) -> NDArray[np.int8]:
         """Fills a buffer with the observations of some states, and returns their masks.
 
         Args:
-            codes: uint8 ``(n, code_size)``.
+            states: uint8 ``(n, state_size)``.
             buffer: of n states.
 
         Returns:
             int8 ``(n, num_actions)`` of zeros and ones, as ``Discrete.sample`` wants it.
         """
-        mask = self.masks(codes)
+        mask = self.masks(states)
         if self._mask_in_observation:
             buffer["action_mask"][:] = mask
             buffer = buffer["observations"]
-        self._observation.write(codes, buffer)
+        self._observation.write(states, buffer)
         return mask.view(np.int8)
 
-    def masks(self, codes: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def masks(self, states: NDArray[np.uint8]) -> NDArray[np.bool_]:
         """The masks of some states, bool ``(n, num_actions)``.
 
         Args:
-            codes: uint8 ``(n, code_size)``.
+            states: uint8 ``(n, state_size)``.
         """
-        mask = np.empty((codes.shape[0], self._layout.cluster.num_actions), np.bool_)
-        return self._mask(codes, self._layout, self._try_last_start, mask)
+        mask = np.empty((states.shape[0], self._layout.cluster.num_actions), np.bool_)
+        return self._mask(states, self._layout, self._try_last_start, mask)
 
 
 def one_of(batch: Any, index: int) -> Any:

@@ -1,6 +1,12 @@
 """From policies and jobsets to schedules, metrics and intervals: one scorer for every policy."""
 
-from cluster_env.evaluation.contest import Contestant, Result, attainment, best, run_contest
+from cluster_env.evaluation.comparison import (
+    PolicyGroup,
+    Result,
+    attainment,
+    best,
+    compare_policies,
+)
 from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric, objective_metric
@@ -12,24 +18,24 @@ __all__ = [
     "METRICS",
     "SWEEPS",
     "Candidate",
-    "Contestant",
     "Estimate",
     "Guard",
     "GuardDecision",
     "Metric",
+    "PolicyGroup",
     "Result",
     "Summary",
     "Tuned",
     "attainment",
     "best",
     "check_warmup",
+    "compare_policies",
     "concatenate",
     "evaluate",
     "evaluate_summary",
     "get_metric",
     "objective_metric",
     "rank_finishing",
-    "run_contest",
     "summarize",
     "tune",
 ]

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.evaluation.contest import Contestant, Result, run_contest
+from cluster_env.evaluation.comparison import PolicyGroup, Result, compare_policies
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import get_metric
 from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME
-from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Guard:
     tomorrow's jobs are others.
 
     Args:
-        rivals: heuristics, one policy each, tuned on other jobsets.
+        baselines: heuristics, one policy each, tuned on other jobsets.
         jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
         cluster: see `evaluate`.
         rules: see there.
@@ -75,16 +75,16 @@ class Guard:
         warmup: see `summarize`.
 
     Attributes:
-        heuristic: the best of the rivals.
-        seconds: that evaluating the rivals took.
+        heuristic: the best of the baselines.
+        seconds: that evaluating the baselines took.
     """
 
     def __init__(
         self,
-        rivals: Sequence[Contestant],
+        baselines: Sequence[PolicyGroup],
         jobsets: Sequence[JobSet],
         cluster: Cluster,
-        rules: TimelineRules = PAPER_RULES,
+        rules: Rules = PAPER_RULES,
         *,
         metric: str = "slowdown",
         run_seed: int = 0,
@@ -99,9 +99,9 @@ class Guard:
         self._run_seed = run_seed
         self._max_time = max_time
         self._warmup = warmup
-        results = [self._evaluate(rival) for rival in rivals]
+        results = [self._evaluate(baseline) for baseline in baselines]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
-        self.heuristic = rivals[order[0]]
+        self.heuristic = baselines[order[0]]
         self._ranking = [results[k] for k in order]
         self.seconds = perf_counter() - started
 
@@ -113,7 +113,7 @@ class Guard:
             name: what tables call it; by default its own name.
         """
         started = perf_counter()
-        learned = self._evaluate(Contestant(name or policy.name, (policy,)))
+        learned = self._evaluate(PolicyGroup(name or policy.name, (policy,)))
         candidates = [self._candidate(result) for result in [*self._ranking, learned]]
         used, reason = self._judge(candidates[-1], candidates[0])
         chosen = policy if used else self.heuristic.members[0]
@@ -154,9 +154,9 @@ class Guard:
             int(result.means["unfinished"]),
         )
 
-    def _evaluate(self, contestant: Contestant) -> Result:
-        return run_contest(
-            [contestant],
+    def _evaluate(self, group: PolicyGroup) -> Result:
+        return compare_policies(
+            [group],
             self._jobsets,
             self._cluster,
             self._rules,

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.objectives import get_objective
-from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
-from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 BATCH_EPISODES = 256
 DEFAULT_MAX_TIME = 1000
@@ -26,7 +26,7 @@ def evaluate(
     policy: Policy,
     jobsets: Sequence[JobSet],
     cluster: Cluster,
-    rules: TimelineRules = PAPER_RULES,
+    rules: Rules = PAPER_RULES,
     *,
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
@@ -59,7 +59,7 @@ def evaluate(
             range.
     """
     _check(jobsets, episodes_per_jobset, max_time)
-    simulator = TimelineSimulator(cluster, rules, max_time)
+    simulator = DeepRMSimulator(cluster, rules, max_time)
     size = max(1, batch_episodes // episodes_per_jobset)
     parts = []
     for first in range(0, len(jobsets), size):
@@ -106,13 +106,13 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
     )
 
 
-def _run(policy: Policy, simulator: TimelineSimulator, keys: NDArray[np.uint64]) -> None:
+def _run(policy: Policy, simulator: DeepRMSimulator, keys: NDArray[np.uint64]) -> None:
     """Decides until all episodes have ended; ended ones leave the batch."""
     rows = np.arange(simulator.num_episodes, dtype=np.int32)
     rewards = np.empty(simulator.num_episodes, np.float64)
     decision = 0
     while rows.size:
-        actions = policy.act(simulator.codes[rows], uniforms(keys, decision))
+        actions = policy.act(simulator.states[rows], uniforms(keys, decision))
         left = simulator.step_rows(rows, actions, rewards)
         if left < rows.size:
             active = simulator.active[rows]

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
@@ -15,7 +14,8 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation.intervals import Estimate, jobset_interval
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
 from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
-from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Summary:
         counts: by name of the metric, how many values that were, float64 ``(num_jobsets,)``.
         unfinished: jobs of each jobset that had not finished when their episode ended, int64
             ``(num_jobsets,)``; with several episodes of a jobset, over all of them. Jobs that a
-            full backlog dropped (`TimelineRules.drop_when_backlog_full`) are among them.
+            full backlog dropped (`Rules.drop_when_backlog_full`) are among them.
         num_jobs: jobs of each jobset, over all its episodes, int64 ``(num_jobsets,)``.
         num_episodes: episodes in all.
         slowdown_p95: slowdown that 95 % of all jobs are at or below; of unfinished jobs, their
@@ -142,7 +142,7 @@ def evaluate_summary(
     policy: Policy,
     jobsets: Sequence[JobSet],
     cluster: Cluster,
-    rules: TimelineRules = PAPER_RULES,
+    rules: Rules = PAPER_RULES,
     *,
     run_seed: int = 0,
     episodes_per_jobset: int = 1,

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.evaluation.contest import Contestant, best, run_contest
+from cluster_env.evaluation.comparison import PolicyGroup, best, compare_policies
 from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME
-from cluster_env.heuristics import get_heuristic
-from cluster_env.simulators.rules import PAPER_RULES, TimelineRules
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
 
 SWEEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -41,7 +41,7 @@ def tune(
     heuristic: str,
     jobsets: Sequence[JobSet],
     cluster: Cluster,
-    rules: TimelineRules = PAPER_RULES,
+    rules: Rules = PAPER_RULES,
     *,
     metric: str = "slowdown",
     max_time: int = DEFAULT_MAX_TIME,
@@ -64,9 +64,9 @@ def tune(
     if heuristic not in SWEEPS:
         raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(SWEEPS)} have")
     specs = [f"{heuristic}:{number}" for number in SWEEPS[heuristic]]
-    contestants = [Contestant(spec, (get_heuristic(spec, cluster),)) for spec in specs]
-    results = run_contest(
-        contestants, jobsets, cluster, rules, max_time=max_time, also=[metric], warmup=warmup
+    groups = [PolicyGroup(spec, (get_heuristic(spec, cluster),)) for spec in specs]
+    results = compare_policies(
+        groups, jobsets, cluster, rules, max_time=max_time, also=[metric], warmup=warmup
     )
     spec = best(results, metric).name
     name = f"{heuristic}*({spec.partition(':')[2]})"

@@ -3,7 +3,7 @@ r"""The slowdown where some jobs matter more: every class of jobs (a queue, a te
 An episode costs :math:`\sum_j w_{c_j} C_j / T_j` with :math:`c_j` the class of job :math:`j`, its
 completion time :math:`C_j` and its duration :math:`T_j`. The weights are a part of the name, as in
 ``class_slowdown(0.1, 1, 10)``, so that whatever takes the name of an objective takes this one too.
-A policy sees the classes in the code, but never the weights.
+A policy sees the classes in the state, but never the weights.
 """
 
 import math

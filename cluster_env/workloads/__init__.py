@@ -1,9 +1,7 @@
 """Where jobsets come from: a workload is a distribution over jobsets."""
 
-from cluster_env.workloads.bimodal import BimodalWorkload
 from cluster_env.workloads.trace import TraceWorkload
 from cluster_env.workloads.trace_file import read_jobs
-from cluster_env.workloads.varied import VariedWorkload
 from cluster_env.workloads.workload import (
     DividedWorkload,
     MeasuredWorkload,
@@ -12,11 +10,9 @@ from cluster_env.workloads.workload import (
 )
 
 __all__ = [
-    "BimodalWorkload",
     "DividedWorkload",
     "MeasuredWorkload",
     "TraceWorkload",
-    "VariedWorkload",
     "Workload",
     "read_jobs",
     "sample_jobsets",

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.trace_file import Trace, read_once
+from cluster_env.worlds.deeprm.cluster import Cluster
 
 PARTS = {Split.TRAIN: (0, 60), Split.VALIDATION: (60, 80), Split.HELD_OUT: (80, 100)}
 """Between which percents of a trace's time the jobs of a split arrive."""

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.worlds.deeprm.cluster import Cluster
 
 _REQUIRED = ("arrival", "duration")
 _CLASS = "class"

@@ -14,7 +14,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from meta.maml.guard import CollapseGuard, Weights, next_coefficient
 from meta.maml.learner import MAMLLearner, UpdateStats
-from meta.maml.module import ENTROPY, MetaSlotScorerModule, meta_model_config
+from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
 from meta.maml.runner import BatchedMetaRunner, is_warm_up, iteration_tasks
 from meta.maml.stages import TaskSample
 from meta.tasks import get_distribution
@@ -37,7 +37,7 @@ class MAMLConfig(BatchedConfig):
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network, with what is learned beside it."""
         return RLModuleSpec(
-            module_class=MetaSlotScorerModule, model_config=meta_model_config(self.experiment)
+            module_class=MetaSetScorerModule, model_config=meta_model_config(self.experiment)
         )
 
     def get_default_learner_class(self) -> type[MAMLLearner]:

@@ -16,14 +16,14 @@ class Decisions:
     """Decisions of one stage of one task; only those in which more than one action was allowed.
 
     Attributes:
-        codes: uint8 ``(rows, code_size)``.
+        states: uint8 ``(rows, state_size)``.
         actions: int32 ``(rows,)``.
         log_probabilities: float32 ``(rows,)``, under the policy that chose, less than 0.
         advantages: float32 ``(rows,)``, see `decisions_of`.
         jobset: int32 ``(rows,)``, index of the jobset among those of the stage.
     """
 
-    codes: NDArray[np.uint8]
+    states: NDArray[np.uint8]
     actions: NDArray[np.int32]
     log_probabilities: NDArray[np.float32]
     advantages: NDArray[np.float32]
@@ -80,7 +80,7 @@ def decisions_of(
     size = abs(returns.mean())
     scale = (size if relative else spread + floor * size) + _TINY
     return Decisions(
-        codes=rollouts.codes[rows],
+        states=rollouts.states[rows],
         actions=rollouts.actions[rows],
         log_probabilities=rollouts.log_probabilities[rows],
         advantages=(advantages[rows] / scale).astype(np.float32),

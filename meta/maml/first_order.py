@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster_env.observations.masks import live_mask
+from cluster_env.worlds.deeprm.masks import live_mask
 from meta.maml.decisions import Decisions
 from meta.maml.steps import Parameters, Surrogate, adapted_names, rate_of_step
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.modules.slot_scorer_compiled import PARAMETERS, Rows, pack, unpack
-from rllib_configs.modules.slot_scorer_kernels import weights_type
-from rllib_configs.modules.slot_scorer_policy import Choices, PolicyGradient, PolicyLoss
+from rllib_configs.networks.set_scorer.autograd import PARAMETERS, Rows, pack, unpack
+from rllib_configs.networks.set_scorer.kernels import weights_type
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
 from rllib_configs.schema import MetaSection
 
 Vector = NDArray[np.float32]  # (num_parameters,)
@@ -34,19 +34,19 @@ class StepOptions:
     Attributes:
         surrogate: the inner loss.
         gradient_clip: largest norm of an inner gradient.
-        agreement: whether a step is shortened to what the jobsets agree on.
+        shrink: whether a step is shortened to what the jobsets agree on.
         adapt: which parameters move, see `meta.maml.steps.adapted_names`.
     """
 
     surrogate: Surrogate = "ratio"
     gradient_clip: float = 0.1
-    agreement: bool = False
+    shrink: bool = False
     adapt: Literal["all", "head"] = "all"
 
     @staticmethod
     def of(meta: MetaSection) -> "StepOptions":
         """Those that a config asks for."""
-        return StepOptions(meta.surrogate, meta.gradient_clip, meta.agreement, meta.adapt)
+        return StepOptions(meta.surrogate, meta.gradient_clip, meta.shrink, meta.adapt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,24 +67,24 @@ class OuterGradient:
 
 
 class FirstOrder:
-    """Inner and outer steps of a `SlotScorer` of float32.
+    """Inner and outer steps of a `SetScorer` of float32.
 
     Args:
         network: tells the features and the shapes; its own parameters are not used.
         options: how inner steps are made.
     """
 
-    def __init__(self, network: SlotScorer, options: StepOptions) -> None:
+    def __init__(self, network: SetScorer, options: StepOptions) -> None:
         self._network, self._options = network, options
         width, context_size = network.context.weight.shape
         slot_size = network.job.weight.shape[1]
         self._weights = weights_type(context_size, slot_size, width)
         num_slots = network.layout.cluster.num_slots
         self._gradient = PolicyGradient(context_size, num_slots, slot_size, width)
-        self._names = (*PARAMETERS, *network.direct_names)
+        self._names = (*PARAMETERS, *network.skip_names)
         found = dict(network.named_parameters())
         sizes = [found[name].numel() for name in self._names]
-        rest = self._weights.itemsize // 4 - sum(sizes)  # a shortcut that is not there
+        rest = self._weights.itemsize // 4 - sum(sizes)  # a skip_connection that is not there
         self._sizes = np.array([*sizes, *([rest] if rest else [])])
         self._starts = np.cumsum(self._sizes) - self._sizes
         moving = adapted_names(self._names, options.adapt)
@@ -116,14 +116,14 @@ class FirstOrder:
             adapted_on: whether an inner step is made from them; then jobsets may have to agree.
         """
         bounds = np.array([0, decisions.num_rows])
-        if adapted_on and self._options.agreement and decisions.num_rows:
+        if adapted_on and self._options.shrink and decisions.num_rows:
             order = np.argsort(decisions.jobset, kind="stable")
             counts = np.bincount(decisions.jobset)
             bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
             decisions = decisions.of_rows(order)
-        allowed = live_mask(decisions.codes, self._network.layout)
+        allowed = live_mask(decisions.states, self._network.layout)
         return Choices(
-            Rows(*self._network.features(decisions.codes), allowed),
+            Rows(*self._network.features(decisions.states), allowed),
             decisions.actions,
             decisions.log_probabilities,
             decisions.advantages,
@@ -148,10 +148,10 @@ class FirstOrder:
         square = _square(gradient)
         factor = np.float32(min(1.0, options.gradient_clip / (np.sqrt(square) + 1e-12)))
         if len(parts) > 1:
-            return rates * (factor * self._agreement(parts, gradient) * gradient)
+            return rates * (factor * self._shrinkage(parts, gradient) * gradient)
         return rates * (factor * gradient)
 
-    def _agreement(self, parts: Vector, gradient: Vector) -> Vector:
+    def _shrinkage(self, parts: Vector, gradient: Vector) -> Vector:
         """How much of each parameter's step the jobsets agree on; one number for a block."""
         count = len(parts)
         square = self._by_block(np.square(gradient, dtype=np.float64))

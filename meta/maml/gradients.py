@@ -7,15 +7,15 @@ from typing import Protocol
 import torch
 
 from meta.maml.first_order import FirstOrder, StepOptions
-from meta.maml.module import MetaSlotScorerModule
+from meta.maml.module import MetaSetScorerModule
 from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, outer_loss
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.modules.slot_scorer_policy import Choices, PolicyLoss
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import ClusterSection
 
-Networks = Callable[[ClusterSection], SlotScorer]
+Networks = Callable[[ClusterSection], SetScorer]
 
 KEPT_BYTES = 1 << 28
 """Features that the tasks of an iteration may keep from one pass to the next, in bytes."""
@@ -45,7 +45,7 @@ class TaskGradients(Protocol):
 
 def task_gradients(
     experiment: ExperimentConfig,
-    module: MetaSlotScorerModule,
+    module: MetaSetScorerModule,
     networks: Networks,
     tasks: Sequence[TaskSample],
 ) -> TaskGradients:
@@ -62,7 +62,7 @@ def task_gradients(
     return kind(experiment, module, networks, tasks)
 
 
-def learned_tensors(module: MetaSlotScorerModule) -> list[torch.Tensor]:
+def learned_tensors(module: MetaSetScorerModule) -> list[torch.Tensor]:
     """What is learned: the network's parameters, and the inner rates unless they are fixed."""
     parameters = [*module.parameters_by_name().values(), *module.rates_by_name().values()]
     return [parameter for parameter in parameters if parameter.requires_grad]
@@ -77,7 +77,7 @@ class GraphGradients:
     def __init__(
         self,
         experiment: ExperimentConfig,
-        module: MetaSlotScorerModule,
+        module: MetaSetScorerModule,
         networks: Networks,
         tasks: Sequence[TaskSample],
     ) -> None:
@@ -99,7 +99,7 @@ class GraphGradients:
             surrogate=meta.surrogate,
             create_graph=meta.order == "second",
             gradient_clip=meta.gradient_clip,
-            agreement=meta.agreement,
+            shrink=meta.shrink,
             names=adapted_names(tuple(parameters), meta.adapt),
         )
         if not stats.num_tasks:
@@ -121,7 +121,7 @@ class FirstOrderGradients:
     def __init__(
         self,
         experiment: ExperimentConfig,
-        module: MetaSlotScorerModule,
+        module: MetaSetScorerModule,
         networks: Networks,
         tasks: Sequence[TaskSample],
     ) -> None:

@@ -10,12 +10,12 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from torch import distributed
 
 from meta.maml.gradients import TaskGradients, learned_tensors, task_gradients
-from meta.maml.module import MetaSlotScorerModule
+from meta.maml.module import MetaSetScorerModule
 from meta.maml.stages import TaskSample
 from meta.maml.steps import sum_of_squares
 from rllib_configs.learning.finite import FiniteUpdates
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.modules.slot_scorer import SlotScorer, plain_scorer
+from rllib_configs.networks.set_scorer.network import SetScorer, plain_scorer
 from rllib_configs.task_schema import ClusterSection
 
 
@@ -49,7 +49,7 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
     def build(self) -> None:
         """Starts without networks of other clusters."""
         super().build()
-        self._networks: dict[str, SlotScorer] = {}
+        self._networks: dict[str, SetScorer] = {}
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Adam with the experiment's learning rate; inner rates have one of their own."""
@@ -102,8 +102,8 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
             optimizer.state.clear()
 
     @property
-    def _meta_module(self) -> MetaSlotScorerModule:
-        found: MetaSlotScorerModule = self.module[DEFAULT_MODULE_ID].unwrapped()
+    def _meta_module(self) -> MetaSetScorerModule:
+        found: MetaSetScorerModule = self.module[DEFAULT_MODULE_ID].unwrapped()
         return found
 
     def _update_once(
@@ -151,7 +151,7 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
                 total[-3:] += torch.tensor([found.entropy, found.inner_norm, 1.0])
         return total
 
-    def _network(self, section: ClusterSection) -> SlotScorer:
+    def _network(self, section: ClusterSection) -> SetScorer:
         """A network whose features are those of a cluster; its own parameters are not used."""
         key = section.model_dump_json()
         if key not in self._networks:

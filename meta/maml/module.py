@@ -10,16 +10,16 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import nn
 
-from cluster_env.core.cluster import Cluster
+from cluster_env.worlds.deeprm.cluster import Cluster
 from meta.maml.steps import Parameters
-from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.schema import ExperimentConfig
 
 NETWORK, RATES, ENTROPY = "network.", "rates.", "entropy_coefficient"
 
 
-class MetaSlotScorerModule(TorchRLModule):
-    """`SlotScorer` with the state of meta-learning, so that checkpoints and policies carry all.
+class MetaSetScorerModule(TorchRLModule):
+    """`SetScorer` with the state of meta-learning, so that checkpoints and policies carry all.
 
     The state holds the network's parameters under ``network.``, the logarithm of the inner rate of
     each of them under ``rates.``, with ``_`` for ``.`` in its name, and ``entropy_coefficient``,
@@ -33,12 +33,12 @@ class MetaSlotScorerModule(TorchRLModule):
     def setup(self) -> None:
         """Builds the network; all rates start alike."""
         given = self.model_config
-        self.network = SlotScorer(
+        self.network = SetScorer(
             Cluster(**given["cluster"]),
             int(given["hidden"]),
             int(given["seed"]),
             shows_window=bool(given["show_window"]),
-            shortcut=bool(given["shortcut"]),
+            skip_connection=bool(given["skip_connection"]),
         )
         log_rate = float(np.log(given["inner_rate"]))
         self.rates = nn.ParameterDict(
@@ -60,19 +60,19 @@ class MetaSlotScorerModule(TorchRLModule):
         return {name: self.rates[block(name)] for name, _ in self.network.named_parameters()}
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Logits of the codes under ``Columns.OBS``, before any adaptation."""
+        """Logits of the states under ``Columns.OBS``, before any adaptation."""
         return {Columns.ACTION_DIST_INPUTS: self.network(batch[Columns.OBS].numpy())}
 
 
 def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
-    """What `MetaSlotScorerModule` is built from."""
+    """What `MetaSetScorerModule` is built from."""
     assert experiment.meta is not None
     return {
         "cluster": experiment.task.cluster.model_dump(),
         "hidden": experiment.training.hidden,
         "seed": experiment.seed,
         "show_window": experiment.training.show_window,
-        "shortcut": experiment.training.shortcut,
+        "skip_connection": experiment.training.skip_connection,
         "inner_rate": experiment.meta.inner_rate,
         "learn_rates": experiment.meta.learn_rates,
         "entropy": experiment.training.entropy,
@@ -88,7 +88,7 @@ def split_weights(weights: Mapping[str, NDArray[np.float32]]) -> tuple[Parameter
     """The network's parameters and the logarithms of their inner rates, both by its names.
 
     Args:
-        weights: state of a `MetaSlotScorerModule`.
+        weights: state of a `MetaSetScorerModule`.
     """
     parameters = {
         name.removeprefix(NETWORK): torch.from_numpy(np.array(value, np.float32))

@@ -7,19 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.heuristics import get_heuristic
-from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.steps import Parameters
 from meta.tasks import Task
-from rllib_configs.modules.slot_scorer import SlotScorer, plain_scorer
-from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
+from rllib_configs.networks.set_scorer.network import SetScorer, plain_scorer
+from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
 from rllib_configs.schema import MetaSection, TrainingSection
 from rllib_configs.task_schema import ClusterSection, TaskSection
 
-YARDSTICK = "sjf"
+BASELINE = "sjf"
 """Heuristic in units of whose return a task's returns are logged, because tasks have units of
 their own."""
 
@@ -29,7 +29,7 @@ class StageScore:
     """How a stage went.
 
     Attributes:
-        value: mean return divided by the absolute one of `YARDSTICK` on the same jobsets: -0.9
+        value: mean return divided by the absolute one of `BASELINE` on the same jobsets: -0.9
             says that what costs costs a tenth less, 1.1 that what pays pays a tenth more.
         slowdown: mean over all jobs.
         return_mean: mean return of an episode, in the objective's own unit.
@@ -80,8 +80,8 @@ class StageSampler:
         self._training = training
         self._meta = meta
         self._seed = seed
-        self._simulators: dict[str, TimelineSimulator] = {}
-        self._networks: dict[str, SlotScorer] = {}
+        self._simulators: dict[str, DeepRMSimulator] = {}
+        self._networks: dict[str, SetScorer] = {}
         self._steps: dict[str, FirstOrder] = {}
 
     def play(
@@ -131,7 +131,7 @@ class StageSampler:
         return TaskSample(task.section.cluster, tuple(stages), tuple(scores), adapt_s, worker)
 
     def _stage(
-        self, task: Task, network: SlotScorer, parameters: Parameters, key: tuple[int, int, int]
+        self, task: Task, network: SetScorer, parameters: Parameters, key: tuple[int, int, int]
     ) -> tuple[Rollouts, StageScore]:
         training = self._training
         stage = key[-1]
@@ -151,11 +151,11 @@ class StageSampler:
             count = training.jobsets * episodes
             return rollout(simulator, policy, jobsets, task.objective, episodes, keys[:count])
 
-        rollouts = play(SlotScorerSampler(network, weights), training.episodes_per_jobset)
-        reference = play(_Yardstick(task), 1)
+        rollouts = play(SetScorerSampler(network, weights), training.episodes_per_jobset)
+        reference = play(_BaselineSampler(task), 1)
         return rollouts, _score(rollouts, reference)
 
-    def _network(self, section: ClusterSection) -> SlotScorer:
+    def _network(self, section: ClusterSection) -> SetScorer:
         key = section.model_dump_json()
         if key not in self._networks:
             self._networks[key] = plain_scorer(section.build(), self._training)
@@ -167,26 +167,26 @@ class StageSampler:
             self._steps[key] = FirstOrder(self._network(section), StepOptions.of(self._meta))
         return self._steps[key]
 
-    def _simulator(self, section: TaskSection) -> TimelineSimulator:
+    def _simulator(self, section: TaskSection) -> DeepRMSimulator:
         key = section.model_dump_json(include={"cluster", "rules", "max_time"})
         if key not in self._simulators:
-            self._simulators[key] = TimelineSimulator(
+            self._simulators[key] = DeepRMSimulator(
                 section.cluster.build(), section.build_rules(), section.max_time
             )
         return self._simulators[key]
 
 
-class _Yardstick:
+class _BaselineSampler:
     """The heuristic as a `SamplingPolicy`."""
 
     def __init__(self, task: Task) -> None:
-        self._policy = get_heuristic(YARDSTICK, task.cluster)
+        self._policy = get_heuristic(BASELINE, task.cluster)
 
     def sample(
-        self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
+        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """It leaves nothing to chance."""
-        return self._policy.act(codes, uniforms), np.zeros(codes.shape[0], np.float32)
+        return self._policy.act(states, uniforms), np.zeros(states.shape[0], np.float32)
 
 
 def _score(rollouts: Rollouts, reference: Rollouts) -> StageScore:

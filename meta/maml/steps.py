@@ -19,7 +19,7 @@ The inner loss :math:`L` is minus the mean over the decisions of, with A the adv
   meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has moved on since
   the decisions were stored.
 
-With ``agreement`` the step of each block is shortened to what independent jobsets agree on. Where a
+With ``shrink`` the step of each block is shortened to what independent jobsets agree on. Where a
 policy is good already, the gradient of 20 episodes is noise, but no smaller than one that shows the
 way, and steps along it undo what was learned. With :math:`g_i` the part of a block's gradient
 :math:`g` that comes from jobset i of n, and :math:`m` its expectation,
@@ -49,8 +49,8 @@ from rllib_configs.learning.losses import clipped_loss
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
 
-HEAD = ("again", "again_pooled", "score", "void", "direct", "direct_classes")
-"""Layers of a `SlotScorer` that head-only adaptation moves: all that comes after the pooling.
+HEAD = ("again", "mix_pooled", "score", "void", "direct", "skip_classes")
+"""Layers of a `SetScorer` that head-only adaptation moves: all that comes after the pooling.
 
 Raghu et al., *Rapid learning or feature reuse?*, 2020, move the last layer alone. Here it is linear
 in 32 numbers that say nothing about what is rewarded, so the layer before it moves as well.
@@ -76,7 +76,7 @@ def adapted_names(names: Collection[str], adapt: Literal["all", "head"]) -> tupl
     """Which parameters inner steps move.
 
     Args:
-        names: all parameters of a `SlotScorer`.
+        names: all parameters of a `SetScorer`.
         adapt: all of them, or those of the layers in `HEAD`.
     """
     return tuple(name for name in names if adapt == "all" or name.split(".")[0] in HEAD)
@@ -98,7 +98,7 @@ def inner_loss(
     surrogate: Surrogate,
 ) -> torch.Tensor:
     """The scalar that an inner step descends; decisions: at least one."""
-    logits = functional_call(network, dict(parameters), (decisions.codes,))
+    logits = functional_call(network, dict(parameters), (decisions.states,))
     actions = torch.tensor(decisions.actions).long()
     chosen = torch.log_softmax(logits, dim=-1).gather(1, actions.unsqueeze(1)).squeeze(1)
     advantages = torch.tensor(decisions.advantages)
@@ -117,13 +117,13 @@ def inner_step(
     surrogate: Surrogate = "ratio",
     create_graph: bool = False,
     gradient_clip: float = 0.1,
-    agreement: bool = False,
+    shrink: bool = False,
     names: Collection[str] | None = None,
 ) -> Parameters:
     """One step of adaptation.
 
     Args:
-        network: a `SlotScorer`; its own parameters are not used.
+        network: a `SetScorer`; its own parameters are not used.
         parameters: all of the network's, by name.
         rates: logarithm of the inner rate of each parameter tensor, by the same names; one number
             each.
@@ -131,7 +131,7 @@ def inner_step(
         surrogate: the inner loss, see this module.
         create_graph: whether the outer gradient sees how the inner one depends on the parameters.
         gradient_clip: largest norm of the inner gradient, over all parameters that move.
-        agreement: whether the step is shortened to what the jobsets agree on, see this module; with
+        shrink: whether the step is shortened to what the jobsets agree on, see this module; with
             decisions of one jobset alone it is not.
         names: parameters that move, by default all.
 
@@ -147,7 +147,7 @@ def inner_step(
         if not at[name].requires_grad:
             at[name] = at[name].detach().requires_grad_()
     parts = [decisions]
-    if agreement:
+    if shrink:
         parts = [decisions.of_jobset(k) for k in np.unique(decisions.jobset)]
     found = [
         _gradients(
@@ -158,7 +158,7 @@ def inner_step(
     gradients = [torch.stack(pieces).sum(0) for pieces in zip(*found, strict=True)]
     norm = torch.sqrt(sum_of_squares([gradient.detach() for gradient in gradients]))
     factor = torch.clamp(gradient_clip / (norm + 1e-12), max=1.0)
-    shares = [_agreement(pieces) for pieces in zip(*found, strict=True)]
+    shares = [_shrinkage(pieces) for pieces in zip(*found, strict=True)]
     return dict(parameters) | {
         name: parameters[name] - torch.exp(rates[name]) * (factor * share * gradient)
         for name, gradient, share in zip(moving, gradients, shares, strict=True)
@@ -182,7 +182,7 @@ def _gradients(
         )
 
 
-def _agreement(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
+def _shrinkage(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
     """The factor of this module's text for a block, from its gradients by jobsets."""
     count = len(pieces)
     if count < 2:
@@ -201,7 +201,7 @@ def adapt(
     surrogate: Surrogate = "ratio",
     create_graph: bool = False,
     gradient_clip: float = 0.1,
-    agreement: bool = False,
+    shrink: bool = False,
     names: Collection[str] | None = None,
 ) -> Parameters:
     """One inner step for each stage, in order; see `inner_step`.
@@ -218,7 +218,7 @@ def adapt(
             surrogate=surrogate,
             create_graph=create_graph,
             gradient_clip=gradient_clip,
-            agreement=agreement,
+            shrink=shrink,
             names=names,
         )
     return adapted
@@ -235,7 +235,7 @@ def outer_loss(
     surrogate: Surrogate = "ratio",
     create_graph: bool = False,
     gradient_clip: float = 0.1,
-    agreement: bool = False,
+    shrink: bool = False,
     names: Collection[str] | None = None,
 ) -> tuple[torch.Tensor, OuterStats]:
     """Mean over tasks of what the adapted policies lose.
@@ -252,7 +252,7 @@ def outer_loss(
         surrogate: see `inner_step`.
         create_graph: see `inner_step`.
         gradient_clip: see `inner_step`.
-        agreement: see `inner_step`.
+        shrink: see `inner_step`.
         names: see `inner_step`.
 
     Returns:
@@ -271,11 +271,11 @@ def outer_loss(
             surrogate=surrogate,
             create_graph=create_graph,
             gradient_clip=gradient_clip,
-            agreement=agreement,
+            shrink=shrink,
             names=names,
         )
         loss, entropy = clipped_loss(
-            functional_call(network, adapted, (last.codes,)),
+            functional_call(network, adapted, (last.states,)),
             torch.tensor(last.actions),
             torch.tensor(last.log_probabilities),
             torch.tensor(last.advantages),

@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, Metric, objective_metric
 from cluster_env.objectives import Objective
-from cluster_env.simulators.rules import TimelineRules
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import Rules
 from rllib_configs.task_schema import TaskSection
 
 
@@ -48,7 +48,7 @@ class Task:
         return self.section.cluster.build()
 
     @cached_property
-    def rules(self) -> TimelineRules:
+    def rules(self) -> Rules:
         """The paper's rules or the released code's."""
         return self.section.build_rules()
 

@@ -18,7 +18,7 @@ from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
-from rllib_configs.modules import network_spec
+from rllib_configs.networks import network_spec
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
 from rllib_configs.runners.gathering import gather
 from rllib_configs.runners.rollout import Rollouts

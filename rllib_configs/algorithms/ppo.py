@@ -19,11 +19,11 @@ from rllib_configs.algorithms.batched import (
     GradientLearner,
     module_weights,
 )
-from rllib_configs.learning.advantages import advantages_by_clock, tame
+from rllib_configs.learning.advantages import advantages_by_clock, equalize
 from rllib_configs.learning.losses import clipped_loss, symlog
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.modules import make_sampler
-from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
+from rllib_configs.networks import make_sampler
+from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts
 
 
@@ -128,10 +128,12 @@ class BatchedPPO(BatchedAlgorithm):
         episode = rollouts.episode[open_rows]
         advantages = advantages[open_rows] / rollouts.window[episode]  # a long one has more rows
         columns = {
-            Names.OBS: rollouts.codes[open_rows],
+            Names.OBS: rollouts.states[open_rows],
             Names.ACTIONS: rollouts.actions[open_rows],
             Names.ACTION_LOGP: rollouts.log_probabilities[open_rows],
-            WEIGHTS: tame(advantages, rollouts.jobset[episode], training.tame).astype(np.float32),
+            WEIGHTS: equalize(advantages, rollouts.jobset[episode], training.equalize).astype(
+                np.float32
+            ),
         }
         if training.critic:
             columns[Names.VALUE_TARGETS] = targets[open_rows].astype(np.float32)
@@ -152,8 +154,8 @@ class BatchedPPO(BatchedAlgorithm):
             self.learner_group.foreach_learner(partial(_set_critic_scale, scale=scale))
         if training.critic:
             sampler = make_sampler(experiment, module_weights(self))
-            assert isinstance(sampler, SlotScorerSampler)
-            values = sampler.values(rollouts.codes)
+            assert isinstance(sampler, SetScorerSampler)
+            values = sampler.values(rollouts.states)
         return self._advantages(rollouts, values, training.gae_lambda if training.critic else 1.0)
 
     def _advantages(

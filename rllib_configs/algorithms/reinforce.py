@@ -94,7 +94,7 @@ class Reinforce(BatchedAlgorithm):
         )
         yield (
             {
-                Names.OBS: rollouts.codes,
+                Names.OBS: rollouts.states,
                 Names.ACTIONS: rollouts.actions,
                 WEIGHTS: advantages.astype(np.float32),
             },

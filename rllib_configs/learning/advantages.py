@@ -131,7 +131,7 @@ def advantages_by_clock(
 
 
 @njit(cache=True)
-def tame(
+def equalize(
     advantages: NDArray[np.float64], group: NDArray[np.int32], share: float
 ) -> NDArray[np.float64]:
     """Scales advantages to a root mean square of 1, groups that vary much down to the others.

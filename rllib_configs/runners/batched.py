@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.simulators.timeline import TimelineSimulator
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.modules import make_sampler
-from rllib_configs.modules.sampling import Sampler
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from rllib_configs.networks import make_sampler
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.runners.units import SampleRequest, SampleResult, UnitEnvRunner
 
@@ -43,7 +43,7 @@ class BatchedEnvRunner(UnitEnvRunner):
         self._workload = task.build_workload()
         self._first_workload = task.with_short_windows().build_workload()
         self._objective = task.build_objective()
-        self._simulator = TimelineSimulator(self._cluster, task.build_rules(), task.max_time)
+        self._simulator = DeepRMSimulator(self._cluster, task.build_rules(), task.max_time)
         self._fixed_jobsets: dict[int, JobSet] = {}
 
     def prepare(self, weights: Mapping[str, NDArray[np.float32]]) -> Sampler:
@@ -72,7 +72,7 @@ class BatchedEnvRunner(UnitEnvRunner):
     def _jobsets(self, unit: SampleUnit) -> list[JobSet]:
         seed, training = self._experiment.seed, self._experiment.training
         if training.fresh_jobsets:
-            early = unit.iteration < training.short_first * training.iterations
+            early = unit.iteration < training.window_curriculum * training.iterations
             workload = self._first_workload if early else self._workload
             return sample_jobsets(workload, seed, Split.TRAIN, unit.jobsets)
         missing = [i for i in unit.jobsets if i not in self._fixed_jobsets]

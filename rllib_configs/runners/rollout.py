@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import uniforms
 from cluster_env.objectives import Objective
-from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 
 class SamplingPolicy(Protocol):
     """Chooses actions and says how likely they were."""
 
     def sample(
-        self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
+        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``."""
 
@@ -30,7 +30,7 @@ class Rollouts:
     on: within an episode they are in order of time.
 
     Attributes:
-        codes: uint8 ``(rows, code_size)``, the state of each decision.
+        states: uint8 ``(rows, state_size)``, the state of each decision.
         actions: int32 ``(rows,)``.
         log_probabilities: float32 ``(rows,)``, of the actions under the policy that chose them.
         rewards: float64 ``(rows,)``.
@@ -45,7 +45,7 @@ class Rollouts:
         num_unfinished: int32 ``(episodes,)``.
     """
 
-    codes: NDArray[np.uint8]
+    states: NDArray[np.uint8]
     actions: NDArray[np.int32]
     log_probabilities: NDArray[np.float32]
     rewards: NDArray[np.float64]
@@ -93,7 +93,7 @@ class Rollouts:
 
 
 def rollout(
-    simulator: TimelineSimulator,
+    simulator: DeepRMSimulator,
     policy: SamplingPolicy,
     jobsets: Sequence[JobSet],
     objective: Objective,
@@ -115,12 +115,12 @@ def rollout(
     rows = np.arange(simulator.num_episodes, dtype=np.int32)
     steps: list[tuple[NDArray[np.generic], ...]] = []
     while rows.size:
-        codes = simulator.codes.take(rows, axis=0)
+        states = simulator.states.take(rows, axis=0)
         time = simulator.time.take(rows)
-        actions, log_probabilities = policy.sample(codes, uniforms(keys, len(steps)))
+        actions, log_probabilities = policy.sample(states, uniforms(keys, len(steps)))
         rewards = np.empty(rows.size, np.float64)
         left = simulator.step_rows(rows, actions, rewards)
-        steps.append((codes, actions, log_probabilities, rewards, rows, time))
+        steps.append((states, actions, log_probabilities, rewards, rows, time))
         if left < rows.size:
             going = simulator.active[rows]
             rows, keys = rows[going], keys[going]
@@ -128,15 +128,15 @@ def rollout(
 
 
 def _columns(
-    simulator: TimelineSimulator, steps: Sequence[tuple[NDArray[np.generic], ...]]
+    simulator: DeepRMSimulator, steps: Sequence[tuple[NDArray[np.generic], ...]]
 ) -> Rollouts:
-    codes, actions, log_probabilities, rewards, episode, time = (
+    states, actions, log_probabilities, rewards, episode, time = (
         np.concatenate(column) for column in zip(*steps, strict=True)
     )
     schedule = simulator.schedule()
     count = simulator.num_episodes
     return Rollouts(
-        codes=codes,
+        states=states,
         actions=actions,
         log_probabilities=log_probabilities,
         rewards=rewards,

@@ -18,8 +18,8 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from cluster_env.core.cluster import Cluster
-from cluster_env.simulators.code import CodeLayout
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.state import StateLayout
 
 
 class Unit(Protocol):
@@ -119,7 +119,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         return SampleResult(answers, request.version, took, fetch_s=fetch_s)
 
     def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
-        """Spaces of the codes and actions."""
+        """Spaces of the states and actions."""
         spaces = spaces_of(self._cluster)
         return {
             INPUT_ENV_SPACES: spaces,
@@ -173,7 +173,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
 
 
 def spaces_of(cluster: Cluster) -> tuple[gym.Space, gym.Space]:
-    """Spaces of the codes and the actions of a cluster."""
-    size = CodeLayout(cluster).size
+    """Spaces of the states and the actions of a cluster."""
+    size = StateLayout(cluster).size
     observation: gym.Space[NDArray[np.uint8]] = gym.spaces.Box(0, 255, (size,), np.uint8)
     return observation, gym.spaces.Discrete(cluster.num_actions)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
@@ -16,6 +15,7 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import class_slowdown, get_objective, mixture, read_class_weights
+from cluster_env.worlds.deeprm.cluster import Cluster
 
 ONE = JobSet.of([0, 2], [3, 1], [[1, 2], [4, 0]], window=5)
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import cluster_env  # noqa: F401 - registers the environments
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import check_cluster_env
-from cluster_env.workloads import BimodalWorkload, TraceWorkload, read_jobs, sample_jobsets
+from cluster_env.workloads import TraceWorkload, read_jobs, sample_jobsets
 from cluster_env.workloads.workload import DividedWorkload, Workload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
 from tests.cluster_env.made_up_trace import make_trace
 
 WIDE = Cluster(capacity=(255, 255), horizon=20)
@@ -257,7 +258,7 @@ def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None
 def test_vector_environments_play_it_too(numbered: Path) -> None:
     workload = TraceWorkload(numbered, WIDE, WINDOW)
     envs = gymnasium.make_vec("DeepRM-v0", num_envs=4, workload=workload, observation="code")
-    codes, _ = envs.reset(seed=0)
+    states, _ = envs.reset(seed=0)
     for _ in range(60):
-        codes, *_ = envs.step(np.full(4, WIDE.num_actions - 1))
-    assert codes.shape[0] == 4
+        states, *_ = envs.step(np.full(4, WIDE.num_actions - 1))
+    assert states.shape[0] == 4

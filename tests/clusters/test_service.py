@@ -20,8 +20,8 @@ import pytest
 from tests.clusters.local_cluster import LocalCluster, timed
 from tests.clusters.services import Service, psutil, wait_for
 from tests.conftest import REPOSITORY
-from tests.tune_jobs.made_up_arms import make_family
-from tune_jobs.history import History
+from tests.tune_jobs.made_up_methods import make_family
+from tune_jobs.runs.history import History
 
 pytestmark = [
     pytest.mark.integration,

@@ -11,15 +11,15 @@ import pytest
 
 from cluster_env.core.errors import Failure
 from rllib_configs.loading import load_config
-from tune_jobs import checkpoints
-from tune_jobs.checkpoints import Checkpoints
-from tune_jobs.files import append_whole
-from tune_jobs.history import History
-from tune_jobs.keeping import Keeper
-from tune_jobs.progress import NoProgress
-from tune_jobs.resuming import find_resumption
-from tune_jobs.runs import create_run
-from tune_jobs.training import run_training
+from tune_jobs.runs import checkpoints
+from tune_jobs.runs.checkpoints import Checkpoints
+from tune_jobs.runs.directory import create_run
+from tune_jobs.runs.files import append_whole
+from tune_jobs.runs.history import History
+from tune_jobs.runs.keeping import Keeper
+from tune_jobs.runs.resuming import find_resumption
+from tune_jobs.runs.training import run_training
+from tune_jobs.terminal.progress import NoProgress
 
 
 def full(*_: object) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tune_jobs.checkpoints import Checkpoints
-from tune_jobs.history import History
+from tune_jobs.runs.checkpoints import Checkpoints
+from tune_jobs.runs.history import History
 
 pytestmark = [pytest.mark.integration, pytest.mark.service, pytest.mark.slow]
 

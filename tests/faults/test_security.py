@@ -14,7 +14,7 @@ from cluster_env.core.secrets import hide_secrets, holds_secret
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tune_jobs import cli
-from tune_jobs.checkpoints import MANIFEST, Checkpoints
+from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.tracking import Delivery, Tracker, tracking_dir
 from tune_jobs.tracking.inside import escapes, take_in
 from tune_jobs.tracking.store import Store

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tune_jobs import cli, training
+from tune_jobs import cli
+from tune_jobs.runs import training
 
 
 @pytest.mark.parametrize("broken", [False, True])

@@ -17,7 +17,7 @@ from meta.adaptation import (
     save_adapted,
     untrained_policy,
 )
-from meta.scoring import BAR, bar_of, costs_on, heuristic_costs
+from meta.scoring import BASELINES, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy
@@ -48,8 +48,8 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(policy: MetaPolicy) -> None:
-    first, again = (adapt_parameters(policy, task(), 3, **STEP) for _ in range(2))
-    assert all(same(a, b) for a, b in zip(first, again, strict=True))
+    first, mix = (adapt_parameters(policy, task(), 3, **STEP) for _ in range(2))
+    assert all(same(a, b) for a, b in zip(first, mix, strict=True))
     other = adapt_parameters(policy, task(), 3, **STEP, seed=1)
     assert same(first[0], other[0])
     assert not same(first[1], other[1])
@@ -117,9 +117,9 @@ def test_the_first_policy_is_the_unadapted_one(policy: MetaPolicy, tmp_path: Pat
     unadapted, _ = load_policy(tmp_path)
     first = adapt_policy(policy, task(), 0, **STEP)
     assert len(first) == 1
-    codes = np.zeros((3, first[0].network._network.layout.size), np.uint8)  # type: ignore[attr-defined]
-    codes[:, -8:] = 2
-    assert np.array_equal(first[0].network.logits(codes), unadapted.network.logits(codes))
+    states = np.zeros((3, first[0].network._network.layout.size), np.uint8)  # type: ignore[attr-defined]
+    states[:, -8:] = 2
+    assert np.array_equal(first[0].network.logits(states), unadapted.network.logits(states))
 
 
 def test_a_saved_policy_is_loaded_with_its_task_and_rates(
@@ -135,10 +135,10 @@ def test_a_saved_policy_is_loaded_with_its_task_and_rates(
     mine = task(objective="makespan")
     adapted = adapt_parameters(learned, mine, 2, **STEP)
     save_adapted(learned, mine, adapted[2], tmp_path / "adapted")
-    again = load_meta_policy(tmp_path / "adapted")
-    assert same(again.parameters, adapted[2])
-    assert again.rates == learned.rates
-    assert again.config.task.objective == "makespan"
+    mix = load_meta_policy(tmp_path / "adapted")
+    assert same(mix.parameters, adapted[2])
+    assert mix.rates == learned.rates
+    assert mix.config.task.objective == "makespan"
     scalar = load_meta_policy(tmp_path / "run", rate=0.25)
     assert (set(scalar.rates.values()), scalar.learned_rates) == ({0.25}, False)
 
@@ -173,7 +173,7 @@ def test_numbers_out_of_range_are_refused(
 
 
 def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="only a slot_scorer can be adapted"):
+    with pytest.raises(InputError, match="only a set_scorer can be adapted"):
         untrained_policy(load_config("deeprm", list(SMALL_TASK)), 0)
     write_policy(policy.weights, config_of("training.hidden=4"), tmp_path / "narrow")
     with pytest.raises(InputError, match="cannot be used on a cluster"):
@@ -187,10 +187,10 @@ def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_pat
 def test_the_bar_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets() -> None:
     mine = task()
     costs = heuristic_costs(mine, jobsets=20)
-    assert bar_of(costs).value == min(costs[name].value for name in BAR)
-    assert costs["random"].value > bar_of(costs).value
+    assert baseline_of(costs).value == min(costs[name].value for name in BASELINES)
+    assert costs["random"].value > baseline_of(costs).value
     assert costs["tetris"].policy.startswith("tetris:")
     others = heuristic_costs(mine, jobsets=20, split=Split.VALIDATION)
     assert others["sjf"].value != costs["sjf"].value
-    again = heuristic_costs(replace(mine, name="again"), jobsets=20)
-    assert again == costs
+    mix = heuristic_costs(replace(mine, name="again"), jobsets=20)
+    assert mix == costs

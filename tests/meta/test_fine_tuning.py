@@ -8,13 +8,13 @@ import torch
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.simulators.timeline import TimelineSimulator
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from meta.adaptation import ADAPTATION
 from meta.fine_tuning import DeepRMPolicy, fine_tune, load_deeprm_policy
 from meta.scoring import costs_on
 from meta.tasks import Task
-from rllib_configs.modules import make_sampler
-from rllib_configs.modules.rl_modules import DeepRMModule
+from rllib_configs.networks import make_sampler
+from rllib_configs.networks.rl_modules import DeepRMModule
 from rllib_configs.runners.rollout import rollout
 from tests.tune_jobs.made_up_runs import make_run
 
@@ -32,7 +32,7 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> Non
     task = Task("mine", policy.config.task, 4)
     (after,) = fine_tune(policy, task, (1,), episodes=6, jobsets=2)
     played = rollout(
-        TimelineSimulator(task.cluster, task.rules, task.section.max_time),
+        DeepRMSimulator(task.cluster, task.rules, task.section.max_time),
         make_sampler(policy.config, policy.weights),
         task.jobsets(Split.TRAIN, range(2)),
         task.objective,
@@ -52,7 +52,7 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> Non
         model_config={"cluster": task.cluster, "hidden": policy.config.training.hidden, "seed": 0}
     )
     module.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in policy.weights.items()})
-    logits = module._forward({"obs": torch.from_numpy(played.codes)})["action_dist_inputs"]
+    logits = module._forward({"obs": torch.from_numpy(played.states)})["action_dist_inputs"]
     chosen = torch.log_softmax(logits, 1)[np.arange(len(rows)), played.actions.astype(np.int64)]
     loss = -(chosen * advantages).sum()
     (gradient,) = torch.autograd.grad(loss, [module.head_weight])
@@ -86,7 +86,7 @@ def test_another_cluster_or_network_is_refused(policy: DeepRMPolicy, tmp_path: P
     )
     with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
         fine_tune(policy, Task("mine", other, 0), (1,))
-    from tests.tune_jobs.made_up_arms import ONE_TASK, make_scorer
+    from tests.tune_jobs.made_up_methods import ONE_TASK, make_scorer
 
     with pytest.raises(InputError, match="not deeprm_mlp"):
         load_deeprm_policy(make_scorer(tmp_path / "scorer", *ONE_TASK))

@@ -6,25 +6,26 @@ import numpy as np
 import pytest
 import torch
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.observations.masks import live_mask, start_now_mask
-from cluster_env.observations.slots import slot_feature_names
-from cluster_env.simulators.code import CodeLayout
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.features import slot_feature_names
+from cluster_env.worlds.deeprm.masks import live_mask, start_now_mask
+from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.algorithms.batched import iteration_units, module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
-from rllib_configs.learning.advantages import advantages_by_clock, tame
+from rllib_configs.learning.advantages import advantages_by_clock, equalize
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
 from rllib_configs.schema import ExperimentConfig
-from tests.rllib_configs.test_lookup_linear import codes_of
+from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
 
 def config_of(*overrides: str) -> ExperimentConfig:
@@ -111,7 +112,7 @@ def test_groups_that_vary_most_are_scaled_down_to_the_others() -> None:
     advantages = rng.normal(size=1500) * np.array([0.1, 1.0, 10.0])[group]
 
     def spreads(share: float) -> np.ndarray:
-        scaled = tame(advantages, group, share)
+        scaled = equalize(advantages, group, share)
         assert np.sqrt(np.mean(scaled**2)) == pytest.approx(1, abs=1e-6)
         return np.array([np.sqrt(np.mean(scaled[group == k] ** 2)) for k in range(3)])
 
@@ -139,53 +140,53 @@ def test_clipped_loss_of_hand_worked_ratios() -> None:
 
 @pytest.mark.parametrize("cluster", [Cluster(), Cluster((6, 9, 4), 16, 4, 20)])
 def test_score_of_a_job_does_not_depend_on_its_slot(cluster: Cluster) -> None:
-    network = SlotScorer(cluster, width=16, seed=1)
+    network = SetScorer(cluster, width=16, seed=1)
     with torch.no_grad():
         network.score.weight.mul_(100)
         place = slot_feature_names(cluster).index("index")
         network.job.weight[:, place] = 0  # the one feature that tells slots apart
-    layout = CodeLayout(cluster)
-    codes = codes_of(cluster, 200)
+    layout = StateLayout(cluster)
+    states = states_of(cluster, 200)
     order = np.random.default_rng(0).permutation(cluster.num_slots)
-    shuffled = codes.copy()
-    layout.slots_of(shuffled)[:] = layout.slots_of(codes)[:, order]
-    shuffled[:, layout.waited] = codes[:, layout.waited][:, order]
+    shuffled = states.copy()
+    layout.slots_of(shuffled)[:] = layout.slots_of(states)[:, order]
+    shuffled[:, layout.waited] = states[:, layout.waited][:, order]
     with torch.no_grad():
-        logits, moved = network(codes).numpy(), network(shuffled).numpy()
+        logits, moved = network(states).numpy(), network(shuffled).numpy()
     assert np.allclose(moved[:, :-1], logits[:, order], atol=1e-4)
     assert np.allclose(moved[:, -1], logits[:, -1], atol=1e-4)
 
 
 def test_forbidden_actions_are_never_drawn() -> None:
     cluster = Cluster()
-    network = SlotScorer(cluster, width=16, seed=1)
+    network = SetScorer(cluster, width=16, seed=1)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    codes = codes_of(cluster, 2000)
+    states = states_of(cluster, 2000)
     uniforms = np.random.default_rng(0).random(2000)
-    actions, log_probabilities = SlotScorerSampler(network, weights).sample(codes, uniforms)
-    allowed = live_mask(codes, CodeLayout(cluster))
+    actions, log_probabilities = SetScorerSampler(network, weights).sample(states, uniforms)
+    allowed = live_mask(states, StateLayout(cluster))
     assert allowed[np.arange(2000), actions].all()
     assert np.isfinite(log_probabilities).all()
 
 
 def test_only_an_idle_cluster_that_could_work_is_kept_from_waiting() -> None:
-    layout = CodeLayout(Cluster())
-    codes = np.zeros((4, layout.size), np.uint8)
-    codes[:, layout.since] = [10, 9, 10, 10]
-    layout.slots_of(codes)[:3, 2] = (4, 5, 5)
-    layout.occupied_of(codes)[2, 0] = 1
-    allowed = live_mask(codes, layout)
+    layout = StateLayout(Cluster())
+    states = np.zeros((4, layout.size), np.uint8)
+    states[:, layout.since] = [10, 9, 10, 10]
+    layout.slots_of(states)[:3, 2] = (4, 5, 5)
+    layout.occupied_of(states)[2, 0] = 1
+    allowed = live_mask(states, layout)
     assert allowed[:, -1].tolist() == [False, True, True, True]
-    assert np.array_equal(allowed[:, :-1], start_now_mask(codes, layout)[:, :-1])
+    assert np.array_equal(allowed[:, :-1], start_now_mask(states, layout)[:, :-1])
 
 
 def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:
     cluster = Cluster()
-    network = SlotScorer(cluster, width=8, seed=0)
+    network = SetScorer(cluster, width=8, seed=0)
     with torch.no_grad():
         network.void.bias.fill_(1e3)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    policy = LearnedPolicy("lazy", SlotScorerSampler(network, weights), "argmax")
+    policy = LearnedPolicy("lazy", SetScorerSampler(network, weights), "argmax")
     jobsets = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(20))
     schedule = evaluate(policy, jobsets, cluster, max_time=5000)
     assert schedule.finished.all()
@@ -205,14 +206,14 @@ def test_numbers_depend_neither_on_runners_nor_on_a_resume(
     expected = module_weights(algorithm)
     algorithm.stop()
     loaded, _ = load_policy(tmp_path, "argmax")
-    assert loaded.act(codes_of(Cluster(), 10), np.zeros(10)).shape == (10,)
+    assert loaded.act(states_of(Cluster(), 10), np.zeros(10)).shape == (10,)
 
     resumed = build_algorithm(config_of(learning, "resources.num_runners=2"))
     resumed.restore_from_path(tmp_path / "checkpoint")
-    again = [iteration_metrics(resumed.train()) for _ in range(2)][-1]
+    mix = [iteration_metrics(resumed.train()) for _ in range(2)][-1]
     found = module_weights(resumed)
     resumed.stop()
-    assert again["train/return_mean"] == last["train/return_mean"]
+    assert mix["train/return_mean"] == last["train/return_mean"]
     for name, value in expected.items():
         assert np.array_equal(found[name], value), name
 
@@ -246,7 +247,7 @@ def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Pat
 
 def test_the_shortest_windows_come_first() -> None:
     varied = [
-        "training.short_first=0.5",
+        "training.window_curriculum=0.5",
         "task.workload.vary.window=[20, 40]",
         "task.workload.vary.load=[0.5, 1.5]",
     ]

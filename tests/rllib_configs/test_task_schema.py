@@ -5,16 +5,18 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, objective_metric
-from cluster_env.heuristics import get_heuristic
-from cluster_env.observations.slots import slot_feature_names
-from cluster_env.simulators.code import CodeLayout
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, VariedWorkload, sample_jobsets
-from rllib_configs.modules.slot_scorer import SlotScorer
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.features import slot_feature_names
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.varied import VariedWorkload
+from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.task_schema import ClusterSection, TaskSection, VarySection, WorkloadSection
 
 SITE = TaskSection(
@@ -77,18 +79,18 @@ def test_what_a_trace_brings_itself_is_not_set_beside_it() -> None:
 
 def test_a_network_reads_the_classes() -> None:
     cluster = SITE.cluster.build()
-    network = SlotScorer(cluster, 32, 0)
+    network = SetScorer(cluster, 32, 0)
     assert network.job.in_features == len(slot_feature_names(Cluster())) + 3
-    simulator = TimelineSimulator(cluster)
+    simulator = DeepRMSimulator(cluster)
     jobsets = sample_jobsets(SITE.build_workload(), 0, Split.TRAIN, range(8))
     simulator.load(jobsets, SITE.build_objective())
     for _ in range(20):
         simulator.step(np.full(8, cluster.num_actions - 1, np.int32))
-    codes, layout = simulator.codes.copy(), CodeLayout(cluster)
-    present = layout.slots_of(codes)[:, :, 0] > 0
+    states, layout = simulator.states.copy(), StateLayout(cluster)
+    present = layout.slots_of(states)[:, :, 0] > 0
     assert present.any()
     with torch.no_grad():
-        logits = network(codes)
-        codes[:, layout.classes] = np.where(present, (codes[:, layout.classes] + 1) % 3, 0)
-        assert not torch.equal(network(codes), logits)
+        logits = network(states)
+        states[:, layout.classes] = np.where(present, (states[:, layout.classes] + 1) % 3, 0)
+        assert not torch.equal(network(states), logits)
     assert logits.shape == (8, cluster.num_actions)

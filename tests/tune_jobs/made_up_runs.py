@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from cluster_env.observations.lookups import LookupLayout
-from cluster_env.simulators.code import CodeLayout
+from cluster_env.worlds.deeprm.lookups import LookupLayout
+from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.loading import load_config, write_config
-from tune_jobs.history import History
+from tune_jobs.runs.history import History
 
 SMALL_TASK = (
     "task.cluster.capacity=[4, 4]",
@@ -34,7 +34,7 @@ def make_run(
     for place in (folder, policy):
         write_config(config, place / "config.yaml")
     cluster = config.task.cluster.build()
-    inputs = LookupLayout(CodeLayout(cluster)).image.size
+    inputs = LookupLayout(StateLayout(cluster)).image.size
     rng = np.random.default_rng(seed)
     shapes = {
         "hidden_weight": (inputs, config.training.hidden),

@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 from meta.adaptation import adapt_parameters, load_meta_policy
 from meta.tasks import read_task
 from rllib_configs.policies import load_policy
-from tests.tune_jobs.made_up_arms import FOMAML, ONE_TASK, make_family, make_scorer
+from tests.tune_jobs.made_up_methods import FOMAML, ONE_TASK, make_family, make_scorer
 from tests.tune_jobs.recorder import record_with
 from tune_jobs import adapt, cli, compare
-from tune_jobs.tables import number, read_table
+from tune_jobs.terminal.tables import number, read_table
 
 QUICK = ("--episodes", "4", "--jobsets", "2", "--evaluate", "6")
 TRACE = "arrival,duration,cpu,memory\n" + "\n".join(f"{k},{1 + k % 4},2,1" for k in range(60))

@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
-from tests.tune_jobs.made_up_arms import FOMAML, JOINT, ONE_TASK, make_scorer
+from tests.tune_jobs.made_up_methods import FOMAML, JOINT, ONE_TASK, make_scorer
 from tune_jobs.figure import command
 from tune_jobs.figures import (
     adaptation,
@@ -22,8 +22,8 @@ from tune_jobs.figures import (
     meta_curves,
 )
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.history import History
-from tune_jobs.tables import number, read_table, write_table
+from tune_jobs.runs.history import History
+from tune_jobs.terminal.tables import number, read_table, write_table
 
 STEPS = (0, 1, 3)
 TASKS, ADAPTATIONS = 6, 2
@@ -31,22 +31,22 @@ OBJECTIVES = ("slowdown", "makespan")
 SEEDS = {"joint": 2, "FOMAML K=1": 3, "scratch": 1}
 
 
-def ratio_of(arm: str, seed: int, task: int, adaptation: int, step: int) -> float:
+def ratio_of(method: str, seed: int, task: int, adaptation: int, step: int) -> float:
     """A made-up ratio: joint improves slowly, FOMAML fast, and makes task 5 worse."""
-    start, gain = {"joint": (1.0, 0.01), "FOMAML K=1": (1.1, 0.1), "scratch": (2.0, 0.1)}[arm]
-    worse = 0.5 if (arm, task) == ("FOMAML K=1", 5) and step else 0.0
+    start, gain = {"joint": (1.0, 0.01), "FOMAML K=1": (1.1, 0.1), "scratch": (2.0, 0.1)}[method]
+    worse = 0.5 if (method, task) == ("FOMAML K=1", 5) and step else 0.0
     noise = 0.001 * (seed + 2 * adaptation) * (step > 0)
     return start - gain * step + 0.02 * task + worse + noise
 
 
-def rows_of(arm: str, seed: int, family: str = "objectives") -> list[dict[str, str | float]]:
+def rows_of(method: str, seed: int, family: str = "objectives") -> list[dict[str, str | float]]:
     return [
         {
-            **{"family": family, "arm": arm, "name": arm, "trained_on": family},
+            **{"family": family, "method": method, "name": method, "trained_on": family},
             **{"meta_seed": seed, "task": task, "objective": OBJECTIVES[task % 2]},
             **{"seed": adaptation, "step": step, "episodes": 20 * step},
             **{"cost": 1.0, "best": 1.0},
-            "ratio": ratio_of(arm, seed, task, adaptation, step),
+            "ratio": ratio_of(method, seed, task, adaptation, step),
         }
         for task in range(TASKS)
         for adaptation in range(ADAPTATIONS)
@@ -57,11 +57,11 @@ def rows_of(arm: str, seed: int, family: str = "objectives") -> list[dict[str, s
 @pytest.fixture
 def rows(tmp_path: Path) -> Path:
     folder = tmp_path / "rows"
-    for arm, seeds in SEEDS.items():
+    for method, seeds in SEEDS.items():
         for seed in range(seeds):
-            write_table(folder / "objectives" / f"{arm[:5]}-{seed}.csv", rows_of(arm, seed))
+            write_table(folder / "objectives" / f"{method[:5]}-{seed}.csv", rows_of(method, seed))
     heuristics = [
-        {"family": "objectives", "arm": name, "task": task, "ratio": value + 0.01 * task}
+        {"family": "objectives", "method": name, "task": task, "ratio": value + 0.01 * task}
         for name, value in (("hold", 0.95), ("random", 4.0), ("sjf", 1.0))
         for task in range(TASKS)
     ]
@@ -83,14 +83,14 @@ def texts(figure: Figure) -> str:
     return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
 
 
-def by_run_and_task(arm: str, step: int) -> np.ndarray:
+def by_run_and_task(method: str, step: int) -> np.ndarray:
     return np.array(
         [
             [
-                np.mean([ratio_of(arm, seed, task, a, step) for a in range(ADAPTATIONS)])
+                np.mean([ratio_of(method, seed, task, a, step) for a in range(ADAPTATIONS)])
                 for task in range(TASKS)
             ]
-            for seed in range(SEEDS[arm])
+            for seed in range(SEEDS[method])
         ]
     )
 
@@ -103,14 +103,14 @@ def find(rows: list[dict[str, str]], **cells: object) -> dict[str, str]:
 def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path: Path) -> None:
     found = made("adaptation", rows, tmp_path / "out")
     table = by_run_and_task("FOMAML K=1", 3)
-    row = find(found, arm="FOMAML K=1", step=3)
+    row = find(found, method="FOMAML K=1", step=3)
     assert number(row, "value") == pytest.approx(table.mean())
     within = jobset_interval(table.mean(axis=0), np.ones(TASKS))
     wide = two_level_interval([table.mean(axis=1).tolist()], within, TASKS)
     assert number(row, "value_low") == pytest.approx(wide.low)
     assert number(row, "value_high") == pytest.approx(wide.high)
     assert (row["episodes"], row["seeds"], row["tasks"]) == ("60", "3", "6")
-    alone = find(found, arm="scratch", step=1)
+    alone = find(found, method="scratch", step=1)
     assert number(alone, "value_low") < number(alone, "value") < number(alone, "value_high")
 
 
@@ -126,7 +126,7 @@ def test_objectives_have_panels_of_their_own(rows: Path, tmp_path: Path) -> None
     found = made("adaptation-objectives", rows, tmp_path)
     table = by_run_and_task("joint", 1)
     for place, objective in enumerate(OBJECTIVES):
-        row = find(found, arm="joint", step=1, objective=objective)
+        row = find(found, method="joint", step=1, objective=objective)
         assert number(row, "value") == pytest.approx(table[:, place::2].mean())
         assert row["tasks"] == "3"
 
@@ -136,28 +136,28 @@ def test_attainment_is_the_share_of_tasks_and_adaptations_at_or_below_the_bar(
 ) -> None:
     found = made("adaptation-attainment", rows, tmp_path)
     # Joint training begins at 1 + .02 x task: the first task alone is at most 1.005.
-    row = find(found, arm="joint", step=0)
+    row = find(found, method="joint", step=0)
     assert number(row, "value") == pytest.approx(1 / 6)
     assert number(row, "value_low") >= 0
     # After 3 steps FOMAML is at .8 + .02 x task, but for the task that it made worse.
-    assert number(find(found, arm="FOMAML K=1", step=3), "value") == pytest.approx(5 / 6)
+    assert number(find(found, method="FOMAML K=1", step=3), "value") == pytest.approx(5 / 6)
 
 
 def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
     rows: Path, tmp_path: Path
 ) -> None:
     found = made("adaptation-differences", rows, tmp_path)
-    arm, joint = (by_run_and_task(name, 1) for name in ("FOMAML K=1", "joint"))
-    row = find(found, arm="FOMAML K=1", step=1)
-    assert number(row, "difference") == pytest.approx(arm.mean() - joint.mean())
-    within = jobset_interval(arm.mean(axis=0) - joint.mean(axis=0), np.ones(TASKS))
-    means = [arm.mean(axis=1).tolist(), joint.mean(axis=1).tolist()]
+    method, joint = (by_run_and_task(name, 1) for name in ("FOMAML K=1", "joint"))
+    row = find(found, method="FOMAML K=1", step=1)
+    assert number(row, "difference") == pytest.approx(method.mean() - joint.mean())
+    within = jobset_interval(method.mean(axis=0) - joint.mean(axis=0), np.ones(TASKS))
+    means = [method.mean(axis=1).tolist(), joint.mean(axis=1).tolist()]
     wide = two_level_interval(means, within, TASKS)
     assert number(row, "difference_high") == pytest.approx(wide.high)
-    assert find(found, arm="joint", step=1)["difference"] == ""
+    assert find(found, method="joint", step=1)["difference"] == ""
     # One of six tasks costs more than 1.05 times what it did without adaptation.
-    assert number(find(found, arm="FOMAML K=1", step=3), "worse") == pytest.approx(1 / 6)
-    assert number(find(found, arm="joint", step=3), "worse") == 0
+    assert number(find(found, method="FOMAML K=1", step=3), "worse") == pytest.approx(1 / 6)
+    assert number(find(found, method="joint", step=3), "worse") == 0
     said = texts(adaptation_differences.draw(tmp_path / "adaptation-differences.csv"))
     assert "FOMAML K=1, 3 steps" in said
     assert "scratch, 3 steps" not in said
@@ -166,7 +166,7 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
 def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     request = FigureRequest(rows=[rows])
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 1))
-    with pytest.raises(InputError, match="two runs of the arm 'joint' with the seed 1"):
+    with pytest.raises(InputError, match="two runs of the method 'joint' with the seed 1"):
         adaptation.collect(request)
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 7)[:-1])
     with pytest.raises(InputError, match="not measured on the same tasks, seeds and steps"):
@@ -187,13 +187,13 @@ def test_joint_training_alone_has_nothing_to_be_compared_with(tmp_path: Path) ->
 def test_arms_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
     longer = [{**row, "name": "joint-long"} for row in rows_of("joint", 0)]
     write_table(rows / "objectives" / "long.csv", longer)
-    arms = {row["arm"] for row in adaptation.collect(FigureRequest(rows=[rows]))}
-    assert {"joint (joint)", "joint (joint-long)", "FOMAML K=1"} <= arms
+    methods = {row["method"] for row in adaptation.collect(FigureRequest(rows=[rows]))}
+    assert {"joint (joint)", "joint (joint-long)", "FOMAML K=1"} <= methods
 
 
 def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> None:
     for module in (adaptation, adaptation_attainment, adaptation_differences):
-        with pytest.raises(InputError, match="give the folder of metasched arms with --rows"):
+        with pytest.raises(InputError, match="give the folder of metasched study with --rows"):
             module.collect(FigureRequest())
     with pytest.raises(InputError, match="there are no rows to draw"):
         adaptation.collect(FigureRequest(rows=[tmp_path]))
@@ -210,7 +210,7 @@ def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:
     make_scorer(tmp_path / "alone", *ONE_TASK)
     run("inner-rates", "--runs", f"{tmp_path}/*", "--out", str(tmp_path / "out"))
     found = read_table(tmp_path / "out" / "inner-rates.csv", inner_rates.COLUMNS)
-    assert {row["arm"] for row in found} == {"FOMAML K=1"}
+    assert {row["method"] for row in found} == {"FOMAML K=1"}
     rates = {(row["meta_seed"], row["block"]): number(row, "rate") for row in found}
     assert rates["1", "score.weight"] == pytest.approx(8.0)
     assert {row["start"] for row in found} == {"1.0"}
@@ -256,15 +256,15 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
         [{"task": task, "ratio": ratio} for task, ratio in enumerate(specialists)],
     )
     found = made("headroom", rows, tmp_path)
-    assert found[0]["arm"] == "specialist"
+    assert found[0]["method"] == "specialist"
     assert number(found[0], "value") == pytest.approx(0.8)
     before = np.mean([ratio_of("joint", 0, task, 0, 0) for task in range(3)])
     for row in found[1:]:
-        arm, step = row["arm"], int(row["step"])
+        method, step = row["method"], int(row["step"])
         after = np.mean(
             [
-                ratio_of(arm, seed, task, adaptation, step)
-                for seed in range(SEEDS[arm])
+                ratio_of(method, seed, task, adaptation, step)
+                for seed in range(SEEDS[method])
                 for task in range(3)
                 for adaptation in range(ADAPTATIONS)
             ]

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import yaml
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
-from cluster_env.observations import image
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
-from tests.tune_jobs.made_up_arms import make_family
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.image import image
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from tests.tune_jobs.made_up_methods import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
@@ -33,7 +34,7 @@ KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
 )
 def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
     jobsets = sample_jobsets(workload, 1, Split.TRAIN, range(3))
-    simulator = TimelineSimulator(workload.cluster)
+    simulator = DeepRMSimulator(workload.cluster)
     rng = np.random.default_rng(0)
     for jobset in jobsets:
         simulator.load([jobset], get_objective("slowdown"))
@@ -41,7 +42,7 @@ def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
         over = False
         while not over:
             np.testing.assert_array_equal(
-                plain.image(), image(simulator.codes, simulator.layout)[0]
+                plain.image(), image(simulator.states, simulator.layout)[0]
             )
             action = int(rng.integers(workload.cluster.num_actions))
             rewards, ended = simulator.step(np.array([action], np.int32))
@@ -164,7 +165,7 @@ def test_meta_training_is_measured_part_by_part(tmp_path, capsys, monkeypatch):
     small = {
         "name": "small",
         "training": {
-            **{"algorithm": "maml", "network": "slot_scorer", "iterations": 9, "hidden": 8},
+            **{"algorithm": "maml", "network": "set_scorer", "iterations": 9, "hidden": 8},
             **{"jobsets": 2, "episodes_per_jobset": 2, "epochs": 1},
         },
         "meta": {"family": str(make_family(tmp_path / "family.yaml")), "tasks": 2},

@@ -8,27 +8,28 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
-from cluster_env.heuristics import get_heuristic
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
 from tests.tune_jobs.recorder import record_with
 from tune_jobs.compare import choose_config, command
-from tune_jobs.comparison import compare
-from tune_jobs.entrants import (
+from tune_jobs.comparing.comparison import compare
+from tune_jobs.comparing.policy_specs import (
     find_runs,
     group_by_experiment,
-    heuristic_entrant,
-    learned_entrants,
+    heuristic_spec,
+    learned_specs,
     load_runs,
 )
-from tune_jobs.scoreboard import format_rows
-from tune_jobs.setting import Setting
-from tune_jobs.tables import number, read_table
+from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.table import format_rows
+from tune_jobs.terminal.tables import number, read_table
 
 
 def run(*args: str) -> Result:
@@ -119,9 +120,9 @@ def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
         seen.append((split, len(indices)))
         return original(workload, seed, split, indices)
 
-    monkeypatch.setattr("tune_jobs.comparison.sample_jobsets", spy)
+    monkeypatch.setattr("tune_jobs.comparing.comparison.sample_jobsets", spy)
     setting = Setting(load_config("deeprm").task, jobsets=10)
-    rows = compare(setting, [heuristic_entrant("tetris"), heuristic_entrant("hold")], [0.7])
+    rows = compare(setting, [heuristic_spec("tetris"), heuristic_spec("hold")], [0.7])
     assert str(rows[0]["policy"]).startswith("tetris*(0.0")
     assert str(rows[1]["policy"]) in ("hold*(6)", "hold*(8)", "hold*(12)", "hold*(16)")
     assert sorted(seen) == [
@@ -278,7 +279,7 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
 def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tune_jobs.comparison.run_contest", pytest.fail)
+    monkeypatch.setattr("tune_jobs.comparing.comparison.compare_policies", pytest.fail)
     with pytest.raises(InputError, match="small-s0 was trained for another cluster"):
         run("--policies", f"sjf,{runs}/small-s0", "--config", "deeprm")
 
@@ -286,6 +287,6 @@ def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
 def test_learned_policies_are_reported_by_name_even_alone(runs: Path) -> None:
     trained = load_runs(find_runs([str(runs / "small-s0")]), "sample")
     setting = Setting(trained[0].config.task, jobsets=5)
-    rows = compare(setting, learned_entrants(trained, "sample"), [0.7])
+    rows = compare(setting, learned_specs(trained, "sample"), [0.7])
     assert math.isnan(float(rows[0]["attainment"]))
     assert "attains:" not in format_rows(rows)

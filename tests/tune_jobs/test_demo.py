@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tune_jobs import cli, demo, demo_adaptation
-from tune_jobs.runs import RunDirectory
-from tune_jobs.training import RunResult
+from tune_jobs import cli, demo
+from tune_jobs.adapting import demo as demo_adaptation
+from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.runs.training import RunResult
 
 
 def row(key: str, slowdown: float, half: float, **more):
@@ -79,7 +80,7 @@ def test_what_was_found_is_said_also_if_the_last_part_is_stopped(
         return RunResult(RunDirectory(tmp_path), 1, exit_status=status)
 
     rows = [row(key, 2.0, 0.1) for key in ("sjf", "tetris", "hold", "demo")]
-    monkeypatch.setattr("tune_jobs.training.run_training", train)
+    monkeypatch.setattr("tune_jobs.runs.training.run_training", train)
     monkeypatch.setattr(demo, "compare_and_draw", lambda *args: rows)
     monkeypatch.setattr(demo, "adapt_and_draw", lambda *args: ["The policy has adapted."])
     status = cli.run(demo.command, ["--runs", str(tmp_path)])

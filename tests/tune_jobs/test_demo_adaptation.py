@@ -6,13 +6,13 @@ import pytest
 
 from cluster_env.core.seeding import Split
 from meta.tasks import TaskSplit, get_distribution, objective_name
-from tests.tune_jobs.made_up_arms import FOMAML, make_family, make_scorer
+from tests.tune_jobs.made_up_methods import FOMAML, make_family, make_scorer
 from tests.tune_jobs.recorder import record_with
-from tune_jobs import demo_adaptation
-from tune_jobs.adaptation_table import verdict
-from tune_jobs.progress import NoProgress
-from tune_jobs.runs import open_run
-from tune_jobs.tables import number, read_table
+from tune_jobs.adapting import demo as demo_adaptation
+from tune_jobs.adapting.table import verdict
+from tune_jobs.runs.directory import open_run
+from tune_jobs.terminal.progress import NoProgress
+from tune_jobs.terminal.tables import number, read_table
 
 
 def test_the_tasks_are_the_first_of_each_objective() -> None:

@@ -11,13 +11,13 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
-from tune_jobs.comparison import compare
-from tune_jobs.entrants import heuristic_entrant
+from tune_jobs.comparing.comparison import compare
+from tune_jobs.comparing.policy_specs import heuristic_spec
+from tune_jobs.comparing.protocol import Setting
 from tune_jobs.figure import command
 from tune_jobs.figures import FIGURES, comparison, learning_curves, slowdown_by_load
 from tune_jobs.figures.style import spread
-from tune_jobs.setting import Setting
-from tune_jobs.tables import number, read_table, write_table
+from tune_jobs.terminal.tables import number, read_table, write_table
 
 
 def run(*args: str) -> Result:
@@ -145,7 +145,7 @@ def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: 
 
 def test_a_figure_says_which_arrivals_count(tmp_path: Path) -> None:
     setting = Setting(load_config("deeprm").task, jobsets=5, warmup=10)
-    write_table(tmp_path / "table.csv", compare(setting, [heuristic_entrant("sjf")], [0.5, 0.9]))
+    write_table(tmp_path / "table.csv", compare(setting, [heuristic_spec("sjf")], [0.5, 0.9]))
     shown = texts(comparison.draw(tmp_path / "table.csv"))
     assert "5 unseen jobsets a load, jobs that arrive in steps 10 to 39 of 50, paper's" in shown
 
@@ -163,7 +163,7 @@ def test_tables_from_before_there_were_warm_ups_can_still_be_drawn(
 def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     setting = Setting(load_config("deeprm").task, jobsets=20)
     names = ("random", "sjf", "packer")
-    rows = compare(setting, [heuristic_entrant(name) for name in names], [0.9])
+    rows = compare(setting, [heuristic_spec(name) for name in names], [0.9])
     write_table(tmp_path / "table.csv", rows)
     figure = comparison.draw(tmp_path / "table.csv")
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]

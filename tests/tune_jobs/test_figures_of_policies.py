@@ -11,16 +11,16 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, evaluate, summarize
-from cluster_env.evaluation.withholding import find_withheld
-from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.withholding import find_withheld
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
-from tune_jobs.comparison import RIVALS
-from tune_jobs.entrants import find_runs, group_by_experiment, load_runs
+from tune_jobs.comparing.comparison import BASELINES
+from tune_jobs.comparing.policy_specs import find_runs, group_by_experiment, load_runs
 from tune_jobs.figure import command
 from tune_jobs.figures import attainment, objectives, withheld_jobs
-from tune_jobs.tables import number, read_table
+from tune_jobs.terminal.tables import number, read_table
 
 JOBSETS = 8
 
@@ -187,8 +187,8 @@ def test_attainment_holds_both_shares_with_intervals(shares: Path) -> None:
     rows = read_table(shares, attainment.COLUMNS)
     for load in dict.fromkeys(row["load"] for row in rows):
         at = [row for row in rows if row["load"] == load]
-        # Somebody is the best of the rivals on each jobset.
-        assert sum(number(row, "attainment") for row in at if row["key"] in RIVALS) >= 1
+        # Somebody is the best of the baselines on each jobset.
+        assert sum(number(row, "attainment") for row in at if row["key"] in BASELINES) >= 1
     for row in rows:
         for column in attainment.PANELS:
             low, high = number(row, f"{column}_low"), number(row, f"{column}_high")
@@ -220,7 +220,7 @@ def test_attainment_is_that_of_the_evaluation(shares: Path) -> None:
         schedule = evaluate(get_heuristic(spec, cluster), jobsets, cluster)
         return summarize(schedule).rows("slowdown")
 
-    bar = np.min([means(key) for key in RIVALS], axis=0)
+    bar = np.min([means(key) for key in BASELINES], axis=0)
     jobs = np.isfinite(bar)
     for key in ("random", "hold", "packer"):
         share = np.mean(means(key)[jobs] <= bar[jobs] + 1e-9)

@@ -9,22 +9,23 @@ from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Contestant
-from cluster_env.heuristics import get_heuristic
+from cluster_env.evaluation import PolicyGroup
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
-from tune_jobs import compare, comparison, figure, guard
-from tune_jobs.entrants import Entrant, Scene, heuristic_entrant
+from tune_jobs import compare, figure, guard
+from tune_jobs.comparing import comparison
+from tune_jobs.comparing.guarding import load_decided
+from tune_jobs.comparing.policy_specs import PolicySpec, Scene, heuristic_spec
+from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.table import format_rows
 from tune_jobs.figures import guard as guard_figure
-from tune_jobs.guarding import load_decided
-from tune_jobs.scoreboard import format_rows
-from tune_jobs.setting import Setting
-from tune_jobs.tables import number, read_table
+from tune_jobs.terminal.tables import number, read_table
 
 TASK = load_config("deeprm", ["task.workload.load=1.1"]).task
 
@@ -33,14 +34,14 @@ def run(command: click.Command, *args: str) -> Result:
     return CliRunner().invoke(command, list(args), catch_exceptions=False)
 
 
-def as_learned(key: str, *specs: str) -> Entrant:
+def as_learned(key: str, *specs: str) -> PolicySpec:
     """Heuristics in the place of a policy that was trained with so many seeds."""
 
-    def make(scene: Scene) -> Contestant:
+    def make(scene: Scene) -> PolicyGroup:
         cluster = scene.task.cluster.build()
-        return Contestant(key, tuple(get_heuristic(spec, cluster) for spec in specs))
+        return PolicyGroup(key, tuple(get_heuristic(spec, cluster) for spec in specs))
 
-    return Entrant(key, make, learned=True, num_seeds=len(specs), trained_load=0.7)
+    return PolicySpec(key, make, learned=True, num_seeds=len(specs), trained_load=0.7)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +54,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fig(trained: Path) -> Path:
     out = trained.parent / "figures"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tune_jobs.comparison.TUNING_JOBSETS", 4)  # to save time
+        patch.setattr("tune_jobs.comparing.comparison.TUNING_JOBSETS", 4)  # to save time
         run(figure.command, "guard", "--runs", str(trained), "--jobsets", "3", "--out", str(out))
     return out
 
@@ -61,14 +62,14 @@ def fig(trained: Path) -> Path:
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tune_jobs.guarding.HEURISTICS", ("sjf", "packer"))
-    entrants = [
-        heuristic_entrant("sjf"),
+    monkeypatch.setattr("tune_jobs.comparing.guarding.HEURISTICS", ("sjf", "packer"))
+    specs = [
+        heuristic_spec("sjf"),
         as_learned("good", "hold:8", "hold:8"),
         as_learned("mixed", "hold:8", "random"),
         as_learned("poor", "random", "packer"),
     ]
-    rows = comparison.compare(Setting(TASK, jobsets=30, guard=60), entrants, [1.1])
+    rows = comparison.compare(Setting(TASK, jobsets=30, guard=60), specs, [1.1])
     shown = {str(row["policy"]): row for row in rows}
     sjf = shown["sjf"]
     good, mixed, poor = rows[4:]
@@ -95,7 +96,7 @@ def test_the_guard_decides_on_jobsets_that_nothing_is_tuned_or_measured_on(
         seen.add((split, indices.start, indices.stop))
         return sample_jobsets(workload, seed, split, indices)
 
-    monkeypatch.setattr("tune_jobs.comparison.sample_jobsets", spy)
+    monkeypatch.setattr("tune_jobs.comparing.comparison.sample_jobsets", spy)
     comparison.compare(Setting(TASK, jobsets=5, guard=30), [as_learned("it", "sjf")], [1.1])
     tuning = comparison.TUNING_JOBSETS
     assert {part for part in seen if part[0] is not Split.HELD_OUT} == {

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.seeding import Split, uniforms
-from cluster_env.heuristics import get_heuristic
-from cluster_env.observations.masks import live_mask
-from cluster_env.simulators.code import CodeLayout
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.masks import live_mask
+from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.policies import LearnedPolicy
 from rllib_configs.task_schema import TaskSection, WorkloadSection
-from tune_jobs.entrants import HASTES, Scene, tuned_haste
+from tune_jobs.comparing.policy_specs import HASTES, Scene, tuned_haste
 
 CLUSTER = Cluster()
 
@@ -22,17 +22,17 @@ class ShortestFirst:
 
     def __init__(self, void: float) -> None:
         self.void = void
-        self.layout = CodeLayout(CLUSTER)
+        self.layout = StateLayout(CLUSTER)
 
-    def logits(self, codes: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Minus a tenth of each duration."""
-        duration = self.layout.slots_of(codes)[:, :, 0].astype(np.float32)
-        void = np.full((codes.shape[0], 1), self.void, np.float32)
+        duration = self.layout.slots_of(states)[:, :, 0].astype(np.float32)
+        void = np.full((states.shape[0], 1), self.void, np.float32)
         logits = np.concatenate([-0.1 * duration, void], axis=1)
-        return np.where(live_mask(codes, self.layout), logits, np.float32(-1e9))
+        return np.where(live_mask(states, self.layout), logits, np.float32(-1e9))
 
     def sample(
-        self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]
+        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Not needed here."""
         raise NotImplementedError
@@ -45,17 +45,17 @@ def scene(load: float, window: int) -> Scene:
 
 
 def test_haste_makes_a_policy_that_always_waits_start_the_shortest_job() -> None:
-    codes = np.zeros((50, CodeLayout(CLUSTER).size), np.uint8)
+    states = np.zeros((50, StateLayout(CLUSTER).size), np.uint8)
     rng = np.random.default_rng(0)
-    slots = CodeLayout(CLUSTER).slots_of(codes)
+    slots = StateLayout(CLUSTER).slots_of(states)
     slots[:, :, 0] = rng.permuted(np.tile(np.arange(1, 11), (50, 1)), axis=1)
     slots[:, :, 1:] = 1
     numbers = uniforms(np.arange(50, dtype=np.uint64), 0)
     waits = LearnedPolicy("waits", ShortestFirst(void=3.0), "argmax")
     hurries = LearnedPolicy("hurries", ShortestFirst(void=3.0), "argmax", haste=6.0)
-    assert (waits.act(codes, numbers) == CLUSTER.num_slots).all()
-    shortest = get_heuristic("sjf", CLUSTER).act(codes, numbers)
-    assert np.array_equal(hurries.act(codes, numbers), shortest)
+    assert (waits.act(states, numbers) == CLUSTER.num_slots).all()
+    shortest = get_heuristic("sjf", CLUSTER).act(states, numbers)
+    assert np.array_equal(hurries.act(states, numbers), shortest)
 
 
 @pytest.mark.parametrize("window", [50, 400])

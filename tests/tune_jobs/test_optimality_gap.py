@@ -9,21 +9,21 @@ from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.evaluation.clairvoyant import ClairvoyantReference, clairvoyant_reference
-from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference, clairvoyant_reference
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
+from tune_jobs.comparing.hindsight import Starts
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
-from tune_jobs.hindsight import Starts
-from tune_jobs.progress import Progress
-from tune_jobs.tables import number, read_table, write_table
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.tables import number, read_table, write_table
 
 JOBSETS = 5
 Cells = dict[str, str]
@@ -127,7 +127,7 @@ def test_under_the_objective_completion_time_that_is_compared(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("ortools", reason="needs the extra clairvoyant")
-    monkeypatch.setattr("tune_jobs.hindsight._search_all", search_here)
+    monkeypatch.setattr("tune_jobs.comparing.hindsight._search_all", search_here)
     settings = [arg for change in SMALL_TASK for arg in ("--set", change)]
     settings += ["--set", "task.objective=completion_time"]
     run(*settings, "--jobsets", "2", "--time-limit", "1", "--out", str(tmp_path))
@@ -140,7 +140,7 @@ def test_without_the_solver_nothing_is_evaluated(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
-    monkeypatch.setattr("tune_jobs.hindsight.evaluate", pytest.fail)
+    monkeypatch.setattr("tune_jobs.comparing.hindsight.evaluate", pytest.fail)
     with pytest.raises(InputError, match="OR-tools, which is not installed"):
         run("--out", str(tmp_path))
 

@@ -8,22 +8,22 @@ import pytest
 from click.testing import CliRunner, Result
 from matplotlib.text import Text
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
-from cluster_env.heuristics import get_heuristic
 from cluster_env.workloads import TraceWorkload, sample_jobsets
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tests.cluster_env.made_up_trace import make_trace
 from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs import compare, figure
 from tune_jobs.figures.comparison import draw
-from tune_jobs.ray_session import ray_session
-from tune_jobs.resuming import find_resumption
-from tune_jobs.training import run_training
-from tune_jobs.validation import Validation
+from tune_jobs.runs.resuming import find_resumption
+from tune_jobs.runs.training import run_training
+from tune_jobs.runs.validation import Validation
+from tune_jobs.terminal.ray_session import ray_session
 
 SMALL = ("task.cluster.num_slots=3", "task.cluster.backlog_view=6", "training.hidden=4")
 

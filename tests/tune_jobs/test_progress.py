@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from tune_jobs.progress import Progress, duration
-from tune_jobs.stopping import StopRequest
+from tune_jobs.terminal.progress import Progress, duration
+from tune_jobs.terminal.stopping import StopRequest
 
 
 def test_a_log_gets_a_line_now_and_then_and_all_that_is_said():

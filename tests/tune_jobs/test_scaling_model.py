@@ -68,7 +68,7 @@ def test_no_cost_is_below_zero():
 def test_a_stand_in_returns_what_a_runner_does(monkeypatch):
     rows, episodes = 12, 4
     answer = Rollouts(
-        codes=np.zeros((rows, 5), np.uint8),
+        states=np.zeros((rows, 5), np.uint8),
         actions=np.zeros(rows, np.int32),
         log_probabilities=np.zeros(rows, np.float32),
         rewards=np.zeros(rows),
@@ -88,7 +88,7 @@ def test_a_stand_in_returns_what_a_runner_does(monkeypatch):
     assert whole.version == 7
     assert whole.answers.keys() == {3, 5}
     np.testing.assert_array_equal(whole.answers[3].episode, answer.episode)
-    assert whole.answers[3].codes is not whole.answers[5].codes
+    assert whole.answers[3].states is not whole.answers[5].states
     stand_in.change(5, 0.05)
     cut = stand_in.sample(request=SampleRequest(units, {}, 8))
     assert cut.seconds >= 0.1

@@ -18,11 +18,11 @@ from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tune_jobs import cli
-from tune_jobs.history import History
-from tune_jobs.progress import NoProgress
-from tune_jobs.ray_session import ray_session, without_ray_chatter
-from tune_jobs.resuming import _check_changes, find_continuation, find_resumption
-from tune_jobs.training import RunResult, run_training
+from tune_jobs.runs.history import History
+from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resumption
+from tune_jobs.runs.training import RunResult, run_training
+from tune_jobs.terminal.progress import NoProgress
+from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
 INEXACT = ("time/", "workers/", "train/gradient_norm")

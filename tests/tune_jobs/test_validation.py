@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_configs.loading import load_config
-from tune_jobs.validation import Validation
+from tune_jobs.runs.validation import Validation
 
 
 @pytest.mark.parametrize(

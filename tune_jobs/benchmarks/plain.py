@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.jobs import JobSet
-from cluster_env.observations import ImageLayout
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.image import ImageLayout
 
 
 @dataclass
@@ -26,7 +26,7 @@ class PlainJob:
 
 
 class PlainCluster:
-    """The paper's rules with the objective slowdown; see `TimelineSimulator`.
+    """The paper's rules with the objective slowdown; see `DeepRMSimulator`.
 
     Args:
         cluster: resources, horizon and slots.

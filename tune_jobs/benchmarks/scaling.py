@@ -13,7 +13,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry, Sample
 from tune_jobs.benchmarks.scaling_model import Costs, Measured, Parts, fit
-from tune_jobs.ray_session import ray_session, without_ray_chatter
+from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
 
 REAL = (1, 2, 4)
 FITTED = ((2, 0.1), (2, 1.0), (4, 1.0), (8, 0.1), (8, 1.0), (20, 0.1), (20, 1.0))
@@ -105,18 +105,18 @@ def _measure(bench: _Bench) -> list[Entry]:
 
 def _traffic(bench: _Bench) -> Entry:
     """Bytes that an answer has for each decision, beside those of DeepRM's image."""
-    from cluster_env.observations import ImageLayout
+    from cluster_env.worlds.deeprm.image import ImageLayout
 
     rows = bench.answer.num_rows
     size = len(pickle.dumps(bench.answer, protocol=5))
     weights = len(pickle.dumps(bench.weights, protocol=5))
     height, width = ImageLayout(bench.config.task.cluster.build()).shape
-    images = size + rows * (height * width - bench.answer.codes.shape[1])
+    images = size + rows * (height * width - bench.answer.states.shape[1])
     return Entry(
         "scaling.bytes_per_decision",
         "bytes",
         Sample((size / rows,)),
-        "the same with an image, a byte a pixel, in the place of the code",
+        "the same with an image, a byte a pixel, in the place of the state",
         Sample((images / rows,)),
         higher_is_better=False,
         parts={

@@ -6,9 +6,10 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.objectives import get_objective
-from cluster_env.observations import ImageLayout, image
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.image import ImageLayout, image
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 from tune_jobs.benchmarks.plain import PlainCluster
 
@@ -40,7 +41,7 @@ def measure(seconds: float) -> list[Entry]:
 
 def compiled_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: bool) -> Work:
     """Steps all episodes side by side."""
-    simulator = TimelineSimulator(workload.cluster)
+    simulator = DeepRMSimulator(workload.cluster)
     simulator.load(jobsets, get_objective("slowdown"))
     actions = _actions(workload, (DECISIONS, len(jobsets)))
     rows = np.arange(len(jobsets), dtype=np.int32)
@@ -53,7 +54,7 @@ def compiled_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: 
             if simulator.step_rows(rows, chosen, rewards) < rows.size:
                 simulator.reset(rows[~simulator.active])
             if with_image:
-                image(simulator.codes, simulator.layout, images)
+                image(simulator.states, simulator.layout, images)
         return float(actions.size)
 
     return work

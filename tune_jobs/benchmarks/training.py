@@ -6,7 +6,7 @@ from collections.abc import Callable
 from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample
-from tune_jobs.ray_session import num_local_cpus, ray_session, without_ray_chatter
+from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, without_ray_chatter
 
 PRESET = "deeprm"
 QUOTED_S = 80.0  # DeepRM, section 4.3: "each training iteration takes about 80 seconds"

@@ -1,4 +1,4 @@
-"""Cost over that of the best heuristic against steps of adaptation: every arm, by family."""
+"""Cost over that of the best heuristic against steps of adaptation: every method, by family."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation.intervals import jobset_interval
-from tune_jobs.figures.adaptation_data import Arm, Statistic, cells_of, load_arms, ratio
+from tune_jobs.figures.adaptation_data import Method, Statistic, cells_of, load_arms, ratio
 from tune_jobs.figures.adaptation_panels import draw_arms, grid_of_panels, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, color_of, headline, styled
-from tune_jobs.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "series",
     "family",
-    "arm",
+    "method",
     "step",
     "episodes",
     "value",
@@ -35,25 +35,25 @@ DRAWN = ("hold", "random")
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Sums up rows of `metasched arms`.
+    """Sums up rows of `metasched study`.
 
     Returns:
-        For each family, a row for each arm and number of steps (``series`` is ``arm``): the mean
-        over meta-seeds, tasks and adaptations of cost over bar, with its 95 % interval; and one for
-        each heuristic.
+        For each family, a row for each method and number of steps (``series`` is ``method``): the
+        mean over meta-seeds, tasks and adaptations of cost over baseline, with its 95 % interval;
+        and one for each heuristic.
 
     Raises:
         InputError: if there are no rows, or they do not belong together.
     """
-    arms, heuristics = load_arms(request)
-    rows = summarize_arms(arms, ratio)
+    methods, heuristics = load_arms(request)
+    rows = summarize_methods(methods, ratio)
     for family in dict.fromkeys(row["family"] for row in heuristics):
         for name in DRAWN:
             ratios = np.array(
                 [
                     number(row, "ratio")
                     for row in heuristics
-                    if (row["family"], row["arm"]) == (family, name)
+                    if (row["family"], row["method"]) == (family, name)
                 ]
             )
             estimate = jobset_interval(ratios, np.ones(ratios.size))
@@ -61,7 +61,7 @@ def collect(request: FigureRequest) -> list[Row]:
                 {
                     "series": "heuristic",
                     "family": family,
-                    "arm": name,
+                    "method": name,
                     **cells_of(estimate, "value"),
                     "tasks": ratios.size,
                 }
@@ -69,23 +69,25 @@ def collect(request: FigureRequest) -> list[Row]:
     return rows
 
 
-def summarize_arms(arms: Sequence[Arm], statistic: Statistic, objective: str = "") -> list[Row]:
-    """A row for each arm and number of steps: the mean of a statistic, with its interval."""
+def summarize_methods(
+    methods: Sequence[Method], statistic: Statistic, objective: str = ""
+) -> list[Row]:
+    """A row for each method and number of steps: the mean of a statistic, with its interval."""
     return [
         {
-            "series": "arm",
-            "family": arm.family,
+            "series": "method",
+            "family": method.family,
             "objective": objective,
-            "arm": arm.label,
+            "method": method.label,
             "step": step,
             "episodes": episodes,
-            **cells_of(arm.estimate(step, statistic), "value"),
-            "seeds": arm.num_seeds,
-            "tasks": arm.num_tasks,
-            "adaptations": int(arm.ratios.shape[3]),
+            **cells_of(method.estimate(step, statistic), "value"),
+            "seeds": method.num_seeds,
+            "tasks": method.num_tasks,
+            "adaptations": int(method.ratios.shape[3]),
         }
-        for arm in arms
-        for step, episodes in zip(arm.steps, arm.episodes, strict=True)
+        for method in methods
+        for step, episodes in zip(method.steps, method.episodes, strict=True)
     ]
 
 
@@ -96,7 +98,7 @@ def draw(table: Path) -> "Figure":
         InputError: if the file does not hold it.
     """
     rows = read_table(table, COLUMNS)
-    families = list(dict.fromkeys(row["family"] for row in rows if row["series"] == "arm"))
+    families = list(dict.fromkeys(row["family"] for row in rows if row["series"] == "method"))
     with styled():
         figure, panels = grid_of_panels(len(families))
         headline(
@@ -110,9 +112,9 @@ def draw(table: Path) -> "Figure":
             axes.set_ylabel("cost over the best heuristic's")
             axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
             lines = [
-                (number(row, "value"), row["arm"], color_of(row["arm"], learned=False))
+                (number(row, "value"), row["method"], color_of(row["method"], learned=False))
                 for row in mine
                 if row["series"] == "heuristic"
             ]
-            draw_arms(axes, [row for row in mine if row["series"] == "arm"], lines)
+            draw_arms(axes, [row for row in mine if row["series"] == "method"], lines)
     return figure

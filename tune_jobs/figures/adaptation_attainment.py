@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tune_jobs.figures.adaptation import COLUMNS, summarize_arms
+from tune_jobs.figures.adaptation import COLUMNS, summarize_methods
 from tune_jobs.figures.adaptation_data import ATTAINED, attained, load_arms
 from tune_jobs.figures.adaptation_panels import draw_arms, grid_of_panels, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, styled
-from tune_jobs.tables import Row, read_table
+from tune_jobs.terminal.tables import Row, read_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ _ENDS = ("value_low", "value_high")
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Sums up rows of `metasched arms`.
+    """Sums up rows of `metasched study`.
 
     Returns:
         As the figure ``adaptation``, but ``value`` is the share of tasks, over all adaptations,
@@ -31,7 +31,7 @@ def collect(request: FigureRequest) -> list[Row]:
     """
     return [
         {**row, **{name: float(np.clip(float(row[name]), 0.0, 1.0)) for name in _ENDS}}
-        for row in summarize_arms(load_arms(request)[0], attained)
+        for row in summarize_methods(load_arms(request)[0], attained)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Rows of adaptation as arrays by arm, and the means and intervals that figures show of them."""
+"""Rows of adaptation as arrays by method, and the means and intervals that figures show of them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
 from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
-from tune_jobs.adaptation_rows import read_rows
+from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.tables import Value, number
+from tune_jobs.terminal.tables import Value, number
 
 Cells = dict[str, str]
 Ratios = NDArray[np.float64]
@@ -20,7 +20,7 @@ Statistic = Callable[[Ratios, Ratios], Ratios]
 """From ratios after some steps and after none, ``(..., adaptations)``, to a number for each."""
 
 ATTAINED = 1.005
-"""Ratio of cost to bar up to which a task counts as attained; the bar itself is an estimate."""
+"""Ratio of cost to baseline up to which a task counts as attained; the baseline is an estimate."""
 
 WORSE = 1.05
 """Times its cost without adaptation from which adaptation has made a task worse."""
@@ -47,7 +47,7 @@ _STYLES: tuple[str | tuple[int, tuple[int, ...]], ...] = (
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
+class Method:
     """Runs that differ in their seed alone, on the tasks of one family.
 
     Attributes:
@@ -56,7 +56,7 @@ class Arm:
         kind: the beginning of its label, by which it has its color.
         steps: after how many steps it was evaluated, ascending.
         episodes: how many episodes those took.
-        ratios: cost over bar, float64 ``(steps, meta-seeds, tasks, adaptations)``.
+        ratios: cost over baseline, float64 ``(steps, meta-seeds, tasks, adaptations)``.
         objectives: of each task.
     """
 
@@ -89,10 +89,10 @@ class Arm:
         """Mean of a statistic with its 95 % interval over tasks and, if several, meta-seeds."""
         return interval(self.table(step, statistic))
 
-    def on(self, objective: str) -> "Arm":
-        """The arm on the tasks of one objective."""
+    def on(self, objective: str) -> "Method":
+        """The method on the tasks of one objective."""
         kept = [k for k, name in enumerate(self.objectives) if name == objective]
-        return Arm(
+        return Method(
             self.family,
             self.label,
             self.kind,
@@ -104,7 +104,7 @@ class Arm:
 
 
 def ratio(at: Ratios, before: Ratios) -> Ratios:
-    """The ratio of cost to bar."""
+    """The ratio of cost to baseline."""
     return at
 
 
@@ -113,9 +113,9 @@ def attained(at: Ratios, before: Ratios) -> Ratios:
     return (at <= ATTAINED).astype(np.float64)
 
 
-def untrained(arm: str) -> bool:
-    """Whether an arm begins without training, far above all others."""
-    return kind_of(arm) in ("scratch", "DeepRM")
+def untrained(method: str) -> bool:
+    """Whether an method begins without training, far above all others."""
+    return kind_of(method) in ("scratch", "DeepRM")
 
 
 def made_worse(at: Ratios, before: Ratios) -> Ratios:
@@ -143,36 +143,36 @@ def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
     return two_level_interval(means, within, by_task.size)
 
 
-def load_arms(request: FigureRequest) -> tuple[list[Arm], list[Cells]]:
-    """The arms of the rows that a request names, and the rows of heuristics.
+def load_arms(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
+    """The methods of the rows that a request names, and the rows of heuristics.
 
     Raises:
-        InputError: if there are no rows, or some of an arm are missing or there twice.
+        InputError: if there are no rows, or some of an method are missing or there twice.
     """
     if not request.rows:
-        raise InputError("this figure needs rows: give the folder of metasched arms with --rows")
+        raise InputError("this figure needs rows: give the folder of metasched study with --rows")
     learned, heuristics = read_rows(request.rows)
     groups: dict[tuple[str, ...], list[Cells]] = {}
     for row in learned:
-        key = tuple(row[name] for name in ("family", "arm", "name", "trained_on"))
+        key = tuple(row[name] for name in ("family", "method", "name", "trained_on"))
         groups.setdefault(key, []).append(row)
     labels = _labels(list(groups))
-    arms = [_arm(labels[key], rows) for key, rows in groups.items()]
-    return sorted(arms, key=_rank), heuristics
+    methods = [_arm(labels[key], rows) for key, rows in groups.items()]
+    return sorted(methods, key=_rank), heuristics
 
 
 def color_and_style(
-    arm: str, others: Sequence[str]
+    method: str, others: Sequence[str]
 ) -> tuple[str, str | tuple[int, tuple[int, ...]]]:
-    """Color of an arm by its kind, and a style of line that tells arms of a kind apart."""
-    kind = kind_of(arm)
+    """Color of an method by its kind, and a style of line that tells methods of a kind apart."""
+    kind = kind_of(method)
     alike = [other for other in dict.fromkeys(others) if kind_of(other) == kind]
-    return _COLORS.get(kind, "#6b6b6b"), _STYLES[alike.index(arm) % len(_STYLES)]
+    return _COLORS.get(kind, "#6b6b6b"), _STYLES[alike.index(method) % len(_STYLES)]
 
 
-def kind_of(arm: str) -> str:
-    """The kind of an arm, from its label; empty for one that nobody knows."""
-    return next((kind for kind in _COLORS if arm.split(" K=")[0].startswith(kind)), "")
+def kind_of(method: str) -> str:
+    """The kind of an method, from its label; empty for one that nobody knows."""
+    return next((kind for kind in _COLORS if method.split(" K=")[0].startswith(kind)), "")
 
 
 def cells_of(estimate: Estimate, name: str) -> dict[str, Value]:
@@ -181,21 +181,21 @@ def cells_of(estimate: Estimate, name: str) -> dict[str, Value]:
 
 
 def _labels(keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
-    """The arm's name, with as much more as tells it from the others of its family."""
+    """The method's name, with as much more as tells it from the others of its family."""
     labels = {}
     for key in keys:
-        family, arm, name, trained = key
-        alike = [other for other in keys if other[:2] == (family, arm)]
+        family, method, name, trained = key
+        alike = [other for other in keys if other[:2] == (family, method)]
         notes = []
         if len({other[3] for other in alike}) > 1:
             notes.append(f"on {trained}")
         if len({other[2] for other in alike if other[3] == trained}) > 1:
             notes.append(name)
-        labels[key] = f"{arm} ({', '.join(notes)})" if notes else arm
+        labels[key] = f"{method} ({', '.join(notes)})" if notes else method
     return labels
 
 
-def _arm(label: str, rows: Sequence[Cells]) -> Arm:
+def _arm(label: str, rows: Sequence[Cells]) -> Method:
     steps, seeds, tasks, adaptations = (
         sorted({int(number(row, name)) for row in rows})
         for name in ("step", "meta_seed", "task", "seed")
@@ -215,17 +215,17 @@ def _arm(label: str, rows: Sequence[Cells]) -> Arm:
         )
         if not np.isnan(ratios[place]):
             raise InputError(
-                f"there are two runs of the arm '{label}' with the seed {seed}; measure one of "
+                f"there are two runs of the method '{label}' with the seed {seed}; measure one of "
                 f"them, or give them different names"
             )
         ratios[place] = number(row, "ratio")
         objectives[task], episodes[step] = row["objective"], int(number(row, "episodes"))
     if np.isnan(ratios).any():
         raise InputError(
-            f"the runs of the arm '{label}' were not measured on the same tasks, seeds and steps; "
-            f"measure all of them with the same metasched arms"
+            f"the runs of the method '{label}' were not measured on the same tasks, seeds and "
+            f"steps; measure all of them with the same metasched study"
         )
-    return Arm(
+    return Method(
         rows[0]["family"],
         label,
         kind_of(label),
@@ -236,7 +236,7 @@ def _arm(label: str, rows: Sequence[Cells]) -> Arm:
     )
 
 
-def _rank(arm: Arm) -> tuple[int, str, int, str]:
-    known = arm.family in _FAMILIES
-    place = _FAMILIES.index(arm.family) if known else len(_FAMILIES)
-    return place, arm.family, _ORDER.index(arm.kind), arm.label
+def _rank(method: Method) -> tuple[int, str, int, str]:
+    known = method.family in _FAMILIES
+    place = _FAMILIES.index(method.family) if known else len(_FAMILIES)
+    return place, method.family, _ORDER.index(method.kind), method.label

@@ -1,4 +1,4 @@
-"""Each arm less joint training on the same tasks, and how often adaptation makes things worse."""
+"""Each method less joint training on the same tasks, and how often adaptation does harm."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ from cluster_env.core.errors import InputError
 from tune_jobs.figures.adaptation_data import (
     JOINT,
     WORSE,
-    Arm,
     Cells,
+    Method,
     cells_of,
     color_and_style,
     interval,
@@ -20,7 +20,7 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "family",
-    "arm",
+    "method",
     "reference",
     "step",
     "difference",
@@ -49,12 +49,12 @@ _ROW = 0.22
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Compares arms with joint training in pairs of tasks.
+    """Compares methods with joint training in pairs of tasks.
 
     Returns:
-        One row for each family, arm and number of steps: ``difference`` is the mean over tasks of
-        the arm's cost over bar less that of joint training after as many steps, mean over
-        adaptations and runs, with its 95 % interval over tasks and meta-seeds; joint training
+        One row for each family, method and number of steps: ``difference`` is the mean over tasks
+        of the method's cost over baseline less that of joint training after as many steps, mean
+        over adaptations and runs, with its 95 % interval over tasks and meta-seeds; joint training
         itself has none. ``worse`` is the share of tasks and adaptations in which the cost is more
         than `WORSE` times that of the same policy without adaptation.
 
@@ -62,13 +62,13 @@ def collect(request: FigureRequest) -> list[Row]:
         InputError: if there are no rows, they do not belong together, or joint training is not
             among them or alone.
     """
-    arms, _ = load_arms(request)
+    methods, _ = load_arms(request)
     rows: list[Row] = []
-    for family in dict.fromkeys(arm.family for arm in arms):
-        mine = [arm for arm in arms if arm.family == family]
+    for family in dict.fromkeys(method.family for method in methods):
+        mine = [method for method in methods if method.family == family]
         reference = _reference(mine)
-        for arm in mine:
-            rows += _rows(arm, reference)
+        for method in mine:
+            rows += _rows(method, reference)
     if not any("difference" in row for row in rows):
         raise InputError(
             "these rows hold joint training alone; measure other runs to compare with it"
@@ -110,38 +110,39 @@ def draw(table: Path) -> "Figure":
     return figure
 
 
-def _reference(arms: Sequence[Arm]) -> Arm:
+def _reference(methods: Sequence[Method]) -> Method:
     """Joint training that was trained on the same family, if there are several."""
-    found = [arm for arm in arms if arm.kind == JOINT]
+    found = [method for method in methods if method.kind == JOINT]
     if not found:
         raise InputError(
-            f"the family {arms[0].family} has no rows of joint training to compare with; measure a "
-            f"run with meta.inner_steps=0"
+            f"the family {methods[0].family} has no rows of joint training to compare with; "
+            f"measure a run with meta.inner_steps=0"
         )
-    return min(found, key=lambda arm: f"on {arm.family}" not in arm.label)
+    return min(found, key=lambda method: f"on {method.family}" not in method.label)
 
 
-def _rows(arm: Arm, reference: Arm) -> list[Row]:
+def _rows(method: Method, reference: Method) -> list[Row]:
     rows: list[Row] = []
-    for step in arm.steps:
+    for step in method.steps:
         row: dict[str, str | float | int | bool] = {
-            "family": arm.family,
-            "arm": arm.label,
+            "family": method.family,
+            "method": method.label,
             "reference": reference.label,
             "step": step,
-            "seeds": arm.num_seeds,
-            "tasks": arm.num_tasks,
+            "seeds": method.num_seeds,
+            "tasks": method.num_tasks,
         }
-        if arm is not reference and step in reference.steps:
-            pair = (arm.table(step, ratio), reference.table(step, ratio))
+        if method is not reference and step in reference.steps:
+            pair = (method.table(step, ratio), reference.table(step, ratio))
             if pair[0].shape[1] != pair[1].shape[1]:
                 raise InputError(
-                    f"the arms '{arm.label}' and '{reference.label}' were measured on different "
-                    f"tasks of {arm.family}; measure both with the same metasched arms"
+                    f"the methods '{method.label}' and '{reference.label}' were measured on "
+                    f"different tasks of {method.family}; measure both with the same metasched "
+                    f"study"
                 )
             row |= cells_of(interval(*pair), "difference")
-        if step and 0 in arm.steps:
-            row |= cells_of(arm.estimate(step, made_worse), "worse")
+        if step and 0 in method.steps:
+            row |= cells_of(method.estimate(step, made_worse), "worse")
         rows.append(row)
     return rows
 
@@ -149,21 +150,21 @@ def _rows(arm: Arm, reference: Arm) -> list[Row]:
 def _lines(rows: Sequence[Cells]) -> list[Cells]:
     """The rows that are drawn: those with a difference after some of the steps.
 
-    Arms without training lie far away, and are left to the table.
+    Methods without training lie far away, and are left to the table.
     """
     found = [row for row in rows if row["difference"]]
-    trained = [row for row in found if not untrained(row["arm"])] or found
+    trained = [row for row in found if not untrained(row["method"])] or found
     steps = {int(row["step"]) for row in trained}
     shown = steps & set(DRAWN_AFTER) or steps
     return [row for row in trained if int(row["step"]) in shown]
 
 
 def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells]) -> None:
-    """A line for each arm and number of steps."""
-    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    """A line for each method and number of steps."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
     axes.axvline(0.0, color=INK, linewidth=1.2, zorder=1)
     for place, row in enumerate(lines):
-        color, _ = color_and_style(row["arm"], arms)
+        color, _ = color_and_style(row["method"], methods)
         value, low, high = (number(row, f"difference{end}") for end in ("", "_low", "_high"))
         axes.hlines(place, low, high, color, linewidth=2.2, zorder=2)
         sure = high < 0 or low > 0
@@ -176,7 +177,7 @@ def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells
             markerfacecolor=color if sure else "white",
             zorder=3,
         )
-    names = [f"{row['arm']}, {row['step']} step{'s' * (row['step'] != '1')}" for row in lines]
+    names = [f"{row['method']}, {row['step']} step{'s' * (row['step'] != '1')}" for row in lines]
     axes.set_yticks(range(len(lines)), names, fontsize=8.5)
     axes.set_ylim(max(len(lines), 1) - 0.5, -0.5)
     axes.set_xlabel("less joint training (filled: the interval leaves out 0)", fontsize=9.5)
@@ -185,26 +186,26 @@ def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells
 
 
 def _draw_worse(axes: "Axes", rows: Sequence[Cells]) -> None:
-    """A bar for each arm: the share of tasks that adaptation has made worse."""
+    """A bar for each method: the share of tasks that adaptation has made worse."""
     from matplotlib.ticker import PercentFormatter
 
-    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
     steps = sorted({int(row["step"]) for row in rows if row.get("worse")})
     if not steps:
         axes.set_visible(False)
         return
     values: list[float] = []
     step = WORSE_AFTER if WORSE_AFTER in steps else steps[-1]
-    for place, arm in enumerate(arms):
-        found = [row for row in rows if (row["arm"], row["step"]) == (arm, str(step))]
+    for place, method in enumerate(methods):
+        found = [row for row in rows if (row["method"], row["step"]) == (method, str(step))]
         if not found:
             continue
         value = number(found[0], "worse")
         values.append(value)
-        axes.barh(place, value, color=color_and_style(arm, arms)[0], height=0.6)
+        axes.barh(place, value, color=color_and_style(method, methods)[0], height=0.6)
         axes.annotate(f" {value:.1%}", (value, place), fontsize=8.5, va="center")
-    axes.set_yticks(range(len(arms)), arms, fontsize=8.5)
-    axes.set_ylim(len(arms) - 0.5, -0.5)
+    axes.set_yticks(range(len(methods)), methods, fontsize=8.5)
+    axes.set_ylim(len(methods) - 0.5, -0.5)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel(f"tasks worse by {WORSE - 1:.0%}\nafter {step} steps", fontsize=9.5)
     axes.grid(visible=False, axis="y")

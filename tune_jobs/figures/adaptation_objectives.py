@@ -4,37 +4,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
-from tune_jobs.figures.adaptation import COLUMNS, summarize_arms
+from tune_jobs.figures.adaptation import COLUMNS, summarize_methods
 from tune_jobs.figures.adaptation_data import load_arms, ratio
 from tune_jobs.figures.adaptation_panels import draw_arms, grid_of_panels, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, styled
-from tune_jobs.tables import Row, read_table
+from tune_jobs.terminal.tables import Row, read_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Sums up rows of `metasched arms` by objective, in the families that have several.
+    """Sums up rows of `metasched study` by objective, in the families that have several.
 
     Returns:
-        One row for each family, objective, arm and number of steps, as those of the figure
+        One row for each family, objective, method and number of steps, as those of the figure
         ``adaptation``.
 
     Raises:
         InputError: if there are no rows, they do not belong together, or no family has several
             objectives.
     """
-    arms, _ = load_arms(request)
+    methods, _ = load_arms(request)
     rows: list[Row] = []
-    for family in dict.fromkeys(arm.family for arm in arms):
-        mine = [arm for arm in arms if arm.family == family]
-        objectives = sorted({name for arm in mine for name in arm.objectives})
+    for family in dict.fromkeys(method.family for method in methods):
+        mine = [method for method in methods if method.family == family]
+        objectives = sorted({name for method in mine for name in method.objectives})
         if len(objectives) < 2:
             continue
         for objective in objectives:
-            rows += summarize_arms([arm.on(objective) for arm in mine], ratio, objective)
+            rows += summarize_methods([method.on(objective) for method in mine], ratio, objective)
     if not rows:
         raise InputError("in these rows every family has a single objective; draw adaptation")
     return rows

@@ -1,4 +1,4 @@
-"""What the adaptation figures share: panels, lines of arms against steps, small print."""
+"""What the adaptation figures share: panels, lines of methods against steps, small print."""
 
 import textwrap
 from collections.abc import Sequence
@@ -8,14 +8,16 @@ import numpy as np
 
 from tune_jobs.figures.adaptation_data import Cells, color_and_style, untrained
 from tune_jobs.figures.style import MUTED, WIDTH, label_ends, new_figure
-from tune_jobs.tables import number
+from tune_jobs.terminal.tables import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _HEIGHT = 3.3
-_NEAR = 0.5  # arms without training are followed so far above the others, in units of their range
+_NEAR = (
+    0.5  # methods without training are followed so far above the others, in units of their range
+)
 _NOTE_CHARACTERS = 36
 _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
@@ -37,23 +39,23 @@ def draw_arms(
     lines: Sequence[tuple[float, str, str]] = (),
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """A line for each arm with a band for its interval, and its name at its end.
+    """A line for each method with a band for its interval, and its name at its end.
 
-    Arms that begin without training are far above all others at first. The y axis does not follow
-    them, and a note says what lies beyond it.
+    Methods that begin without training are far above all others at first. The y axis does not
+    follow them, and a note says what lies beyond it.
 
     Args:
         axes: where to draw.
-        rows: cells ``arm``, ``step``, ``episodes``, ``value`` and the ends of its interval.
+        rows: cells ``method``, ``step``, ``episodes``, ``value`` and the ends of its interval.
         lines: height, name and color of lines across the panel.
         limits: of the y axis, if it is not to follow the values.
     """
-    arms = list(dict.fromkeys(row["arm"] for row in rows))
-    low, high = limits or _limits(rows, arms)
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    low, high = limits or _limits(rows, methods)
     labels, beyond = [], []
-    for arm in arms:
-        mine = [row for row in rows if row["arm"] == arm]
-        color, style = color_and_style(arm, arms)
+    for method in methods:
+        mine = [row for row in rows if row["method"] == method]
+        color, style = color_and_style(method, methods)
         x, y, below, above = (
             np.array([number(row, name) for row in mine])
             for name in ("step", "value", "value_low", "value_high")
@@ -61,9 +63,9 @@ def draw_arms(
         axes.plot(x, y, color=color, linestyle=style, linewidth=1.8, marker="o", markersize=3.5)
         axes.fill_between(x, below, above, color=color, alpha=0.13, linewidth=0)
         if y[-1] <= high:
-            labels.append((float(y[-1]), arm, color))
+            labels.append((float(y[-1]), method, color))
         if y.max() > high:
-            beyond.append(f"{arm} {y[0]:.2f} to {y[-1]:.2f}")
+            beyond.append(f"{method} {y[0]:.2f} to {y[-1]:.2f}")
     for height, name, color in lines:
         if height > high:
             beyond.append(f"{name} {height:.2f}")
@@ -87,13 +89,18 @@ def draw_arms(
     label_ends(axes, labels, size=8.5)
 
 
-def _limits(rows: Sequence[Cells], arms: Sequence[str]) -> tuple[float, float]:
-    """Ends of the y axis: all values, but of arms without training the last ones alone, if near."""
-    ends = {arm: [number(row, "value") for row in rows if row["arm"] == arm] for arm in arms}
-    values = [value for arm in arms if not untrained(arm) for value in ends[arm]]
+def _limits(rows: Sequence[Cells], methods: Sequence[str]) -> tuple[float, float]:
+    """Ends of the y axis: all values, of methods without training the last one alone, if near."""
+    ends = {
+        method: [number(row, "value") for row in rows if row["method"] == method]
+        for method in methods
+    }
+    values = [value for method in methods if not untrained(method) for value in ends[method]]
     if values:
         near = max(values) + _NEAR * (max(values) - min(values))
-        values += [ends[arm][-1] for arm in arms if untrained(arm) and ends[arm][-1] <= near]
+        values += [
+            ends[method][-1] for method in methods if untrained(method) and ends[method][-1] <= near
+        ]
     else:
         values = [value for found in ends.values() for value in found]
     room = max(0.07 * float(np.ptp(values)), 0.01)
@@ -102,14 +109,14 @@ def _limits(rows: Sequence[Cells], arms: Sequence[str]) -> tuple[float, float]:
 
 def measured_on(rows: Sequence[Cells]) -> str:
     """On what the numbers rest: tasks, adaptations and meta-training seeds."""
-    arms = [row for row in rows if row["series"] == "arm"]
+    methods = [row for row in rows if row["series"] == "method"]
     tasks, adaptations, seeds = (
-        _range({int(number(row, name)) for row in arms})
+        _range({int(number(row, name)) for row in methods})
         for name in ("tasks", "adaptations", "seeds")
     )
     return (
         f"{tasks} held-out tasks, {adaptations} adaptations of each, {seeds} training seeds of an "
-        f"arm; bands: 95% intervals over tasks and training seeds"
+        f"method; bands: 95% intervals over tasks and training seeds"
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tune_jobs.figures.style import INK, WIDTH, color_of, headline, new_figure, styled
-from tune_jobs.tables import number, read_table
+from tune_jobs.terminal.tables import number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,7 +21,7 @@ _LEARNED_TINTS = (0.45, 1.0)  # opacity of the first and the last step
 
 
 def draw(table: Path) -> "Figure":
-    """Draws the CSV file of rows of `tune_jobs.adaptation_table.tabulate`, a panel for each task.
+    """Draws the CSV file of rows of `tune_jobs.adapting.table.tabulate`, a panel for each task.
 
     Raises:
         InputError: if the file does not hold them.

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tune_jobs.comparison import RIVALS
+from tune_jobs.comparing.comparison import BASELINES
 from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.slowdown_by_load import compare_over_loads
 from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,9 +28,10 @@ def collect(request: FigureRequest) -> list[Row]:
     """Evaluates all heuristics and the runs' policies at the loads of DeepRM's figure 4.
 
     Returns:
-        The rows of `tune_jobs.comparison.compare`. ``attainment`` is the share of jobsets on which
-        a policy's mean slowdown is at or below the best of `RIVALS` there; a jobset that it leaves
-        unfinished is a miss. ``within_2`` is the share of jobs with a slowdown of at most 2.
+        The rows of `tune_jobs.comparing.comparison.compare`. ``attainment`` is the share of jobsets
+        on which a policy's mean slowdown is at or below the best of `BASELINES` there; a jobset
+        that it leaves unfinished is a miss. ``within_2`` is the share of jobs with a slowdown of at
+        most 2.
 
     Raises:
         InputError: if a run cannot be used, or the jobs are those of a trace.
@@ -45,7 +46,7 @@ def draw(table: Path) -> "Figure":
         InputError: if the file does not hold one.
     """
     rows = read_table(table, COLUMNS)
-    rivals = f"{', '.join(RIVALS[:-1])} and {RIVALS[-1]}"
+    baselines = f"{', '.join(BASELINES[:-1])} and {BASELINES[-1]}"
     with styled():
         figure = new_figure(_HEIGHT)
         upper, lower = figure.subplots(2, 1, sharex=True)
@@ -54,7 +55,7 @@ def draw(table: Path) -> "Figure":
             "How often policies do as well as the best heuristic",
             comparison.measured_on(rows),
         )
-        upper.set_title(f"(a) jobsets on which none of {rivals} has a lower mean slowdown")
+        upper.set_title(f"(a) jobsets on which none of {baselines} has a lower mean slowdown")
         lower.set_title("(b) jobs with a slowdown of at most 2")
         upper.set_ylabel("share of jobsets")
         lower.set_ylabel("share of jobs")

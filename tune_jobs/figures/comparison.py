@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.entrants import learned_name
+from tune_jobs.comparing.policy_specs import learned_name
+from tune_jobs.comparing.wording import arriving, on_jobs, trained_on
 from tune_jobs.figures.style import (
     color_of,
     headline,
@@ -17,8 +18,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.tables import number, read_table
-from tune_jobs.wording import arriving, on_jobs, trained_on
+from tune_jobs.terminal.tables import number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,14 +9,20 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.comparison import check_entrants, entrant_cells, evaluate_entrants, guard_at, head_of
-from tune_jobs.entrants import Entrant, heuristic_entrant, learned_entrants
+from tune_jobs.comparing.comparison import (
+    check_entrants,
+    evaluate_specs,
+    guard_at,
+    head_of,
+    spec_cells,
+)
+from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, HEURISTICS, Guarded
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.protocol import Setting
 from tune_jobs.figures.comparison import name_of, rules_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, color_of, headline, new_figure, styled
-from tune_jobs.guarding import CALIBRATION_JOBSETS, HEURISTICS, Guarded
-from tune_jobs.setting import Setting
-from tune_jobs.tables import Row, Value, number, read_table
+from tune_jobs.terminal.tables import Row, Value, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,10 +95,10 @@ def collect(request: FigureRequest) -> list[Row]:
         )
     if request.window is not None:
         raise InputError("the figure guard has windows of its own, so leave out --window")
-    entrants = [heuristic_entrant(name) for name in HEURISTICS]
-    entrants += learned_entrants(runs, request.decode)
+    specs = [heuristic_spec(name) for name in HEURISTICS]
+    specs += learned_specs(runs, request.decode)
     progress = request.progress
-    progress.start(len(GROUPS) * len(LOADS) * len(entrants), unit="evaluation")
+    progress.start(len(GROUPS) * len(LOADS) * len(specs), unit="evaluation")
     rows: list[Row] = []
     done = 0
     for window, small_share in GROUPS:
@@ -109,14 +115,14 @@ def collect(request: FigureRequest) -> list[Row]:
             warmup=request.warmup,
             guard=min(2 * request.jobsets, CALIBRATION_JOBSETS),
         )
-        check_entrants(setting, entrants, setting.at(LOADS[0]))
+        check_entrants(setting, specs, setting.at(LOADS[0]))
         for load in LOADS:
             task = setting.at(load)
-            results = evaluate_entrants(setting, task, load, entrants, progress, done)
+            results = evaluate_specs(setting, task, load, specs, progress, done)
             done += len(results)
             head = {**head_of(setting, task, load), "small_share": small_share}
-            guarded = guard_at(setting, task, load, entrants, results)
-            rows += _rows(head, setting.metric, entrants, results, guarded)
+            guarded = guard_at(setting, task, load, specs, results)
+            rows += _rows(head, setting.metric, specs, results, guarded)
     progress.close()
     return rows
 
@@ -147,25 +153,25 @@ def draw(table: Path) -> "Figure":
 def _rows(
     head: dict[str, Value],
     metric: str,
-    entrants: Sequence[Entrant],
+    specs: Sequence[PolicySpec],
     results: Sequence[Result],
     guarded: Sequence[Guarded],
 ) -> list[Row]:
-    """One row for each learned entrant, on one task."""
-    pairs = list(zip(entrants, results, strict=True))
+    """One row for each learned spec, on one task."""
+    pairs = list(zip(specs, results, strict=True))
     best = min(
-        (result for entrant, result in pairs if not entrant.learned),
+        (result for spec, result in pairs if not spec.learned),
         key=lambda result: rank_finishing(result, metric),
     )
-    learned = [(entrant, result) for entrant, result in pairs if entrant.learned]
+    learned = [(spec, result) for spec, result in pairs if spec.learned]
     rows: list[Row] = []
-    for (entrant, result), line in zip(learned, guarded, strict=True):
+    for (spec, result), line in zip(learned, guarded, strict=True):
         ratio, safe = (_ratio(some.members, best, metric) for some in (result, line.result))
         alone = [_ratio([member], best, metric) for member in line.result.members]
         rows.append(
             {
                 **head,
-                **entrant_cells(entrant, result),
+                **spec_cells(spec, result),
                 "heuristic": best.name,
                 "best": best.mean(metric),
                 "value": result.mean(metric),

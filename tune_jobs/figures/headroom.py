@@ -8,11 +8,11 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.adaptation_rows import SPECIALISTS_FILE
+from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.figures.adaptation_data import (
     JOINT,
-    Arm,
     Cells,
+    Method,
     Ratios,
     cells_of,
     color_and_style,
@@ -24,34 +24,34 @@ from tune_jobs.figures.adaptation_data import (
 from tune_jobs.figures.adaptation_panels import grid_of_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, styled
-from tune_jobs.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SPECIALIST = "specialist"
-COLUMNS = ("family", "arm", "step", "value", "value_low", "value_high", "closed", "tasks")
+COLUMNS = ("family", "method", "step", "value", "value_low", "value_high", "closed", "tasks")
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Compares arms on the tasks that have specialists.
+    """Compares methods on the tasks that have specialists.
 
     Returns:
-        For each family with specialists, a row for them, then one for each arm and number of steps:
-        ``value``, mean cost over bar on these tasks, and ``closed``, the share of the difference
-        between the unadapted joint policy and the specialists that lies between the unadapted
-        joint policy and the arm, with 95 % intervals (of ``closed`` over tasks alone).
+        For each family with specialists, a row for them, then one for each method and number of
+        steps: ``value``, mean cost over baseline on these tasks, and ``closed``, the share of the
+        difference between the unadapted joint policy and the specialists that lies between the
+        unadapted joint policy and the method, with 95 % intervals (of ``closed`` over tasks alone).
 
     Raises:
         InputError: if there are no rows, no specialists, or no joint training to compare with.
     """
-    arms, _ = load_arms(request)
+    methods, _ = load_arms(request)
     rows: list[Row] = []
-    for family in dict.fromkeys(arm.family for arm in arms):
+    for family in dict.fromkeys(method.family for method in methods):
         specialists = _specialists(request.rows, family)
         if specialists is not None:
-            rows += _rows([arm for arm in arms if arm.family == family], specialists)
+            rows += _rows([method for method in methods if method.family == family], specialists)
     if not rows:
         raise InputError("there are no specialists; metasched specialists RUN --out FOLDER trains")
     return rows
@@ -89,33 +89,40 @@ def _specialists(folders: Sequence[Path], family: str) -> Ratios | None:
     return None
 
 
-def _rows(arms: Sequence[Arm], specialists: Ratios) -> list[Row]:
+def _rows(methods: Sequence[Method], specialists: Ratios) -> list[Row]:
     count = specialists.size
-    joint = next((arm for arm in arms if arm.kind == JOINT and 0 in arm.steps), None)
+    joint = next((method for method in methods if method.kind == JOINT and 0 in method.steps), None)
     if joint is None or joint.num_tasks < count:
         raise InputError(
-            f"the family {arms[0].family} has no rows of joint training on the specialists' tasks"
+            f"the family {methods[0].family} has no rows of joint training on the specialists' "
+            f"tasks"
         )
     before = joint.table(0, ratio)[:, :count].mean(axis=0)
     head: dict[str, str | float | int | bool] = {"family": joint.family, "tasks": count}
     rows: list[Row] = [
         {
             **head,
-            "arm": SPECIALIST,
+            "method": SPECIALIST,
             "step": 0,
             **cells_of(interval(specialists[None]), "value"),
             "closed": 1.0,
         }
     ]
-    for arm in arms:
-        for step in arm.steps:
-            table = arm.table(step, ratio)[:, :count]
+    for method in methods:
+        for step in method.steps:
+            table = method.table(step, ratio)[:, :count]
             ones = np.ones(count)
             gained = before - table.mean(axis=0)
             closed = ratio_interval(gained, ones, before - specialists, ones)
             value = cells_of(interval(table), "value")
             rows.append(
-                {**head, "arm": arm.label, "step": step, **value, **cells_of(closed, "closed")}
+                {
+                    **head,
+                    "method": method.label,
+                    "step": step,
+                    **value,
+                    **cells_of(closed, "closed"),
+                }
             )
     return rows
 
@@ -123,11 +130,11 @@ def _rows(arms: Sequence[Arm], specialists: Ratios) -> list[Row]:
 def _draw_panel(axes: "Axes", family: str, rows: Sequence[Cells]) -> None:
     from matplotlib.ticker import FixedLocator
 
-    floor = next(row for row in rows if row["arm"] == SPECIALIST)
-    arms = [row for row in rows if row["arm"] != SPECIALIST and not untrained(row["arm"])]
-    names = list(dict.fromkeys(row["arm"] for row in arms))
+    floor = next(row for row in rows if row["method"] == SPECIALIST)
+    methods = [row for row in rows if row["method"] != SPECIALIST and not untrained(row["method"])]
+    names = list(dict.fromkeys(row["method"] for row in methods))
     for name in names:
-        mine = [row for row in arms if row["arm"] == name]
+        mine = [row for row in methods if row["method"] == name]
         color, style = color_and_style(name, names)
         x, y, low, high = (
             np.array([number(row, key) for row in mine])
@@ -136,7 +143,7 @@ def _draw_panel(axes: "Axes", family: str, rows: Sequence[Cells]) -> None:
         axes.plot(x, y, color=color, linestyle=style, marker="o", markersize=3.5, label=name)
         axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0)
     axes.axhline(number(floor, "value"), color=INK, linewidth=1.2, label="specialists")
-    axes.xaxis.set_major_locator(FixedLocator(sorted({int(row["step"]) for row in arms})))
+    axes.xaxis.set_major_locator(FixedLocator(sorted({int(row["step"]) for row in methods})))
     axes.set_xlabel("steps of adaptation")
     axes.set_title(family)
     axes.legend(fontsize=8.5)

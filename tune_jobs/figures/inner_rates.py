@@ -8,18 +8,18 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
-from tune_jobs.arm_names import arm_of, trained_on
-from tune_jobs.entrants import find_runs
+from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.comparing.policy_specs import find_runs
 from tune_jobs.figures.adaptation_data import Cells, color_and_style
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = ("arm", "trained_on", "meta_seed", "block", "place", "rate", "start")
+COLUMNS = ("method", "trained_on", "meta_seed", "block", "place", "rate", "start")
 
 _ROW = 0.27
 _CLOSE = 30.0  # rates within this factor have room for more ticks
@@ -45,7 +45,7 @@ def collect(request: FigureRequest) -> list[Row]:
             continue
         rows += [
             {
-                "arm": arm_of(policy.config),
+                "method": arm_of(policy.config),
                 "trained_on": trained_on(policy.config),
                 "meta_seed": policy.config.seed,
                 "run": path.resolve().name,
@@ -77,8 +77,8 @@ def draw(table: Path) -> "Figure":
         headline(
             figure,
             "Inner rates that were learned",
-            "a dot for each run, a line at the geometric mean of an arm's runs; dotted: where they "
-            "began; layers from the input (top) to the actions (bottom)",
+            "a dot for each run, a line at the geometric mean of an method's runs; dotted: where "
+            "they began; layers from the input (top) to the actions (bottom)",
         )
         for axes, family in zip(panels, families, strict=True):
             _draw_panel(axes, [row for row in rows if row["trained_on"] == family], blocks)
@@ -89,22 +89,26 @@ def draw(table: Path) -> "Figure":
 
 
 def _draw_panel(axes: "Axes", rows: Sequence[Cells], blocks: Sequence[str]) -> None:
-    """All arms of a family, beside each other on the line of each block."""
+    """All methods of a family, beside each other on the line of each block."""
     from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
-    arms = list(dict.fromkeys(row["arm"] for row in rows))
-    for order, arm in enumerate(arms):
-        color, _ = color_and_style(arm, arms)
-        shift = 0.7 * ((order + 0.5) / len(arms) - 0.5)
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    for order, method in enumerate(methods):
+        color, _ = color_and_style(method, methods)
+        shift = 0.7 * ((order + 0.5) / len(methods) - 0.5)
         for place, block in enumerate(blocks):
             rates = np.array(
-                [number(row, "rate") for row in rows if (row["arm"], row["block"]) == (arm, block)]
+                [
+                    number(row, "rate")
+                    for row in rows
+                    if (row["method"], row["block"]) == (method, block)
+                ]
             )
             y = np.full(rates.size, place + shift)
             axes.plot(rates, y, "o", color=color, markersize=3.5, alpha=0.6)
             if rates.size:
                 mean = float(np.exp(np.log(rates).mean()))
-                label = arm if place == 0 else None
+                label = method if place == 0 else None
                 axes.plot([mean], [place + shift], "|", color=color, markersize=11, label=label)
     for start in {number(row, "start") for row in rows}:
         axes.axvline(start, color="#6b6b6b", linewidth=1.0, linestyle=":", zorder=1)

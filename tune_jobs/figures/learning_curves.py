@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import get_metric, objective_metric, run_contest
+from cluster_env.evaluation import compare_policies, get_metric, objective_metric
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.entrants import Entrant, Scene, find_runs, group_by_experiment, heuristic_entrant
+from tune_jobs.comparing.policy_specs import (
+    PolicySpec,
+    Scene,
+    find_runs,
+    group_by_experiment,
+    heuristic_spec,
+)
+from tune_jobs.comparing.wording import mixture_of, on_jobs
 from tune_jobs.figures.comparison import rules_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
@@ -25,11 +32,10 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.history import KEY
-from tune_jobs.history import Row as Iteration
-from tune_jobs.runs import open_run
-from tune_jobs.tables import Row, number, read_table
-from tune_jobs.wording import mixture_of, on_jobs
+from tune_jobs.runs.directory import open_run
+from tune_jobs.runs.history import KEY
+from tune_jobs.runs.history import Row as Iteration
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +91,7 @@ def collect(request: FigureRequest) -> list[Row]:
     todo = [(config, name) for config in seeds.values() for name in HEURISTICS]
     request.progress.start(len(todo), unit="evaluation")
     for done, (config, name) in enumerate(todo, start=1):
-        rows.append(_heuristic(heuristic_entrant(name), config, metric))
+        rows.append(_heuristic(heuristic_spec(name), config, metric))
         request.progress.step(done, f"seed {config.seed}: {name}")
     request.progress.close()
     return rows
@@ -166,14 +172,14 @@ def _cells(iteration: Iteration, metric: str) -> dict[str, float]:
     return {short: iteration.get(name, math.nan) for short, name in names.items()}
 
 
-def _heuristic(entrant: Entrant, config: ExperimentConfig, metric: str) -> Row:
+def _heuristic(spec: PolicySpec, config: ExperimentConfig, metric: str) -> Row:
     """A heuristic on a run's validation jobsets, which are also those that it is tuned on."""
     task = config.task
     jobsets = sample_jobsets(
         task.build_workload(), config.seed, Split.VALIDATION, range(config.evaluation.jobsets)
     )
-    result = run_contest(
-        [entrant.make(Scene(task, metric, lambda: jobsets))],
+    result = compare_policies(
+        [spec.make(Scene(task, metric, lambda: jobsets))],
         jobsets,
         task.cluster.build(),
         task.build_rules(),
@@ -183,7 +189,7 @@ def _heuristic(entrant: Entrant, config: ExperimentConfig, metric: str) -> Row:
     )[0]
     value = result.mean(metric)
     return {
-        **_head("heuristic", entrant.key, config, metric),
+        **_head("heuristic", spec.key, config, metric),
         "policy": result.name,
         "value": value,
         "unfinished": result.means["unfinished"],

@@ -9,20 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from tune_jobs.arm_names import arm_of, trained_on
-from tune_jobs.entrants import find_runs
+from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.comparing.policy_specs import find_runs
 from tune_jobs.figures.adaptation_data import Cells, color_and_style
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
-from tune_jobs.history import KEY
-from tune_jobs.runs import open_run
-from tune_jobs.tables import Row, Value, number, read_table
+from tune_jobs.runs.directory import open_run
+from tune_jobs.runs.history import KEY
+from tune_jobs.terminal.tables import Row, Value, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = ("arm", "trained_on", "meta_seed", "iteration", "before", "after", "entropy", "collapsed")
+COLUMNS = (
+    "method",
+    "trained_on",
+    "meta_seed",
+    "iteration",
+    "before",
+    "after",
+    "entropy",
+    "collapsed",
+)
 
 _METRICS = {
     "before": "meta/return_before",
@@ -60,7 +69,7 @@ def collect(request: FigureRequest) -> list[Row]:
         if not history:
             raise InputError(f"{path} has recorded no iteration yet")
         head: dict[str, Value] = {
-            "arm": arm_of(config),
+            "method": arm_of(config),
             "trained_on": trained_on(config),
             "meta_seed": config.seed,
             "run": path.resolve().name,
@@ -105,12 +114,12 @@ def draw(table: Path) -> "Figure":
 
 
 def _draw(axes: "Axes", rows: Sequence[Cells], curves: Sequence[tuple[str, object]]) -> None:
-    """The curves of every arm."""
-    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    """The curves of every method."""
+    methods = list(dict.fromkeys(row["method"] for row in rows))
     labels = []
-    for arm in arms:
-        color, _ = color_and_style(arm, arms)
-        mine = [row for row in rows if row["arm"] == arm]
+    for method in methods:
+        color, _ = color_and_style(method, methods)
+        mine = [row for row in rows if row["method"] == method]
         for column, style in curves:
             x, values = _curve(mine, column)
             if np.isnan(values).all():
@@ -120,7 +129,7 @@ def _draw(axes: "Axes", rows: Sequence[Cells], curves: Sequence[tuple[str, objec
             low, high = values.min(axis=0), values.max(axis=0)
             axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0)
             if column != "before":
-                labels.append((float(mean[-1]), arm, color))
+                labels.append((float(mean[-1]), method, color))
         for at in (number(row, "iteration") for row in mine if row["collapsed"] not in ("", "0.0")):
             axes.plot([at], [0.02], "x", color=color, transform=axes.get_xaxis_transform())
     axes.set_xlabel("iteration")

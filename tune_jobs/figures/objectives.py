@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Result, best
-from tune_jobs.comparison import check_entrants, entrant_cells, evaluate_entrants, head_of
-from tune_jobs.entrants import (
-    Entrant,
+from tune_jobs.comparing.comparison import check_entrants, evaluate_specs, head_of, spec_cells
+from tune_jobs.comparing.policy_specs import (
+    PolicySpec,
     TrainedRun,
-    heuristic_entrant,
-    learned_entrants,
+    heuristic_spec,
     learned_name,
+    learned_specs,
 )
+from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import is_learned, look_of, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.tables import Row, number, read_table
-from tune_jobs.wording import on_jobs
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,19 +79,19 @@ def collect(request: FigureRequest) -> list[Row]:
     setting = request.setting(config.task)
     load = setting.loads()[0]
     task = setting.at(load)
-    heuristics = [heuristic_entrant(name) for name in HEURISTICS]
-    learned = learned_entrants(runs, request.decode)
+    heuristics = [heuristic_spec(name) for name in HEURISTICS]
+    learned = learned_specs(runs, request.decode)
     check_entrants(setting, [*heuristics, *learned], task)
     metrics = _metrics_of(runs)
     learned.sort(key=lambda one: [*metrics, one.trained_for].index(one.trained_for))
     progress = request.progress
     progress.start(len(learned) + len(metrics) * len(heuristics), unit="evaluation")
-    learned_results = evaluate_entrants(setting, task, load, learned, progress)
+    learned_results = evaluate_specs(setting, task, load, learned, progress)
     done = len(learned)
     rows: list[Row] = []
     for metric in metrics:
         tuned = replace(setting, metric=metric)
-        results = evaluate_entrants(tuned, task, load, heuristics, progress, done)
+        results = evaluate_specs(tuned, task, load, heuristics, progress, done)
         done += len(heuristics)
         head = head_of(tuned, task, load)
         pairs = zip([*heuristics, *learned], [*results, *learned_results], strict=True)
@@ -140,18 +140,18 @@ def _metrics_of(runs: Sequence[TrainedRun]) -> list[str]:
     return list(dict.fromkeys((*ALWAYS, *named)))
 
 
-def _rows(pairs: Sequence[tuple[Entrant, Result]], reference: Result, metric: str) -> list[Row]:
-    """One row for each entrant; the best of them is found here."""
+def _rows(pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, metric: str) -> list[Row]:
+    """One row for each spec; the best of them is found here."""
     if not reference.means["num_jobs"]:
         raise InputError("no job arrives in these jobsets; give more with --jobsets")
     winner = best([result for _, result in pairs], metric)
     rows: list[Row] = []
-    for entrant, result in pairs:
+    for spec, result in pairs:
         ratio, gap = result.ratio(reference, metric), result.difference(winner, metric)
         estimate = result.estimate(metric)
         rows.append(
             {
-                **entrant_cells(entrant, result),
+                **spec_cells(spec, result),
                 "num_jobs": result.means["num_jobs"],
                 "unfinished": result.means["unfinished"],
                 "value": estimate.value,

@@ -8,9 +8,11 @@ import numpy as np
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, Result
-from cluster_env.evaluation.clairvoyant import require_solver
+from cluster_env.worlds.deeprm.clairvoyant import require_solver
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.entrants import Entrant, heuristic_entrant, learned_entrants
+from tune_jobs.comparing.hindsight import Hindsight, look_back
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import is_learned, name_of, rules_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
@@ -22,9 +24,7 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.hindsight import Hindsight, look_back
-from tune_jobs.tables import Row, Value, number, read_table
-from tune_jobs.wording import on_jobs
+from tune_jobs.terminal.tables import Row, Value, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,10 +81,10 @@ def collect(request: FigureRequest) -> list[Row]:
     require_solver()
     runs, config = request.load()
     task = config.task.at_point()
-    entrants = [heuristic_entrant(name) for name in HEURISTICS]
-    entrants += learned_entrants(runs, request.decode)
+    specs = [heuristic_spec(name) for name in HEURISTICS]
+    specs += learned_specs(runs, request.decode)
     hindsight = look_back(
-        entrants,
+        specs,
         task,
         jobsets=request.jobsets,
         time_limit_s=request.time_limit_s,
@@ -93,10 +93,10 @@ def collect(request: FigureRequest) -> list[Row]:
         progress=request.progress,
     )
     head = _head(request, task, hindsight)
-    pairs = list(zip(entrants, hindsight.results, strict=True))
-    rows = [_policy_row(entrant, result, hindsight) for entrant, result in pairs]
-    for entrant, result in pairs:
-        rows += _jobset_rows(entrant, result, hindsight)
+    pairs = list(zip(specs, hindsight.results, strict=True))
+    rows = [_policy_row(spec, result, hindsight) for spec, result in pairs]
+    for spec, result in pairs:
+        rows += _jobset_rows(spec, result, hindsight)
     return [{**head, **row} for row in rows]
 
 
@@ -143,26 +143,26 @@ def _head(request: FigureRequest, task: TaskSection, hindsight: Hindsight) -> di
     }
 
 
-def _entrant_cells(entrant: Entrant, result: Result) -> dict[str, Value]:
+def _spec_cells(spec: PolicySpec, result: Result) -> dict[str, Value]:
     return {
         "policy": result.name,
-        "key": entrant.key,
-        "learned": entrant.learned,
-        "trained_load": entrant.trained_load,
-        "trained_trace": entrant.trained_trace,
-        "trained_mixture": entrant.trained_mixture,
-        "seeds": entrant.num_seeds,
+        "key": spec.key,
+        "learned": spec.learned,
+        "trained_load": spec.trained_load,
+        "trained_trace": spec.trained_trace,
+        "trained_mixture": spec.trained_mixture,
+        "seeds": spec.num_seeds,
     }
 
 
-def _policy_row(entrant: Entrant, result: Result, hindsight: Hindsight) -> Row:
+def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> Row:
     num_jobs = float(hindsight.counts.sum())
     proven = hindsight.proven == len(hindsight.references)
     ratio = hindsight.ratio(result)
     return {
         "series": "policy",
         "jobset": "",
-        **_entrant_cells(entrant, result),
+        **_spec_cells(spec, result),
         "num_jobs": num_jobs,
         "unfinished": result.means["unfinished"],
         "value": result.mean(hindsight.metric),
@@ -176,7 +176,7 @@ def _policy_row(entrant: Entrant, result: Result, hindsight: Hindsight) -> Row:
     }
 
 
-def _jobset_rows(entrant: Entrant, result: Result, hindsight: Hindsight) -> list[Row]:
+def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list[Row]:
     """One row for each jobset that has jobs."""
     means = np.mean([member.rows(hindsight.metric) for member in result.members], axis=0)
     unfinished = np.mean([member.unfinished for member in result.members], axis=0)
@@ -184,7 +184,7 @@ def _jobset_rows(entrant: Entrant, result: Result, hindsight: Hindsight) -> list
         {
             "series": "jobset",
             "jobset": index,
-            **_entrant_cells(entrant, result),
+            **_spec_cells(spec, result),
             "num_jobs": reference.num_jobs,
             "unfinished": float(unfinished[index]),
             "value": float(means[index]),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
-from cluster_env.evaluation.clairvoyant import DEFAULT_TIME_LIMIT_S
-from tune_jobs.entrants import Decode, TrainedRun, find_runs, load_runs
-from tune_jobs.progress import NoProgress, Progress
-from tune_jobs.setting import Setting
-from tune_jobs.tables import Row, write_table
+from cluster_env.worlds.deeprm.clairvoyant import DEFAULT_TIME_LIMIT_S
+from tune_jobs.comparing.policy_specs import Decode, TrainedRun, find_runs, load_runs
+from tune_jobs.comparing.protocol import Setting
+from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.tables import Row, write_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,7 +27,7 @@ class FigureRequest:
 
     Attributes:
         runs: run directories and globs of them.
-        rows: folders of `metasched arms`, for a figure of adaptation.
+        rows: folders of `metasched study`, for a figure of adaptation.
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
         rules: name of the rules, if not the config's.
@@ -155,7 +155,7 @@ for _kind in (
     FigureKind(
         "adaptation",
         "Cost over the best heuristic's against steps of adaptation, on unseen tasks of each "
-        "family (--rows of metasched arms).",
+        "family (--rows of metasched study).",
         "tune_jobs.figures.adaptation",
         steady=False,
     ),
@@ -174,7 +174,7 @@ for _kind in (
     ),
     FigureKind(
         "adaptation-differences",
-        "Each arm less joint training, in pairs of tasks, and how often adaptation makes things "
+        "Each method less joint training, in pairs of tasks, and how often adaptation makes things "
         "worse (--rows).",
         "tune_jobs.figures.adaptation_differences",
         steady=False,

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparison import compare
-from tune_jobs.entrants import heuristic_entrant, learned_entrants
+from tune_jobs.comparing.comparison import compare
+from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
+from tune_jobs.comparing.protocol import Setting
 from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.setting import Setting
-from tune_jobs.tables import Row
+from tune_jobs.terminal.tables import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,9 +43,9 @@ def compare_over_loads(request: FigureRequest, figure: str) -> list[Row]:
             f"metasched compare --out FOLDER, or made-up jobs with --set task.workload.trace=null"
         )
     setting = request.setting(config.task, cap_loads=True)
-    entrants = [heuristic_entrant(name) for name in HEURISTICS]
-    entrants += learned_entrants(runs, request.decode)
-    return compare(setting, entrants, _reachable(setting), request.progress)
+    specs = [heuristic_spec(name) for name in HEURISTICS]
+    specs += learned_specs(runs, request.decode)
+    return compare(setting, specs, _reachable(setting), request.progress)
 
 
 def _reachable(setting: Setting) -> list[float]:

@@ -12,7 +12,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
-from tune_jobs.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,17 +13,17 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Result, Summary, evaluate
 from cluster_env.evaluation.summary import is_measured
-from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.withholding import find_withheld
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparison import check_entrants, entrant_cells, head_of, scene_of
-from tune_jobs.entrants import Entrant, heuristic_entrant, learned_entrants
+from tune_jobs.comparing.comparison import check_entrants, head_of, scene_of, spec_cells
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import by_policy, is_learned, look_of, measured_on, name_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.setting import Setting
-from tune_jobs.tables import Row, number, read_table
-from tune_jobs.wording import on_jobs
+from tune_jobs.terminal.tables import Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ _GAP = 3  # steps between the lengths of two jobs that a line still joins
 def collect(request: FigureRequest) -> list[Row]:
     """Evaluates policies and works out what they withheld.
 
-    What withheld means, and what is not asked, is said in `cluster_env.evaluation.withholding`.
+    What withheld means, and what is not asked, is said in `cluster_env.worlds.deeprm.withholding`.
 
     Returns:
         For each policy one row for each length of a job in time steps, and first one for ``all``:
@@ -77,9 +77,9 @@ def collect(request: FigureRequest) -> list[Row]:
     setting = request.setting(config.task)
     load = setting.loads()[0]
     task = setting.at(load)
-    entrants = [heuristic_entrant(name) for name in HEURISTICS]
-    entrants += learned_entrants(runs, request.decode)
-    check_entrants(setting, entrants, task)
+    specs = [heuristic_spec(name) for name in HEURISTICS]
+    specs += learned_specs(runs, request.decode)
+    check_entrants(setting, specs, task)
     jobsets = sample_jobsets(
         task.build_workload(), setting.seed, Split.HELD_OUT, range(setting.jobsets)
     )
@@ -87,12 +87,12 @@ def collect(request: FigureRequest) -> list[Row]:
     if not lengths:
         raise InputError("no job arrives in these jobsets; give more with --jobsets")
     head = head_of(setting, task, load)
-    request.progress.start(len(entrants), unit="evaluation")
+    request.progress.start(len(specs), unit="evaluation")
     rows: list[Row] = []
-    for done, entrant in enumerate(entrants, start=1):
-        results = _results(setting, task, entrant, jobsets, lengths)
-        rows += [{**head, **_row(entrant, length, results[length])} for length in results]
-        request.progress.step(done, f"{on_jobs(load, task.workload.trace_name)}: {entrant.key}")
+    for done, spec in enumerate(specs, start=1):
+        results = _results(setting, task, spec, jobsets, lengths)
+        rows += [{**head, **_row(spec, length, results[length])} for length in results]
+        request.progress.step(done, f"{on_jobs(load, task.workload.trace_name)}: {spec.key}")
     request.progress.close()
     return rows
 
@@ -133,14 +133,14 @@ def draw(table: Path) -> "Figure":
 def _results(
     setting: Setting,
     task: TaskSection,
-    entrant: Entrant,
+    spec: PolicySpec,
     jobsets: Sequence[JobSet],
     lengths: Sequence[int],
 ) -> dict[str, Result]:
-    """What an entrant achieved: ``all``, then by length."""
-    contestant = entrant.make(scene_of(setting, task))
+    """What an spec achieved: ``all``, then by length."""
+    group = spec.make(scene_of(setting, task))
     members = []
-    for policy in contestant.members:
+    for policy in group.members:
         schedule = evaluate(
             policy,
             jobsets,
@@ -152,7 +152,7 @@ def _results(
         )
         members.append(_summaries(schedule, setting.warmup, lengths))
     return {
-        length: Result(contestant.name, tuple(member[length] for member in members))
+        length: Result(group.name, tuple(member[length] for member in members))
         for length in members[0]
     }
 
@@ -195,9 +195,9 @@ def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[
     return {ALL: summary(measured), **by_length}
 
 
-def _row(entrant: Entrant, length: str, result: Result) -> Row:
+def _row(spec: PolicySpec, length: str, result: Result) -> Row:
     row: dict[str, str | float | int | bool] = {
-        **entrant_cells(entrant, result),
+        **spec_cells(spec, result),
         "length": length,
         "num_jobs": result.means["num_jobs"],
         "unfinished": result.means["unfinished"],

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TextIO
 
-from tune_jobs.progress import LINE_EVERY_S, duration, is_terminal
+from tune_jobs.terminal.progress import LINE_EVERY_S, duration, is_terminal
 
 _SHOWN = 6
 _REFRESH_S = 0.5

@@ -7,7 +7,7 @@ from typing import Any
 from ray.tune import Callback
 
 from cluster_env.core.errors import InputError
-from tune_jobs.runs import CONFIG
+from tune_jobs.runs.directory import CONFIG
 from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.folder import SweepFolder
 from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from cluster_env.core.errors import InputError
-from tune_jobs.files import replacing
-from tune_jobs.runs import RunDirectory, open_run
+from tune_jobs.runs.directory import RunDirectory, open_run
+from tune_jobs.runs.files import replacing
 from tune_jobs.sweeps.definition import Sweep, load_sweep, write_sweep
 from tune_jobs.sweeps.points import Point
 from tune_jobs.tracking.progress import FileLock

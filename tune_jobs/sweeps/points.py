@@ -27,7 +27,7 @@ _NOT_SEARCHED = (*_RESERVED, "resources", "tracking", "checkpoint")
 # What may change in the middle of a run: no shapes, no jobs, no length.
 EVOLVING = (
     *("training.lr", "training.entropy", "training.clip", "training.gamma", "training.gae_lambda"),
-    *("training.tame", "training.epochs", "training.minibatches", "training.lr_end_share"),
+    *("training.equalize", "training.epochs", "training.minibatches", "training.lr_end_share"),
     *("training.rmsprop_decay", "training.rmsprop_eps"),
     *("meta.rates_lr", "meta.entropy_target", "meta.gradient_clip", "meta.advantage_floor"),
     *("meta.tasks_per_update",),

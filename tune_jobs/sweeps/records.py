@@ -6,9 +6,9 @@ import tarfile
 from pathlib import Path
 
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.checkpoints import Checkpoint
-from tune_jobs.history import Row
-from tune_jobs.runs import RunDirectory, create_run
+from tune_jobs.runs.checkpoints import Checkpoint
+from tune_jobs.runs.directory import RunDirectory, create_run
+from tune_jobs.runs.history import Row
 from tune_jobs.sweeps.folder import Status, SweepFolder, TrialFile
 from tune_jobs.sweeps.points import Point
 

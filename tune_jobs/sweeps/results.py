@@ -8,14 +8,14 @@ from typing import Any
 import yaml
 
 from tune_jobs.cli import program
-from tune_jobs.files import replacing, short_path
-from tune_jobs.history import Row
-from tune_jobs.runs import RunDirectory
+from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.runs.files import replacing, short_path
+from tune_jobs.runs.history import Row
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, TrialFile
 from tune_jobs.sweeps.points import as_row
-from tune_jobs.tables import Row as TableRow
-from tune_jobs.tables import write_table
+from tune_jobs.terminal.tables import Row as TableRow
+from tune_jobs.terminal.tables import write_table
 
 TABLE = "trials.csv"
 BEST = "best.yaml"

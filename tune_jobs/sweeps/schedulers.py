@@ -16,7 +16,7 @@ from ray.tune.schedulers import (
 )
 
 from cluster_env.core.seeding import Purpose, generator
-from tune_jobs.history import Row
+from tune_jobs.runs.history import Row
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import EVOLUTION
 from tune_jobs.sweeps.spaces import Dimension

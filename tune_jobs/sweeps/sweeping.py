@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.ray_session import num_local_cpus, ray_session, resolve_address
-from tune_jobs.recording import draw_figure
-from tune_jobs.stopping import StopRequest
 from tune_jobs.sweeps.board import Board
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, create_sweep
@@ -20,7 +17,10 @@ from tune_jobs.sweeps.points import check_sweep, num_trials, read_presets
 from tune_jobs.sweeps.resources import check_cpus, cpus_of, free_cpus, num_slots
 from tune_jobs.sweeps.results import resume_command, score_of, write_results
 from tune_jobs.sweeps.work import Work, find_work
+from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, resolve_address
+from tune_jobs.terminal.stopping import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker, Spool, Tracker, local_uri, tracking_dir
+from tune_jobs.tracking.recording import draw_figure
 
 _TUNE = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -72,7 +72,7 @@ def run_sweep(
         sweep: a new one, or the folder of an interrupted one.
         runs: folder of runs and sweeps, for a new one.
         path: folder of a new one, instead of one with a made-up name.
-        address: Ray cluster; see `tune_jobs.ray_session.ray_session`.
+        address: Ray cluster; see `tune_jobs.terminal.ray_session.ray_session`.
         board: shows where everything is; by default on the standard error.
 
     Raises:
@@ -103,8 +103,8 @@ def run_sweep(
 
 
 def _checked(sweep: Sweep, address: str | None) -> list[ExperimentConfig]:
-    from tune_jobs.ray_session import check_placement
     from tune_jobs.sweeps.searchers import check_searcher
+    from tune_jobs.terminal.ray_session import check_placement
 
     configs = check_sweep(sweep)
     check_searcher(sweep)

@@ -20,14 +20,14 @@ from ray import tune
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.checkpoints import Checkpoints
-from tune_jobs.history import Row
+from tune_jobs.runs.checkpoints import Checkpoints
+from tune_jobs.runs.history import Row
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import Point, Presets, trial_config
 from tune_jobs.sweeps.records import pack, unpack
 
 if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need it
-    from tune_jobs.trainer import Trainer
+    from tune_jobs.runs.trainer import Trainer
 
 STEP_S = 1.0
 STATE_EVERY_S = 15.0
@@ -156,7 +156,7 @@ class SweepTrial(tune.Trainable):
             self._trainer = None
 
     def _begin(self) -> "Trainer":
-        from tune_jobs.trainer import Trainer
+        from tune_jobs.runs.trainer import Trainer
 
         config = self._plan.config(self._point)
         trainer = Trainer(config)
@@ -198,7 +198,7 @@ class SweepTrial(tune.Trainable):
             return pack(Path(folder))
 
     def _note_score(self, trainer: "Trainer", row: Row) -> bool:
-        from tune_jobs.trainer import RATIO
+        from tune_jobs.runs.trainer import RATIO
 
         metric = self._plan.sweep.metric
         if metric in row:

@@ -9,7 +9,7 @@ and names this module as its loader. Whoever loads it needs metasched's packages
     batch = {name: array[None] for name, array in observation.items()}
     action = model.predict(batch)[0]
 
-``observations`` are codes, uint8 ``(n, code_size)``, from which all others are computed;
+``observations`` are states, uint8 ``(n, state_size)``, from which all others are computed;
 ``action_mask``, int8 ``(n, num_slots + 1)``, is that of the environment. An action that the mask
 forbids would book nothing; void, which is returned instead, does the same.
 """
@@ -67,18 +67,18 @@ class PolicyModel:
         given = {**_defaults(self.policy), **(params or {})}
         if given["decode"] not in ("argmax", "sample"):
             raise InputError(f"decode is argmax or sample, not {given['decode']!r}")
-        codes = np.ascontiguousarray(model_input[OBSERVATIONS], dtype=np.uint8)
+        states = np.ascontiguousarray(model_input[OBSERVATIONS], dtype=np.uint8)
         mask = np.asarray(model_input[MASK]).astype(bool)
-        if codes.ndim != 2 or mask.shape[:1] != codes.shape[:1]:
+        if states.ndim != 2 or mask.shape[:1] != states.shape[:1]:
             raise InputError(
                 f"{OBSERVATIONS} and {MASK} need one row for each state, but have the shapes "
-                f"{codes.shape} and {mask.shape}"
+                f"{states.shape} and {mask.shape}"
             )
         seed = int(given["seed"])
-        uniforms = np.random.default_rng(None if seed < 0 else seed).random(len(codes))
+        uniforms = np.random.default_rng(None if seed < 0 else seed).random(len(states))
         policy = replace(self.policy, decode=given["decode"], haste=float(given["haste"]))
-        actions = policy.act(codes, uniforms).astype(np.int64)
-        return np.where(mask[np.arange(len(codes)), actions], actions, mask.shape[1] - 1)
+        actions = policy.act(states, uniforms).astype(np.int64)
+        return np.where(mask[np.arange(len(states)), actions], actions, mask.shape[1] - 1)
 
 
 def _load_pyfunc(path: str) -> PolicyModel:
@@ -155,11 +155,11 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
     from mlflow.models import ModelSignature
     from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
-    from cluster_env.simulators.code import CodeLayout
+    from cluster_env.worlds.deeprm.state import StateLayout
 
     cluster = config.task.cluster.build()
     inputs: list[Any] = [
-        TensorSpec(np.dtype(np.uint8), (-1, CodeLayout(cluster).size), OBSERVATIONS),
+        TensorSpec(np.dtype(np.uint8), (-1, StateLayout(cluster).size), OBSERVATIONS),
         TensorSpec(np.dtype(np.int8), (-1, cluster.num_actions), MASK),
     ]
     defaults = _defaults(policy)

@@ -6,9 +6,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.envs import CheckError, ClusterEnv, check_cluster_env
 from cluster_env.objectives import mixture
+from cluster_env.worlds.deeprm.cluster import Cluster
 
 
 class SpoilsTheMask(ClusterEnv):
@@ -85,7 +85,7 @@ class LeavesTheSpace(ClusterEnv):
 class OverbooksTheCluster(ClusterEnv):
     def step(self, action: Any) -> Any:
         result = super().step(action)
-        self.simulator.codes[0, 0] += 1
+        self.simulator.states[0, 0] += 1
         return result
 
 

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.envs import ENVIRONMENTS, ClusterEnv, check_cluster_env
-from cluster_env.observations import OBSERVATIONS
-from cluster_env.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.observations import OBSERVATIONS
 
 CLUSTER = Cluster(num_slots=4, num_classes=3)
 OPTIONS = {"cluster": CLUSTER, "objective": "class_slowdown(0.1, 1, 10)", "max_time": 300}
@@ -42,18 +42,18 @@ def test_slots_show_the_class_of_the_very_job_that_they_show(num_envs: int) -> N
     envs = gymnasium.make_vec(
         "DeepRM-v0", num_envs=num_envs, workload=Telling(), observation="code", max_time=60
     )
-    codes, _ = envs.reset(seed=3)
+    states, _ = envs.reset(seed=3)
     layout = ClusterEnv(workload=Telling()).simulator.layout
     rng = np.random.default_rng(0)
     seen, moved_up = set(), 0
     for _ in range(400):
-        slots, shown = layout.slots_of(codes).astype(int), codes[:, layout.classes]
+        slots, shown = layout.slots_of(states).astype(int), states[:, layout.classes]
         present = slots[:, :, 0] > 0
         assert np.array_equal(shown[present], telling_class(slots[present][:, 0], slots[present]))
         assert not shown[~present].any()
         seen |= set(shown[present].tolist())
-        moved_up += int(codes[:, layout.backlog].max())
-        codes, *_ = envs.step(rng.integers(0, CLUSTER.num_actions, num_envs))
+        moved_up += int(states[:, layout.backlog].max())
+        states, *_ = envs.step(rng.integers(0, CLUSTER.num_actions, num_envs))
     assert seen == {0, 1, 2}
     assert moved_up > 0
 

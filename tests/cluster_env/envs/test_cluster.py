@@ -3,13 +3,14 @@ import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import ClusterEnv
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 TINY = Cluster(capacity=(2,), horizon=3, num_slots=1, backlog_view=3)
 SHORT_JOBS = {"small_duration": (1, 2), "large_duration": (2, 3)}
@@ -20,8 +21,8 @@ def test_three_jobs_by_hand() -> None:
     env = ClusterEnv(cluster=TINY, workload=SHORT_JOBS, observation="code")
     # The code: units in use now, next, then; duration and demand in the slot; backlog; since;
     # time that the job in the slot has waited; arrival window.
-    code, info = env.reset(options={"jobset": THREE_JOBS})
-    assert code.tolist() == [0, 0, 0, 2, 2, 1, 0, 0, 2]
+    state, info = env.reset(options={"jobset": THREE_JOBS})
+    assert state.tolist() == [0, 0, 0, 2, 2, 1, 0, 0, 2]
     assert (info["time"], info["action_mask"].tolist()) == (0, [1, 1])
     script = [
         # action, code, reward, time, mask
@@ -34,8 +35,8 @@ def test_three_jobs_by_hand() -> None:
         (1, [0, 0, 0, 0, 0, 0, 3, 0], -1.0, 4, [0, 1]),
     ]
     for k, (action, expected, expected_reward, time, mask) in enumerate(script):
-        code, reward, terminated, truncated, info = env.step(action)
-        assert code.tolist() == [*expected, 2], k
+        state, reward, terminated, truncated, info = env.step(action)
+        assert state.tolist() == [*expected, 2], k
         assert (reward, info["time"]) == (expected_reward, time), k
         assert info["action_mask"].tolist() == mask, k
         assert (terminated, truncated) == (k == len(script) - 1, False), k
@@ -172,15 +173,15 @@ def test_bad_calls_are_refused() -> None:
 
 def test_steps_equal_those_of_the_simulator() -> None:
     env = gymnasium.make("DeepRM-v0", observation="code")
-    code, _ = env.reset(seed=2)
+    state, _ = env.reset(seed=2)
     core = env.unwrapped
-    simulator = TimelineSimulator(Cluster())
+    simulator = DeepRMSimulator(Cluster())
     simulator.load([core.jobset], core.setup.objective)
     rng = np.random.default_rng(0)
     terminated = False
     while not terminated:
-        assert np.array_equal(code, simulator.codes[0])
+        assert np.array_equal(state, simulator.states[0])
         action = int(rng.integers(11))
-        code, reward, terminated, _, _ = env.step(action)
+        state, reward, terminated, _, _ = env.step(action)
         expected, ended = simulator.step(np.asarray([action], np.int32))
         assert (reward, terminated) == (expected[0], ended[0])

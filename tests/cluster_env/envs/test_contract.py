@@ -13,8 +13,8 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from cluster_env.envs import ENVIRONMENTS, ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.objectives import OBJECTIVES
-from cluster_env.observations import MASKS, OBSERVATIONS
-from cluster_env.simulators.rules import PAPER_RULES, RELEASED_RULES
+from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
+from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
 
 OPTIONS = [
     {"observation": observation, "mask": mask, "mask_in_observation": inside}

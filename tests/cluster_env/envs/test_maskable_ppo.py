@@ -8,7 +8,8 @@ import pytest
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 
 sb3_contrib = pytest.importorskip("sb3_contrib")
 

@@ -10,10 +10,10 @@ import pytest
 
 import cluster_env
 from cluster_env.envs import ENVIRONMENTS
-from cluster_env.heuristics import HEURISTICS
 from cluster_env.objectives import OBJECTIVES
-from cluster_env.observations import MASKS, OBSERVATIONS
-from cluster_env.simulators.rules import RULES
+from cluster_env.worlds.deeprm.heuristics import HEURISTICS
+from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
+from cluster_env.worlds.deeprm.rules import RULES
 
 ROOT = Path(cluster_env.__file__).parent.parent
 README = (ROOT / "cluster_env" / "README.md").read_text(encoding="utf-8")

@@ -7,12 +7,13 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import ENVIRONMENTS, ClusterEnv, ClusterVectorEnv
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
 
 # Short episodes, so that each place plays many.
 SHORT: dict[str, Any] = {
@@ -106,9 +107,9 @@ def test_given_jobsets_are_played_where_they_are_given() -> None:
     plain = ClusterVectorEnv(3, observation="code")
     plain.reset(seed=3)
     for _ in range(5):
-        codes, _, terminated, _, _ = vector.step(np.asarray([10, 0, 10]))
+        states, _, terminated, _, _ = vector.step(np.asarray([10, 0, 10]))
         expected = plain.step(np.asarray([10, 0, 10]))[0]
-        assert np.array_equal(codes[[0, 2]], expected[[0, 2]])
+        assert np.array_equal(states[[0, 2]], expected[[0, 2]])
     assert terminated.tolist() == [False, True, False]
 
 
@@ -118,8 +119,8 @@ def test_a_reset_mask_leaves_the_other_episodes_alone() -> None:
     for actions in actions_of(25, 4, 11):
         before = vector.step(actions)
     mask = np.asarray([True, False, False, True])
-    codes, infos = vector.reset(options={"reset_mask": mask})
-    assert np.array_equal(codes[~mask], before[0][~mask])
+    states, infos = vector.reset(options={"reset_mask": mask})
+    assert np.array_equal(states[~mask], before[0][~mask])
     assert infos["time"][mask].tolist() == [0, 0]
     assert np.array_equal(infos["time"][~mask], before[4]["time"][~mask])
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Contestant, Guard, evaluate
-from cluster_env.heuristics import get_heuristic
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.evaluation import Guard, PolicyGroup, evaluate
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 
 CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
@@ -19,8 +20,8 @@ def heuristic(spec: str) -> Policy:
 
 
 def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
-    rivals = [Contestant(f"{spec}!", (heuristic(spec),)) for spec in specs]
-    return Guard(rivals, JOBSETS[:jobsets], CLUSTER, metric=metric)
+    baselines = [PolicyGroup(f"{spec}!", (heuristic(spec),)) for spec in specs]
+    return Guard(baselines, JOBSETS[:jobsets], CLUSTER, metric=metric)
 
 
 class Idle:
@@ -28,8 +29,8 @@ class Idle:
 
     name = "idle"
 
-    def act(self, codes, uniforms):  # type: ignore[no-untyped-def]
-        return np.full(len(codes), CLUSTER.num_slots, np.int32)
+    def act(self, states, uniforms):  # type: ignore[no-untyped-def]
+        return np.full(len(states), CLUSTER.num_slots, np.int32)
 
 
 def test_a_bad_policy_gives_way_to_the_best_heuristic() -> None:
@@ -69,8 +70,8 @@ def test_a_policy_that_leaves_jobs_waiting_is_not_used() -> None:
 
 
 def test_a_heuristic_that_leaves_jobs_waiting_is_not_the_best() -> None:
-    rivals = [Contestant("idle", (Idle(),)), Contestant("sjf", (heuristic("sjf"),))]
-    assert Guard(rivals, JOBSETS, CLUSTER, metric="makespan").heuristic.name == "sjf"
+    baselines = [PolicyGroup("idle", (Idle(),)), PolicyGroup("sjf", (heuristic("sjf"),))]
+    assert Guard(baselines, JOBSETS, CLUSTER, metric="makespan").heuristic.name == "sjf"
 
 
 def test_more_is_better_where_the_metric_says_so() -> None:

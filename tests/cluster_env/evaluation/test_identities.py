@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.evaluation import METRICS, get_metric, objective_metric
 from cluster_env.evaluation.metrics import cost_metric
-from cluster_env.heuristics import get_heuristic
 from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 # Objective, and what its return is made of: sign and scale of the metric's sum over an episode.
 IDENTITIES = {
@@ -35,12 +35,12 @@ def play(
     policy: Policy, jobset: JobSet, cluster: Cluster, objective: Objective
 ) -> tuple[float, Schedule]:
     """Return of one episode under the paper's rules, and its schedule."""
-    simulator = TimelineSimulator(cluster, max_time=5000)
+    simulator = DeepRMSimulator(cluster, max_time=5000)
     simulator.load([jobset], objective)
     keys = episode_keys(0, 0, count=1)
     total, decision = 0.0, 0
     while simulator.active[0]:
-        rewards, _ = simulator.step(policy.act(simulator.codes, uniforms(keys, decision)))
+        rewards, _ = simulator.step(policy.act(simulator.states, uniforms(keys, decision)))
         total += rewards[0]
         decision += 1
     return total, simulator.schedule()

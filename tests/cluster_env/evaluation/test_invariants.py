@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.invariants import ScheduleFault, check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate
-from cluster_env.heuristics import get_heuristic
-from cluster_env.simulators.rules import RULES
-from cluster_env.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.rules import RULES
 
 MAX_TIME = 400
 

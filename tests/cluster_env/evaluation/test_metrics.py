@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
@@ -19,8 +18,10 @@ from cluster_env.evaluation import (
     summarize,
 )
 from cluster_env.evaluation.metrics import bounded_slowdown
-from cluster_env.heuristics import get_heuristic
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 
 
 def one_episode(

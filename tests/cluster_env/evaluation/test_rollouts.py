@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.heuristics import get_heuristic
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 
 CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=0.9), 0, Split.HELD_OUT, range(9))
@@ -29,10 +30,10 @@ class Spy:
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        assert codes.shape[0] == uniforms.size
-        self.sizes.append(codes.shape[0])
-        return get_heuristic("sjf", CLUSTER).act(codes, uniforms)
+    def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        assert states.shape[0] == uniforms.size
+        self.sizes.append(states.shape[0])
+        return get_heuristic("sjf", CLUSTER).act(states, uniforms)
 
 
 def equal(a: Schedule, b: Schedule) -> bool:
@@ -87,8 +88,10 @@ def test_a_policy_that_never_starts_a_job_is_cut_and_its_jobs_are_unfinished() -
     class Idle:
         name = "idle"
 
-        def act(self, codes: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-            return np.full(codes.shape[0], CLUSTER.num_slots, np.int32)
+        def act(
+            self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
+        ) -> NDArray[np.int32]:
+            return np.full(states.shape[0], CLUSTER.num_slots, np.int32)
 
     schedule = evaluate(Idle(), JOBSETS, CLUSTER, max_time=60)
     assert not schedule.finished.any()

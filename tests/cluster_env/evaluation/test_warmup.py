@@ -5,24 +5,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import (
     METRICS,
-    Contestant,
+    PolicyGroup,
     Result,
     attainment,
+    compare_policies,
     evaluate,
-    run_contest,
     summarize,
     tune,
 )
-from cluster_env.heuristics import get_heuristic
-from cluster_env.simulators.rules import RELEASED_RULES
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.rules import RELEASED_RULES
 
 CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=0.9, window=40), 0, Split.VALIDATION, range(12))
@@ -96,8 +97,8 @@ def test_a_warm_up_must_leave_something(warmup: int, sentence: str) -> None:
 
 def test_contests_and_tuning_measure_the_same_jobs() -> None:
     names = [f"hold:{number}" for number in (2, 4, 8, 16, 32)]
-    contestants = [Contestant(name, (get_heuristic(name, CLUSTER),)) for name in names]
-    results = run_contest(contestants, JOBSETS, CLUSTER, warmup=15)
+    groups = [PolicyGroup(name, (get_heuristic(name, CLUSTER),)) for name in names]
+    results = compare_policies(groups, JOBSETS, CLUSTER, warmup=15)
     for name, result in zip(names, results, strict=True):
         assert result.means == summarize(schedule_of(name), warmup=15).means
     best = min(results, key=lambda result: result.mean("slowdown"))
@@ -119,15 +120,15 @@ def test_jobs_that_a_full_backlog_dropped_count_as_unfinished() -> None:
 
 def test_quotients_and_attainment_of_several_seeds() -> None:
     sjf, packer, random = (summarize(schedule_of(name)) for name in ("sjf", "packer", "random"))
-    rival, group = Result("sjf", (sjf,)), Result("two", (packer, random))
-    quotient = group.ratio(rival, "slowdown")
+    baseline, group = Result("sjf", (sjf,)), Result("two", (packer, random))
+    quotient = group.ratio(baseline, "slowdown")
     middle = (packer.mean("slowdown") + random.mean("slowdown")) / 2
     assert quotient.value == pytest.approx(middle / sjf.mean("slowdown"))
     assert quotient.over == "seeds and jobsets"
-    assert rival.ratio(rival, "slowdown").high == 1.0
-    share = group.attainment([rival], "slowdown")
+    assert baseline.ratio(baseline, "slowdown").high == 1.0
+    share = group.attainment([baseline], "slowdown")
     assert share.value == pytest.approx(
         (attainment(packer, [sjf]).value + attainment(random, [sjf]).value) / 2
     )
     assert share.over == "seeds and jobsets"
-    assert rival.attainment([rival], "slowdown").value == 1.0
+    assert baseline.attainment([baseline], "slowdown").value == 1.0

@@ -31,7 +31,7 @@ def config_of(**changes: Any) -> ExperimentConfig:
     data: dict[str, dict[str, Any]] = {
         "training": {
             "algorithm": "maml",
-            "network": "slot_scorer",
+            "network": "set_scorer",
             "hidden": 8,
             "jobsets": 2,
             "episodes_per_jobset": 3,
@@ -262,8 +262,8 @@ def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
     trained = learned_policy(algorithm)
     loaded, found = load_policy(tmp_path)
     assert found == config
-    codes = np.zeros((1, trained.network._network.layout.size), np.uint8)
-    assert np.array_equal(loaded.network.logits(codes), trained.network.logits(codes))
+    states = np.zeros((1, trained.network._network.layout.size), np.uint8)
+    assert np.array_equal(loaded.network.logits(states), trained.network.logits(states))
 
     # Another maml run takes over all of it, a ppo run the network alone, and the other way round.
     weights = module_weights(algorithm)

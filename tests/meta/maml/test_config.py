@@ -8,7 +8,7 @@ from meta.tasks import get_distribution
 from rllib_configs.loading import load_config, make_config
 from rllib_configs.schema import ExperimentConfig, MetaSection
 
-MAML = {"training": {"algorithm": "maml", "network": "slot_scorer"}}
+MAML = {"training": {"algorithm": "maml", "network": "set_scorer"}}
 
 
 def test_maml_alone_has_a_section_meta() -> None:
@@ -23,7 +23,7 @@ def test_maml_alone_has_a_section_meta() -> None:
     ("data", "wanted"),
     [
         ({"meta": {}}, "meta belongs to the algorithm maml, but training.algorithm is reinforce"),
-        ({"training": {"algorithm": "maml"}}, "maml needs the network slot_scorer"),
+        ({"training": {"algorithm": "maml"}}, "maml needs the network set_scorer"),
         (MAML | {"meta": {"taks": 3}}, "did you mean 'meta.tasks'"),
         (MAML | {"meta": {"order": "third"}}, "meta.order"),
         (MAML | {"meta": {"tasks": 0}}, "meta.tasks"),
@@ -36,7 +36,7 @@ def test_what_does_not_fit_is_said_in_one_sentence(data: dict, wanted: str) -> N
 
 
 def test_overrides_reach_a_section_that_the_file_leaves_out() -> None:
-    changes = ["training.algorithm=maml", "training.network=slot_scorer", "meta.inner_steps=3"]
+    changes = ["training.algorithm=maml", "training.network=set_scorer", "meta.inner_steps=3"]
     assert load_config("deeprm", changes).meta == MetaSection(inner_steps=3)
 
 

@@ -14,7 +14,7 @@ def test_only_decisions_with_a_choice_are_kept_and_scaled_by_spread_and_floor() 
     decisions = decisions_of(rollouts, gamma=1.0, floor=0.5)
     keep = rollouts.log_probabilities < 0
     assert 0 < decisions.num_rows < rollouts.num_rows
-    assert np.array_equal(decisions.codes, rollouts.codes[keep])
+    assert np.array_equal(decisions.states, rollouts.states[keep])
     assert np.array_equal(decisions.actions, rollouts.actions[keep])
 
     to_go = np.empty(rollouts.num_rows)  # return from the row's clock on, by hand
@@ -59,7 +59,7 @@ def test_decisions_of_a_jobset_are_those_of_its_episodes() -> None:
     parts = [whole.of_jobset(k) for k in jobsets]
     assert sum(part.num_rows for part in parts) == whole.num_rows
     for k, part in zip(jobsets, parts, strict=True):
-        assert np.array_equal(part.codes, whole.codes[whole.jobset == k])
+        assert np.array_equal(part.states, whole.states[whole.jobset == k])
         assert set(part.jobset) == {k}
 
 

@@ -7,25 +7,25 @@ import pytest
 import torch
 
 import meta.maml.gradients as gradients_module
-from cluster_env.core.cluster import Cluster
+from cluster_env.worlds.deeprm.cluster import Cluster
 from meta.maml.algorithm import with_base_task
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.gradients import FirstOrderGradients, GraphGradients
-from meta.maml.module import MetaSlotScorerModule, meta_model_config
+from meta.maml.module import MetaSetScorerModule, meta_model_config
 from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, inner_step, outer_loss
 from rllib_configs.loading import make_config
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.modules.slot_scorer_kernels import DIRECT_GAIN
-from rllib_configs.modules.slot_scorer_policy import PolicyLoss
+from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from tests.meta.maml.tiny import CLUSTER, leaves, tiny_rollouts
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
 WIDTH = 8
 OPTIONS = [
     StepOptions(gradient_clip=1e9),
-    StepOptions(gradient_clip=0.05, agreement=True),
+    StepOptions(gradient_clip=0.05, shrink=True),
     StepOptions("log_probability", 1e9, True, "head"),
 ]
 
@@ -37,21 +37,21 @@ def decisions(seed: int) -> Decisions:
     return replace(found, log_probabilities=found.log_probabilities + noise)
 
 
-def network_of(cluster: Cluster = CLUSTER, *, shortcut: bool = False) -> SlotScorer:
+def network_of(cluster: Cluster = CLUSTER, *, skip_connection: bool = False) -> SetScorer:
     """With weights that all matter."""
-    network = SlotScorer(cluster, WIDTH, 0, shortcut=shortcut)
+    network = SetScorer(cluster, WIDTH, 0, skip_connection=skip_connection)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
-            scale = 0.03 if name in network.direct_names else 0.3
+            scale = 0.03 if name in network.skip_names else 0.3
             parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
     return network
 
 
-def given(network: SlotScorer) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+def given(network: SetScorer) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
     parameters = leaves(dict(network.named_parameters()))
     values = np.random.default_rng(1).normal(0, 0.3, len(parameters)).astype(np.float32)
-    values[[name in network.direct_names for name in parameters]] -= 2 * np.log(DIRECT_GAIN)
+    values[[name in network.skip_names for name in parameters]] -= 2 * np.log(SKIP_GAIN)
     rates = {name: torch.tensor(float(v)) for name, v in zip(parameters, values, strict=True)}
     return parameters, leaves(rates)
 
@@ -60,7 +60,7 @@ def graph_options(options: StepOptions, parameters: dict[str, torch.Tensor]) -> 
     return {
         "surrogate": options.surrogate,
         "gradient_clip": options.gradient_clip,
-        "agreement": options.agreement,
+        "shrink": options.shrink,
         "names": adapted_names(tuple(parameters), options.adapt),
     }
 
@@ -70,13 +70,13 @@ def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-
     assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("shortcut", [False, True])
+@pytest.mark.parametrize("skip_connection", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_outer_gradient_is_that_of_the_graph(
-    steps: int, options: StepOptions, shortcut: bool
+    steps: int, options: StepOptions, skip_connection: bool
 ) -> None:
-    network = network_of(shortcut=shortcut)
+    network = network_of(skip_connection=skip_connection)
     parameters, rates = given(network)
     stages = [decisions(seed) for seed in range(steps + 1)]
     loss, stats = outer_loss(
@@ -112,10 +112,10 @@ def test_outer_gradient_is_that_of_the_graph(
     assert found.inner_norm == pytest.approx(stats.inner_norm, rel=1e-5)
 
 
-@pytest.mark.parametrize("shortcut", [False, True])
+@pytest.mark.parametrize("skip_connection", [False, True])
 @pytest.mark.parametrize("options", OPTIONS)
-def test_inner_step_is_that_of_the_graph(options: StepOptions, shortcut: bool) -> None:
-    network = network_of(shortcut=shortcut)
+def test_inner_step_is_that_of_the_graph(options: StepOptions, skip_connection: bool) -> None:
+    network = network_of(skip_connection=skip_connection)
     parameters, rates = given(network)
     data = decisions(0)
     expected = inner_step(network, parameters, rates, data, **graph_options(options, parameters))
@@ -138,11 +138,11 @@ def test_inner_step_is_that_of_the_graph(options: StepOptions, shortcut: bool) -
 def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    training = {"algorithm": "maml", "network": "slot_scorer", "hidden": WIDTH}
+    training = {"algorithm": "maml", "network": "set_scorer", "hidden": WIDTH}
     config = with_base_task(make_config({"training": training, "meta": {"family": TINY}}))
     cluster = config.task.cluster
     assert cluster.build() == CLUSTER
-    module = MetaSlotScorerModule(model_config=meta_model_config(config))
+    module = MetaSetScorerModule(model_config=meta_model_config(config))
     networks = {True: network_of(), False: network_of()}
     tasks = [
         TaskSample(cluster, (decisions(2 * k), decisions(2 * k + 1)), (), 0.0) for k in range(2)
@@ -155,12 +155,12 @@ def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
     not_kept = FirstOrderGradients(config, module, lambda _: networks[False], tasks)
     for _ in range(2):
         for index in (1, 0):
-            expected, found, again = (each(index) for each in (graph, kept, not_kept))
+            expected, found, mix = (each(index) for each in (graph, kept, not_kept))
             assert expected is not None
             assert found is not None
-            assert again is not None
+            assert mix is not None
             assert_close(found.flat.numpy(), expected.flat.numpy())
-            assert torch.equal(found.flat, again.flat)
+            assert torch.equal(found.flat, mix.flat)
         assert graph(2) is kept(2) is None
     assert sorted(kept._kept) == [0, 1]
     assert not not_kept._kept

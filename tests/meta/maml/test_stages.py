@@ -10,7 +10,7 @@ from meta.maml.decisions import Decisions
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters, inner_step
 from meta.tasks import Task, training_tasks
-from rllib_configs.modules.slot_scorer import SlotScorer
+from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.schema import MetaSection, TrainingSection
 from tests.meta.maml.tiny_tasks import TINY_TASKS
 
@@ -22,8 +22,8 @@ def task_of(index: int) -> Task:
     return training_tasks(TINY_TASKS, 0).task(index)
 
 
-def network_of(task: Task) -> tuple[SlotScorer, Parameters, Parameters]:
-    network = SlotScorer(task.cluster, TRAINING.hidden, 1)
+def network_of(task: Task) -> tuple[SetScorer, Parameters, Parameters]:
+    network = SetScorer(task.cluster, TRAINING.hidden, 1)
     parameters = {name: value.detach() for name, value in network.named_parameters()}
     return network, parameters, {name: torch.tensor(0.7) for name in parameters}
 
@@ -46,17 +46,15 @@ def test_each_stage_is_sampled_with_the_parameters_that_the_last_one_led_to() ->
     assert len(sample.stages) == len(sample.scores) == 3
     for stage, decisions in enumerate(sample.stages):
         with torch.no_grad():
-            logits = torch.func.functional_call(network, parameters, (decisions.codes,))
+            logits = torch.func.functional_call(network, parameters, (decisions.states,))
         expected = torch.log_softmax(logits, 1).numpy()
         expected = expected[np.arange(decisions.num_rows), decisions.actions]
         assert np.allclose(decisions.log_probabilities, expected, rtol=0, atol=1e-5)
         shorter = {name: rate - 0.5 * math.log(stage + 1) for name, rate in rates.items()}
-        moved = inner_step(
-            network, parameters, shorter, decisions, gradient_clip=5.0, agreement=True
-        )
+        moved = inner_step(network, parameters, shorter, decisions, gradient_clip=5.0, shrink=True)
         parameters = {name: value.detach() for name, value in moved.items()}
     first, second = sample.stages[:2]
-    assert first.num_rows != second.num_rows or not np.array_equal(first.codes, second.codes)
+    assert first.num_rows != second.num_rows or not np.array_equal(first.states, second.states)
 
 
 def test_what_was_played_before_changes_no_number() -> None:
@@ -65,9 +63,9 @@ def test_what_was_played_before_changes_no_number() -> None:
     assert {task_of(index).cluster.capacity for index in tasks} == {(4, 4), (6, 6)}
     before = [play(sampler, index) for index in tasks]
     for index in reversed(tasks):
-        for again in (play(sampler, index), play(StageSampler(TRAINING, META, 0), index)):
-            assert again.scores == before[index].scores
-            for found, expected in zip(again.stages, before[index].stages, strict=True):
+        for mix in (play(sampler, index), play(StageSampler(TRAINING, META, 0), index)):
+            assert mix.scores == before[index].scores
+            for found, expected in zip(mix.stages, before[index].stages, strict=True):
                 assert_equal(found, expected)
 
 
@@ -76,7 +74,7 @@ def test_actions_depend_on_seed_and_iteration_and_fewer_steps_are_the_first_ones
     whole = play(sampler, 0)
     assert_equal(play(sampler, 0, num_steps=1).stages[0], whole.stages[0])
     alone = play(sampler, 0, num_steps=0).stages[0]  # it is weighed for an outer step
-    assert np.array_equal(alone.codes, whole.stages[0].codes)
+    assert np.array_equal(alone.states, whole.stages[0].states)
     assert np.array_equal(alone.actions, whole.stages[0].actions)
     inner = whole.stages[0].advantages
     scale = (inner @ alone.advantages) / (alone.advantages @ alone.advantages)

@@ -23,8 +23,8 @@ class Bandit(nn.Module):
         super().__init__()
         self.logits = nn.Parameter(torch.from_numpy(logits))
 
-    def forward(self, codes: np.ndarray) -> torch.Tensor:
-        return self.logits.expand(codes.shape[0], -1)
+    def forward(self, states: np.ndarray) -> torch.Tensor:
+        return self.logits.expand(states.shape[0], -1)
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -239,7 +239,7 @@ def test_clip_factor_is_a_constant() -> None:
         assert np.allclose(one, other, rtol=0, atol=1e-9)
 
 
-def stepped(logits: np.ndarray, data: Decisions, agreement: bool) -> np.ndarray:
+def stepped(logits: np.ndarray, data: Decisions, shrink: bool) -> np.ndarray:
     """Where one step with the rate 1 and without clipping leads, as a way from the logits."""
     network = Bandit(logits)
     adapted = inner_step(
@@ -248,7 +248,7 @@ def stepped(logits: np.ndarray, data: Decisions, agreement: bool) -> np.ndarray:
         {"logits": torch.tensor(0.0)},
         data,
         gradient_clip=NO_CLIP,
-        agreement=agreement,
+        shrink=shrink,
     )
     way: np.ndarray = adapted["logits"].detach().numpy() - logits
     return way
@@ -289,13 +289,13 @@ def test_each_block_is_shortened_by_itself() -> None:
             self.agreed = torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))
             self.contested = torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))
 
-        def forward(self, codes: np.ndarray) -> torch.Tensor:
-            kind = torch.from_numpy(codes[:, :1] == 1)
+        def forward(self, states: np.ndarray) -> torch.Tensor:
+            kind = torch.from_numpy(states[:, :1] == 1)
             return torch.where(kind, self.contested, self.agreed)
 
     names = {"log_probabilities": np.full(8, np.log(0.5)), "actions": np.zeros(8, np.int32)}
     data = Decisions(
-        codes=np.tile(np.array([[0], [1]], np.uint8), (4, 1)),
+        states=np.tile(np.array([[0], [1]], np.uint8), (4, 1)),
         advantages=np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0, 1.0, -1.0]),
         jobset=np.repeat([0, 1], 4).astype(np.int32),
         **names,
@@ -303,7 +303,7 @@ def test_each_block_is_shortened_by_itself() -> None:
     network = Two()
     parameters = dict(network.named_parameters())
     rates = {name: torch.tensor(0.0) for name in parameters}
-    moved = inner_step(network, parameters, rates, data, gradient_clip=NO_CLIP, agreement=True)
+    moved = inner_step(network, parameters, rates, data, gradient_clip=NO_CLIP, shrink=True)
     assert moved["agreed"].tolist() == pytest.approx([0.25, -0.25])
     assert moved["contested"].tolist() == [0.0, 0.0]
 
@@ -332,9 +332,9 @@ def test_jobsets_that_contradict_each_other_move_nothing_and_alike_ones_all_the_
     for sign, share in ((-0.9, 0.0), (1.0, 1.0)):
         advantages = np.concatenate([half.advantages, sign * half.advantages])
         data = Decisions(**twice, advantages=advantages, jobset=jobset)
-        alone = stepped(logits, data, agreement=False)
+        alone = stepped(logits, data, shrink=False)
         assert np.linalg.norm(alone) > 1e-3
-        assert np.allclose(stepped(logits, data, agreement=True), share * alone, rtol=0, atol=1e-9)
+        assert np.allclose(stepped(logits, data, shrink=True), share * alone, rtol=0, atol=1e-9)
     one = replace(half, jobset=np.zeros(20, np.int32))
     assert np.array_equal(stepped(logits, one, True), stepped(logits, one, False))
 
@@ -350,7 +350,7 @@ def test_head_only_adaptation_moves_nothing_else() -> None:
         for name, value in adapted.items()
         if not torch.equal(value, parameters[name])
     }
-    assert moved == set(HEAD) - {"direct", "direct_classes"}  # it has no shortcut
+    assert moved == set(HEAD) - {"direct", "skip_classes"}  # it has no skip_connection
     assert adapted_names(tuple(parameters), "all") == tuple(parameters)
 
 
@@ -361,7 +361,7 @@ def test_tasks_without_decisions_count_as_zero() -> None:
     full = tiny_decisions(0)
     empty = replace(
         full,
-        codes=full.codes[:0],
+        states=full.states[:0],
         actions=full.actions[:0],
         log_probabilities=full.log_probabilities[:0],
         advantages=full.advantages[:0],

@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from cluster_env.core.cluster import Cluster
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.objectives import get_objective
-from cluster_env.simulators.timeline import TimelineSimulator
-from cluster_env.workloads import BimodalWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from meta.maml.decisions import Decisions, decisions_of
-from rllib_configs.modules.slot_scorer import SlotScorer
-from rllib_configs.modules.slot_scorer_sampler import SlotScorerSampler
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 CLUSTER = Cluster((4, 4), 5, 3, 5)
@@ -23,11 +24,11 @@ def tiny_rollouts(seed: int, objective: str = "slowdown", width: int = 3) -> Rol
     workload = BimodalWorkload(
         cluster=CLUSTER, load=0.9, window=8, small_duration=(1, 2), large_duration=(3, 4)
     )
-    network = SlotScorer(CLUSTER, width, seed)
+    network = SetScorer(CLUSTER, width, seed)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
     return rollout(
-        TimelineSimulator(CLUSTER, max_time=60),
-        SlotScorerSampler(network, weights),
+        DeepRMSimulator(CLUSTER, max_time=60),
+        SetScorerSampler(network, weights),
         sample_jobsets(workload, seed, Split.TRAIN, range(2)),
         get_objective(objective),
         3,
@@ -45,9 +46,9 @@ def tiny_decisions(seed: int) -> Decisions:
     )
 
 
-def tiny_network(seed: int, width: int = 3) -> SlotScorer:
+def tiny_network(seed: int, width: int = 3) -> SetScorer:
     """In float64, whatever its features come in, with weights that all matter."""
-    network = SlotScorer(CLUSTER, width, seed).double()
+    network = SetScorer(CLUSTER, width, seed).double()
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for parameter in network.parameters():

@@ -6,7 +6,7 @@ import pytest
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from meta.tasks import Task, cost_of, describe, mean_cost
 from rllib_configs.task_schema import TaskSection
 

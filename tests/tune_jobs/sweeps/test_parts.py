@@ -10,6 +10,7 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import parse_section
 from tune_jobs.figures import sweep as sweep_figure
+from tune_jobs.runs.trainer import cost_ratio
 from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
@@ -17,8 +18,7 @@ from tune_jobs.sweeps.points import Point, list_points, trial_config
 from tune_jobs.sweeps.records import TrialRecord, begin_trial, pack, rewind, unpack
 from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trial, score_of, write_results
 from tune_jobs.sweeps.schedulers import Evolution, Halving
-from tune_jobs.tables import write_table
-from tune_jobs.trainer import cost_ratio
+from tune_jobs.terminal.tables import write_table
 
 
 @pytest.fixture

@@ -14,15 +14,15 @@ import yaml
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.policies import load_policy
-from tune_jobs.history import History
-from tune_jobs.ray_session import ray_session
-from tune_jobs.resuming import find_resumption
+from tune_jobs.runs.history import History
+from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.points import list_points
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
-from tune_jobs.tables import read_table
+from tune_jobs.terminal.ray_session import ray_session
+from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking import local_uri
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]

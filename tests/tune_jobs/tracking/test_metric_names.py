@@ -9,8 +9,8 @@ from cluster_env.evaluation.metrics import METRICS
 from meta.maml.algorithm import with_base_task
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
+from tune_jobs.runs.training import run_training
 from tune_jobs.tracking.metric_names import explain, metric_names, metric_table
-from tune_jobs.training import run_training
 
 README = Path(__file__).parents[3] / "tune_jobs" / "README.md"
 SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]

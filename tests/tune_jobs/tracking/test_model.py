@@ -53,7 +53,7 @@ def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
     config = load_config("deeprm-ppo", ["training.hidden=8", *overrides])
     cluster = config.task.cluster.build()
     rng = generator(0, Purpose.INIT)
-    from rllib_configs.modules.slot_scorer import plain_scorer
+    from rllib_configs.networks.set_scorer.network import plain_scorer
 
     network = plain_scorer(cluster, config.training)
     weights = {

@@ -1,0 +1,216 @@
+"""Several policies on the same jobsets: means, differences in pairs, attainment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.evaluation.intervals import (
+    Estimate,
+    difference_interval,
+    jobset_interval,
+    ratio_interval,
+    two_level_interval,
+)
+from cluster_env.evaluation.metrics import get_metric
+from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
+from cluster_env.evaluation.summary import Summary, summarize
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
+
+# Two means of the same numbers may differ in the last digits when the jobs finish in another order.
+_TIE = 1e-9
+
+
+@dataclass(frozen=True)
+class PolicyGroup:
+    """A policy, or policies from training runs that differ in their seed alone.
+
+    Attributes:
+        name: what tables call it.
+        members: the policies, at least one; one for each training seed.
+    """
+
+    name: str
+    members: tuple[Policy, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a group achieved.
+
+    Attributes:
+        name: the group's.
+        members: one summary for each of its policies, all on the same jobsets.
+    """
+
+    name: str
+    members: tuple[Summary, ...]
+
+    def mean(self, metric: str) -> float:
+        """Mean over the members' means."""
+        return float(np.mean(self._means(metric)))
+
+    def estimate(self, metric: str) -> Estimate:
+        """The mean with a 95 % interval: over jobsets, and over seeds if there are several."""
+        totals, counts = self._pooled(metric)
+        within = jobset_interval(totals, counts)
+        if len(self.members) == 1:
+            return within
+        return two_level_interval([self._means(metric)], within, int(np.sum(counts > 0)))
+
+    def difference(self, other: "Result", metric: str) -> Estimate:
+        """This mean minus another's on the same jobsets, with a 95 % interval.
+
+        The bootstrap over jobsets takes both results of a jobset together, which makes the
+        interval narrower than the two intervals of the means suggest; if there are several seeds
+        on a side, they vary too.
+        """
+        pooled, others = self._pooled(metric), other._pooled(metric)
+        within = difference_interval(*pooled, *others)
+        if len(self.members) == len(other.members) == 1:
+            return within
+        num_jobsets = int(np.sum((pooled[1] > 0) & (others[1] > 0)))
+        means = [self._means(metric), other._means(metric)]
+        return two_level_interval(means, within, num_jobsets)
+
+    def ratio(self, other: "Result", metric: str) -> Estimate:
+        """This mean over another's on the same jobsets, with a 95 % interval as in `difference`.
+
+        Args:
+            other: of a single policy; its mean must not be 0.
+            metric: name of the metric.
+        """
+        within = ratio_interval(*self._pooled(metric), *other._pooled(metric))
+        if len(self.members) == 1:
+            return within
+        counts, others = self._pooled(metric)[1], other._pooled(metric)[1]
+        shares = [mean / other.mean(metric) for mean in self._means(metric)]
+        return two_level_interval([shares], within, int(np.sum((counts > 0) & (others > 0))))
+
+    def attainment(self, baselines: "Sequence[Result]", metric: str) -> Estimate:
+        """See `attainment`: the share over all members, against the first member of each baseline.
+
+        The interval over seeds is Student's, cut at 0 and 1.
+        """
+        bars = [baseline.members[0] for baseline in baselines]
+        shares = [attainment(member, bars, metric) for member in self.members]
+        if len(shares) == 1:
+            return shares[0]
+        attained = np.sum([_attained(member, bars, metric) for member in self.members], axis=0)
+        counts = np.sum([member.num_jobs > 0 for member in self.members], axis=0).astype(np.float64)
+        within = jobset_interval(attained, counts)
+        values = [share.value for share in shares]
+        wide = two_level_interval([values], within, int(np.sum(counts > 0)))
+        low, high = (float(np.clip(end, 0.0, 1.0)) for end in (wide.low, wide.high))
+        return replace(wide, low=low, high=high)
+
+    def _means(self, metric: str) -> list[float]:
+        return [member.mean(metric) for member in self.members]
+
+    def _pooled(self, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Totals and counts of each jobset, over all members."""
+        totals = np.sum([member.totals[metric] for member in self.members], axis=0)
+        counts = np.sum([member.counts[metric] for member in self.members], axis=0)
+        return totals, counts
+
+    @property
+    def means(self) -> dict[str, float]:
+        """All means of `Summary.means`, averaged over the members."""
+        return {
+            name: float(np.mean([member.means[name] for member in self.members]))
+            for name in self.members[0].means
+        }
+
+
+def compare_policies(
+    groups: Sequence[PolicyGroup],
+    jobsets: Sequence[JobSet],
+    cluster: Cluster,
+    rules: Rules = PAPER_RULES,
+    *,
+    run_seed: int = 0,
+    episodes_per_jobset: int = 1,
+    max_time: int = DEFAULT_MAX_TIME,
+    also: Sequence[str] = (),
+    warmup: int = 0,
+    report: Callable[[str], None] = lambda name: None,
+) -> list[Result]:
+    """Evaluates several policies on the same jobsets.
+
+    Args:
+        groups: the policies.
+        jobsets: see `evaluate`, as for the other arguments.
+        cluster: see there.
+        rules: see there.
+        run_seed: see there; every policy draws from the same random numbers.
+        episodes_per_jobset: see there.
+        max_time: see there.
+        also: see `summarize`.
+        warmup: see `summarize`.
+        report: called with a group's name when one of its policies is done.
+
+    Returns:
+        The results in the order of the groups.
+    """
+    results = []
+    for group in groups:
+        members = []
+        for policy in group.members:
+            schedule = evaluate(
+                policy,
+                jobsets,
+                cluster,
+                rules,
+                run_seed=run_seed,
+                episodes_per_jobset=episodes_per_jobset,
+                max_time=max_time,
+            )
+            members.append(summarize(schedule, also, warmup=warmup))
+            report(group.name)
+        results.append(Result(group.name, tuple(members)))
+    return results
+
+
+def best(results: Sequence[Result], metric: str) -> Result:
+    """The result with the best mean; the first of equals."""
+    rank = get_metric(metric).rank
+    return min(results, key=lambda result: rank(result.mean(metric)))
+
+
+def attainment(
+    summary: Summary, baselines: Sequence[Summary], metric: str = "slowdown"
+) -> Estimate:
+    """Share of jobsets on which a policy is at least as good as the best of its baselines there.
+
+    A jobset that the policy leaves unfinished is a miss; a baseline that leaves it unfinished sets
+    no bar. Ties count as attained. Jobsets without jobs are left out.
+
+    Args:
+        summary: the policy's.
+        baselines: those of at least one other policy, on the same jobsets.
+        metric: name of the metric that is compared within a jobset.
+
+    Returns:
+        The share, with its 95 % interval over jobsets.
+    """
+    return jobset_interval(
+        _attained(summary, baselines, metric), (summary.num_jobs > 0).astype(np.float64)
+    )
+
+
+def _attained(summary: Summary, baselines: Sequence[Summary], metric: str) -> NDArray[np.float64]:
+    """1 for each jobset on which no baseline is better, else 0, float64 ``(num_jobsets,)``."""
+    sign = -1.0 if get_metric(metric).higher_is_better else 1.0
+    own = _bar(summary, metric, sign)
+    bar = np.min([_bar(baseline, metric, sign) for baseline in baselines], axis=0)
+    attained = np.isfinite(own) & (own <= bar + _TIE)
+    return np.where(summary.num_jobs > 0, attained, False).astype(np.float64)
+
+
+def _bar(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:
+    """Cost of each jobset, float64 ``(num_jobsets,)``; infinite where a job did not finish."""
+    return np.where(summary.unfinished > 0, np.inf, sign * summary.rows(metric))

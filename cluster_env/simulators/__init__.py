@@ -1,1 +1,0 @@
-"""How time passes, compiled, many episodes side by side."""

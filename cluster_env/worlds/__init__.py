@@ -1,0 +1,1 @@
+"""Worlds: what schedulers act in, each in a folder of its own."""

@@ -1,0 +1,1 @@
+"""DeepRM's cluster: a horizon of free capacity, decisions while time stands still."""

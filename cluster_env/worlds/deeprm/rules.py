@@ -1,0 +1,46 @@
+"""Where DeepRM's paper and its released code differ, as switches."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cluster_env.core.registry import Registry
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Rules of the timeline simulator.
+
+    Attributes:
+        try_last_start: whether a job may start in the last step of the horizon that leaves room
+            for it. The released code never tries that step, so a job as long as the horizon can
+            never run there.
+        linger_finished: whether removing a finished job hides the job listed behind it for one
+            step, as in the released code, which deletes from the list that it walks. A hidden job
+            that has finished too keeps costing and keeps the episode alive.
+        drop_when_backlog_full: whether a job that finds the backlog full is lost, as in the
+            released code; otherwise it waits and only the observation saturates.
+        charge_after_step: whether a step is charged for the jobs in the system after it, as in
+            the released code; otherwise for those in the system while it passes, so that jobs
+            that arrive before the first decision are charged in full.
+        stop: when an episode ends: ``all_done`` when the arrival window is over and every job has
+            finished; ``no_new_job`` when the arrival window is over.
+    """
+
+    try_last_start: bool = True
+    linger_finished: bool = False
+    drop_when_backlog_full: bool = False
+    charge_after_step: bool = False
+    stop: Literal["all_done", "no_new_job"] = "all_done"
+
+
+PAPER_RULES = Rules()
+RELEASED_RULES = Rules(
+    try_last_start=False,
+    linger_finished=True,
+    drop_when_backlog_full=True,
+    charge_after_step=True,
+)
+
+RULES: Registry[Rules] = Registry("rules")
+RULES.register("paper")(PAPER_RULES)
+RULES.register("released")(RELEASED_RULES)

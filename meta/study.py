@@ -1,0 +1,188 @@
+"""How well policies adapt to the tasks of a split: what comparisons of methods rest on."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.policy import Policy
+from cluster_env.core.seeding import Split
+from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
+from meta.fine_tuning import DeepRMPolicy, fine_tune
+from meta.scoring import BASELINES, DEFAULT_JOBSETS, baseline_of, costs_on, heuristics_for
+from meta.tasks import Task, TaskDistribution, TaskSplit
+from rllib_configs.policies import Decode
+
+RATES = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Inner rates that are tried for a policy that has learned none."""
+
+Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]
+"""From a task, numbers of steps (ascending) and a seed to the policies after as many steps."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """On what methods are compared; all methods have the same one.
+
+    Attributes:
+        tasks: tasks of the split, from the first, at least 1.
+        task_seed: seed of the tasks, at least 0.
+        seeds: adaptations of each task, with the seeds 0, 1, ...
+        steps: after how many steps policies are evaluated, ascending.
+        episodes: episodes of a step, over all its jobsets.
+        jobsets: jobsets of a step.
+        evaluation_jobsets: held-out jobsets of a task that costs are means over.
+        rates: inner rates to choose from for a policy that has learned none.
+        rate_tasks: validation tasks on which it is chosen.
+        decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
+            DeepRM's network draw, as they are trained to: the likeliest action would leave jobs
+            waiting for ever.
+    """
+
+    tasks: int = 40
+    task_seed: int = 0
+    seeds: int = 3
+    steps: tuple[int, ...] = (0, 1, 2, 3, 5, 10)
+    episodes: int = 20
+    jobsets: int = 4
+    evaluation_jobsets: int = DEFAULT_JOBSETS
+    rates: tuple[float, ...] = RATES
+    rate_tasks: int = 15
+    decode: Decode = "argmax"
+
+    def __post_init__(self) -> None:
+        for name in ("tasks", "seeds", "evaluation_jobsets", "rate_tasks"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, but {getattr(self, name)} was given")
+        if not self.steps or self.steps[0] < 0 or list(self.steps) != sorted(set(self.steps)):
+            raise InputError(
+                f"the steps after which policies are evaluated must be whole numbers from 0, "
+                f"ascending, not {list(self.steps)}"
+            )
+        if not self.rates or min(self.rates) <= 0:
+            raise InputError(f"inner rates must be above 0, but {list(self.rates)} were given")
+
+    def split(self, distribution: TaskDistribution, split: Split) -> list[Task]:
+        """The tasks that are reported (`Split.HELD_OUT`), or those that rates are chosen on.
+
+        They are as many of each kind of objective, see `TaskSplit.balanced`.
+        """
+        count = self.tasks if split is Split.HELD_OUT else self.rate_tasks
+        return TaskSplit(distribution, self.task_seed, split).balanced(count)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The lowest cost of the heuristics on a task, which other costs are divided by."""
+
+    heuristic: str
+    cost: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a policy cost on a task after some steps of one adaptation.
+
+    Attributes:
+        task: the task's index.
+        seed: of the adaptation.
+        step: steps that were taken.
+        cost: on the task's held-out jobsets.
+        unfinished: jobs that did not finish there, or were dropped.
+    """
+
+    task: int
+    seed: int
+    step: int
+    cost: float
+    unfinished: int
+
+
+def baselines_of(
+    tasks: Sequence[Task], jobsets: int, split: Split = Split.HELD_OUT
+) -> list[Baseline]:
+    """The baseline of each task, on so many jobsets of a split."""
+    baselines = []
+    for task in tasks:
+        pairs = heuristics_for(task, BASELINES)
+        costs = costs_on([policy for _, policy in pairs], task, jobsets=jobsets, split=split)
+        best = baseline_of({name: cost for (name, _), cost in zip(pairs, costs, strict=True)})
+        baselines.append(Baseline(best.policy, best.value))
+    return baselines
+
+
+def adapter(policy: MetaPolicy | DeepRMPolicy, plan: Plan) -> Adapt:
+    """Adapts a policy as a plan says."""
+    numbers = {"episodes": plan.episodes, "jobsets": plan.jobsets}
+
+    def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
+        if isinstance(policy, DeepRMPolicy):
+            return fine_tune(policy, task, steps, **numbers, seed=seed)
+        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed, decode=plan.decode)
+        return [policies[step] for step in steps]
+
+    return adapt
+
+
+def measure(
+    adapt: Adapt,
+    tasks: Sequence[Task],
+    plan: Plan,
+    *,
+    split: Split = Split.HELD_OUT,
+    seeds: int | None = None,
+) -> Iterator[Measured]:
+    """Adapts to every task, and evaluates on jobsets that no step has seen.
+
+    Args:
+        adapt: what is measured.
+        tasks: what it adapts to; their indices count from 0.
+        plan: steps, seeds and jobsets.
+        split: of the jobsets that costs are measured on.
+        seeds: adaptations of each task, if not the plan's.
+
+    Yields:
+        What was measured, by task, then seed, then step. The policy after 0 steps is the same for
+        all seeds, and evaluated once.
+    """
+    for index, task in enumerate(tasks):
+        unadapted = None
+        for seed in range(plan.seeds if seeds is None else seeds):
+            with single_threaded():
+                policies = zip(plan.steps, adapt(task, plan.steps, seed), strict=True)
+                wanted = [policy for step, policy in policies if step or unadapted is None]
+                costs = costs_on(wanted, task, jobsets=plan.evaluation_jobsets, split=split)
+            if plan.steps[0] == 0:
+                unadapted = unadapted or costs[0]
+                costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
+            for step, cost in zip(plan.steps, costs, strict=True):
+                yield Measured(index, seed, step, cost.value, cost.unfinished)
+
+
+def choose_rate(
+    policy: MetaPolicy, distribution: TaskDistribution, plan: Plan
+) -> tuple[float, Mapping[float, float]]:
+    """Chooses the inner rate of a policy on validation tasks.
+
+    The rate with the lowest mean ratio of cost to baseline wins, over the tasks and over the plan's
+    steps but 0, with one adaptation of each; the first of equals.
+
+    Args:
+        policy: what is adapted.
+        distribution: where the tasks come from; those of `Split.VALIDATION` are used.
+        plan: rates, tasks, steps and jobsets.
+
+    Returns:
+        The rate, and the mean ratio of each that was tried.
+    """
+    tasks = plan.split(distribution, Split.VALIDATION)
+    baselines = baselines_of(tasks, plan.evaluation_jobsets, Split.VALIDATION)
+    scores = {}
+    for rate in plan.rates:
+        found = measure(
+            adapter(policy.with_rate(rate), plan), tasks, plan, split=Split.VALIDATION, seeds=1
+        )
+        ratios = [one.cost / baselines[one.task].cost for one in found if one.step]
+        scores[rate] = float(np.nanmean(ratios)) if ratios else 0.0
+    return min(scores, key=scores.__getitem__), scores

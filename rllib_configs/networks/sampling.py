@@ -1,0 +1,54 @@
+"""What a trained network offers to runners and evaluation: logits and draws, without gradients."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+
+
+class Sampler(Protocol):
+    """A snapshot of a network's weights that computes without RLlib."""
+
+    def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
+
+    def sample(
+        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `rllib_configs.runners.rollout.SamplingPolicy`."""
+
+
+@njit(cache=True, nogil=True)
+def sample_actions(
+    logits: NDArray[np.float32], uniforms: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Draws from the softmax of each row by its inverse distribution function.
+
+    Args:
+        logits: float32 ``(n, actions)``.
+        uniforms: float64 ``(n,)`` in [0, 1).
+
+    Returns:
+        Actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``.
+    """
+    rows, actions = logits.shape
+    chosen = np.empty(rows, np.int32)
+    log_probabilities = np.empty(rows, np.float32)
+    weights = np.empty(actions)
+    for row in range(rows):
+        largest = logits[row].max()
+        total = 0.0
+        for action in range(actions):
+            weights[action] = np.exp(np.float64(logits[row, action] - largest))
+            total += weights[action]
+        target = uniforms[row] * total
+        action = 0
+        below = weights[0]
+        while below <= target and action < actions - 1:
+            action += 1
+            below += weights[action]
+        chosen[row] = action
+        log_probabilities[row] = np.log(weights[action] / total)
+    return chosen, log_probabilities

@@ -1,0 +1,1 @@
+"""What single worlds add to RLlib: networks and fast paths of their own."""

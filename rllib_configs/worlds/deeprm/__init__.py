@@ -1,0 +1,1 @@
+"""DeepRM's own network, which reads states instead of images."""

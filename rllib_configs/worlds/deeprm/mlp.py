@@ -1,0 +1,48 @@
+"""DeepRM's policy network (section 4.1), reading codes instead of images."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.deeprm.lookups import LookupLayout
+from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.worlds.deeprm.lookup_sum import lookup_sum
+
+
+class DeepRMSampler:
+    """Samples actions from DeepRM's network; a snapshot of the weights."""
+
+    def __init__(self, layout: LookupLayout, weights: dict[str, NDArray[np.float32]]) -> None:
+        self._layout = layout
+        self._table = layout.prefix_table(weights["hidden_weight"])
+        self._hidden_bias = weights["hidden_bias"].copy()
+        self._head_weight = weights["head_weight"].copy()
+        self._head_bias = weights["head_bias"].copy()
+
+    def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
+        hidden = lookup_sum(self._table, self._hidden_bias, self._layout.lookups(states))
+        return _head(hidden, self._head_weight, self._head_bias)
+
+    def sample(
+        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `rllib_configs.runners.rollout.SamplingPolicy`."""
+        return sample_actions(self.logits(states), uniforms)
+
+
+@njit(cache=True, nogil=True)
+def _head(
+    hidden: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    rows, width = hidden.shape
+    actions = weight.shape[1]
+    out = np.empty((rows, actions), np.float32)
+    for row in range(rows):
+        for action in range(actions):
+            out[row, action] = bias[action]
+        for unit in range(width):
+            if hidden[row, unit] > 0:
+                for action in range(actions):
+                    out[row, action] += hidden[row, unit] * weight[unit, action]
+    return out

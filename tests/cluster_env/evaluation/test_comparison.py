@@ -1,0 +1,117 @@
+"""Policies on the same jobsets: differences, attainment, and tuned heuristics."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import (
+    SWEEPS,
+    PolicyGroup,
+    Result,
+    Summary,
+    attainment,
+    best,
+    compare_policies,
+    evaluate,
+    summarize,
+    tune,
+)
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+
+CLUSTER = Cluster()
+JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
+
+
+def summary(spec: str) -> Summary:
+    return summarize(evaluate(get_heuristic(spec, CLUSTER), JOBSETS, CLUSTER))
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, Result]:
+    specs = ("random", "sjf", "packer")
+    groups = [PolicyGroup(spec, (get_heuristic(spec, CLUSTER),)) for spec in specs]
+    seen: list[str] = []
+    found = compare_policies(groups, JOBSETS, CLUSTER, report=seen.append)
+    assert seen == list(specs)
+    return {result.name: result for result in found}
+
+
+def test_best_follows_the_direction_of_the_metric(results: dict[str, Result]) -> None:
+    ordered = list(results.values())
+    assert best(ordered, "slowdown").name == "sjf"
+    assert best(ordered, "utilization").name in ("sjf", "packer")
+    assert best(ordered, "utilization").mean("utilization") == max(
+        result.mean("utilization") for result in ordered
+    )
+
+
+def test_difference_is_that_of_the_means(results: dict[str, Result]) -> None:
+    sjf, packer = results["sjf"], results["packer"]
+    difference = sjf.difference(packer, "slowdown")
+    assert difference.value == pytest.approx(sjf.mean("slowdown") - packer.mean("slowdown"))
+    assert difference.high < 0
+    assert sjf.difference(sjf, "slowdown").high == 0
+
+
+def test_several_seeds_give_an_interval_over_both_levels(results: dict[str, Result]) -> None:
+    sjf, packer = results["sjf"].members[0], results["packer"].members[0]
+    group = Result("two seeds", (sjf, packer))
+    estimate = group.estimate("slowdown")
+    assert estimate.over == "seeds and jobsets"
+    assert estimate.value == pytest.approx((sjf.mean("slowdown") + packer.mean("slowdown")) / 2)
+    assert group.difference(results["random"], "slowdown").over == "seeds and jobsets"
+    middle = (sjf.mean("makespan") + packer.mean("makespan")) / 2
+    assert group.means["makespan"] == pytest.approx(middle)
+
+
+def test_attainment_counts_ties_and_is_one_against_oneself() -> None:
+    sjf = summary("sjf")
+    assert attainment(sjf, [sjf]).value == 1.0
+    assert attainment(sjf, [sjf, summary("packer")]).value > 0.9
+    assert attainment(summary("random"), [sjf]).value < 0.1
+
+
+def test_attainment_is_the_share_of_jobsets_at_or_below_the_best_rival() -> None:
+    own, baselines = summary("tetris:0.01"), [summary("sjf"), summary("packer")]
+    bar = np.minimum(*(baseline.rows("slowdown") for baseline in baselines))
+    share = np.mean(own.rows("slowdown") <= bar + 1e-9)
+    estimate = attainment(own, baselines)
+    assert estimate.value == share
+    assert estimate.low < share < estimate.high
+
+
+def test_unfinished_jobsets_are_missed_and_set_no_bar() -> None:
+    sjf = summary("sjf")
+    unfinished = sjf.unfinished.copy()
+    unfinished[:15] = 1
+    cut = replace(sjf, unfinished=unfinished)
+    assert attainment(cut, [sjf]).value == 45 / 60
+    better = replace(cut, totals={**sjf.totals, "slowdown": sjf.totals["slowdown"] / 2})
+    assert attainment(sjf, [better]).value == 15 / 60
+
+
+def test_tuning_finds_the_best_number_of_the_sweep() -> None:
+    tuned = tune("hold", JOBSETS, CLUSTER)
+    means = {k: summary(f"hold:{k}").mean("slowdown") for k in SWEEPS["hold"]}
+    number = min(means, key=lambda k: means[k])
+    assert tuned.spec == f"hold:{number}"
+    assert tuned.name == f"hold*({number})"
+    assert tuned.policy.name == tuned.spec
+
+
+def test_tuning_follows_the_metric() -> None:
+    by_slowdown = tune("tetris", JOBSETS, CLUSTER).spec
+    by_makespan = tune("tetris", JOBSETS, CLUSTER, metric="makespan").spec
+    assert by_slowdown in ("tetris:0.0005", "tetris:0.001", "tetris:0.002")
+    assert by_makespan != by_slowdown
+
+
+def test_only_heuristics_with_a_number_are_tuned() -> None:
+    with pytest.raises(InputError, match="'sjf' has no number to tune; tetris and hold have"):
+        tune("sjf", JOBSETS, CLUSTER)

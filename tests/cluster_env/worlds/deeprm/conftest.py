@@ -1,0 +1,84 @@
+"""Codes to look at: from played episodes, and from the golden data."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cluster_env.core.seeding import Split
+from cluster_env.objectives import get_objective
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.state import StateLayout
+
+CLUSTERS = {
+    "default": Cluster(),
+    "one_slot": Cluster(num_slots=1),
+    "uneven": Cluster(capacity=(3, 17, 8), horizon=16, num_slots=4, backlog_view=23),
+    "no_backlog": Cluster(capacity=(10,), horizon=30, num_slots=6, backlog_view=0),
+    "classes": Cluster(num_slots=5, num_classes=4),
+    "wide": Cluster(capacity=(255, 64), horizon=15, num_slots=2, backlog_view=200),
+}
+
+
+@pytest.fixture(params=CLUSTERS, scope="session")
+def cluster(request: pytest.FixtureRequest) -> Cluster:
+    return CLUSTERS[request.param]
+
+
+@pytest.fixture(scope="session")
+def layout(cluster: Cluster) -> StateLayout:
+    return StateLayout(cluster)
+
+
+@pytest.fixture(scope="session")
+def states(cluster: Cluster) -> NDArray[np.uint8]:
+    """States of 60 random episodes at a high load, (n, state_size)."""
+    workload = BimodalWorkload(load=1.0, cluster=cluster, demands="released")
+    simulator = DeepRMSimulator(cluster)
+    jobsets = sample_jobsets(workload, 3, Split.TRAIN, range(60))
+    simulator.load(jobsets, get_objective("slowdown"))
+    rng = np.random.default_rng(0)
+    seen = []
+    for _ in range(80):
+        seen.append(simulator.states[::7].copy())
+        simulator.step(rng.integers(0, cluster.num_actions, 60).astype(np.int32))
+    return np.unique(np.concatenate(seen), axis=0)
+
+
+@pytest.fixture(scope="session")
+def golden_states(golden: Path) -> Callable[[], Iterator[tuple[str, StateLayout, Any, Any]]]:
+    """Yields for each stored episode its name, layout, states and a function to its arrays."""
+
+    def states() -> Iterator[tuple[str, StateLayout, Any, Any]]:
+        for path in sorted((golden / "deeprm").glob("*.npz")):
+            with np.load(path) as file:
+                meta = json.loads(str(file["meta"]))
+                config = meta["config"]
+                cluster = Cluster(
+                    capacity=(10,) * config.get("num_res", 2), num_slots=config["num_nw"]
+                )
+                for index in range(len(meta["episodes"])):
+                    stored = {
+                        key: file[f"ep{index}_s_{key}"]
+                        for key in ("occ", "slots", "backlog", "since", "img_hash", "compact")
+                    }
+                    layout = StateLayout(cluster)
+                    yield f"{path.stem}[{index}]", layout, _codes_of(stored, layout), stored
+
+    return states
+
+
+def _codes_of(stored: dict[str, Any], layout: StateLayout) -> NDArray[np.uint8]:
+    states = np.zeros((stored["occ"].shape[0], layout.size), np.uint8)
+    layout.occupied_of(states)[:] = stored["occ"]
+    layout.slots_of(states)[:] = np.maximum(stored["slots"][:, :, 2:], 0)
+    states[:, layout.backlog] = stored["backlog"]
+    states[:, layout.since] = stored["since"]
+    return states

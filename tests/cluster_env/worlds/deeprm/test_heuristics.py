@@ -1,0 +1,98 @@
+"""Heuristics: a hand-worked state, and the choices of the released code."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from tests.cluster_env.worlds.deeprm.test_golden_deeprm import golden_episodes
+
+CLUSTER = Cluster(capacity=(10, 10), horizon=20, num_slots=5)
+VOID = 5
+
+
+def state_of(jobs: list[tuple[int, int, int]], wait: int = 0) -> np.ndarray:
+    """Code of a cluster with these (duration, demand, demand) in its slots after some steps."""
+    duration, *demand = (list(column) for column in zip(*jobs, strict=True))
+    jobset = JobSet.of([0] * len(jobs), duration, np.transpose(demand), window=100)
+    simulator = DeepRMSimulator(CLUSTER)
+    simulator.load([jobset], get_objective("slowdown"))
+    for _ in range(wait):
+        simulator.step(np.array([VOID], np.int32))
+    return simulator.states
+
+
+def choice(name: str, state: np.ndarray, uniform: float = 0.0) -> int:
+    return int(get_heuristic(name, CLUSTER).act(state, np.array([uniform]))[0])
+
+
+def test_choices_in_a_hand_worked_state() -> None:
+    state = state_of([(12, 9, 2), (3, 5, 1), (3, 1, 6), (2, 2, 1)])
+    assert choice("sjf", state) == 3
+    assert choice("packer", state) == 0  # 110 against 60, 70 and 30
+    assert choice("tetris:0", state) == 3
+    assert choice("tetris:1", state) == 0
+    assert choice("tetris:0.003", state) == 3  # .003 * 30 + .997 / 2 is the largest
+    assert choice("tetris:0.5", state) == 0
+
+
+def test_the_first_of_equal_jobs_is_taken() -> None:
+    assert choice("sjf", state_of([(3, 1, 1), (2, 4, 1), (2, 9, 9)])) == 1
+
+
+def test_a_job_that_cannot_start_now_is_passed_over() -> None:
+    full = state_of([(3, 9, 9), (1, 2, 1), (5, 1, 1)])
+    simulator = DeepRMSimulator(CLUSTER)
+    simulator.load(
+        [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 100)], get_objective("slowdown")
+    )
+    assert np.array_equal(simulator.states, full)
+    simulator.step(np.array([0], np.int32))
+    assert choice("sjf", simulator.states) == 2
+    simulator.step(np.array([2], np.int32))
+    assert choice("sjf", simulator.states) == VOID
+
+
+def test_hold_rule_withholds_long_jobs_until_arrivals_pause() -> None:
+    assert choice("hold:3", state_of([(6, 1, 1)], wait=2)) == VOID
+    assert choice("hold:3", state_of([(6, 1, 1)], wait=3)) == 0
+    assert choice("hold:3", state_of([(6, 1, 1), (5, 1, 1)])) == 1
+
+
+def test_random_takes_every_action_equally_often() -> None:
+    policy = get_heuristic("random", CLUSTER)
+    uniforms = (np.arange(600) + 0.5) / 600
+    actions = policy.act(np.zeros((600, 1), np.uint8), uniforms)
+    assert np.bincount(actions).tolist() == [100] * 6
+
+
+@pytest.mark.parametrize("name", ["sjff", "tetris:two", "tetris:1.5", "hold:-1", "hold:x", "sjf:3"])
+def test_unknown_heuristics_and_numbers_are_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        get_heuristic(name, CLUSTER)
+
+
+@pytest.mark.golden
+def test_choices_are_those_of_the_released_code(golden: Path) -> None:
+    compared = 0
+    for name, episode in golden_episodes(golden / "deeprm"):
+        columns = {
+            key.removeprefix("s_a_").replace("_", ":"): column
+            for key, column in episode.arrays.items()
+            if key.startswith("s_a_")
+        }
+        policies = {spec: get_heuristic(spec, episode.cluster) for spec in columns}
+        last = episode.arrays["actions"].size
+        for k, states in episode.states():
+            if k == last:  # the released environment has rewound itself by then
+                continue
+            for spec, policy in policies.items():
+                assert policy.act(states, np.zeros(1))[0] == columns[spec][k], f"{name} {k} {spec}"
+                compared += 1
+    assert compared > 10_000

@@ -1,0 +1,162 @@
+"""Rows of adaptation: which method a run is, what a row says, and what is measured again."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from rllib_configs.loading import load_config
+from tests.tune_jobs.made_up_methods import FOMAML, JOINT, ONE_TASK, QUICK, make_family, make_scorer
+from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.recorder import record_with
+from tune_jobs import cli
+from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.rows import COLUMNS, read_rows
+from tune_jobs.study import command
+from tune_jobs.terminal.tables import number, read_table
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(command, [*args, *QUICK], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("methods")
+    make_family(folder / "small.yaml")
+    for seed in range(2):
+        make_scorer(folder / "runs" / f"joint-{seed}", *JOINT, seed=seed)
+        make_scorer(folder / "runs" / f"fomaml-{seed}", *FOMAML, seed=seed, rates=2.0)
+    make_scorer(folder / "runs" / "alone", *ONE_TASK)
+    make_run(folder / "runs" / "deeprm")
+    result = run(
+        *(str(folder / "runs" / "*"), "--family", str(folder / "small.yaml")),
+        *("--scratch", "1", "--out", str(folder / "rows")),
+    )
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("overrides", "method"),
+    [
+        (JOINT, "joint"),
+        (FOMAML, "FOMAML K=1"),
+        ((*FOMAML, "meta.inner_steps=3", "meta.order=second"), "ProMP K=3"),
+        ((*FOMAML, "meta.order=second", "meta.surrogate=log_probability"), "MAML K=1"),
+        ((*FOMAML, "meta.adapt=head", "meta.learn_rates=false"), "FOMAML K=1, head, fixed rates"),
+        (ONE_TASK, "one task"),
+    ],
+)
+def test_a_run_is_the_arm_that_its_config_says(overrides: tuple[str, ...], method: str) -> None:
+    config = load_config("deeprm-ppo", overrides)
+    assert arm_of(config) == method
+    assert trained_on(config) == ("slowdown" if method == "one task" else "objectives")
+
+
+def test_there_is_a_row_for_each_task_seed_and_step_of_each_run(out: Path) -> None:
+    learned, heuristics = read_rows([out / "rows"])
+    methods = {"joint", "FOMAML K=1", "one task", "scratch", "DeepRM"}
+    assert {row["method"] for row in learned} == methods
+    for name in ("joint-0", "joint-1", "fomaml-0", "fomaml-1", "alone", "deeprm"):
+        rows = [row for row in learned if row["run"] == name and row["method"] != "scratch"]
+        keys = [(row["task"], row["seed"], row["step"]) for row in rows]
+        assert keys == [(t, s, k) for t in "01" for s in "01" for k in "012"]
+        assert [row["episodes"] for row in rows] == ["0", "4", "8"] * 4
+    assert {row["method"] for row in heuristics} == {"tetris", "sjf", "packer", "hold", "random"}
+    assert len(heuristics) == 2 * 5
+
+
+def test_ratios_are_costs_over_the_lowest_of_three_heuristics(out: Path) -> None:
+    learned, heuristics = read_rows([out / "rows"])
+    best = {
+        task: min(
+            number(row, "cost")
+            for row in heuristics
+            if row["task"] == task and row["method"] in ("tetris", "sjf", "packer")
+        )
+        for task in "01"
+    }
+    for row in [*learned, *heuristics]:
+        assert number(row, "best") == best[row["task"]]
+        assert number(row, "ratio") == pytest.approx(number(row, "cost") / best[row["task"]])
+
+
+def test_rates_are_the_learned_ones_or_the_best_of_those_tried(out: Path) -> None:
+    learned, _ = read_rows([out / "rows"])
+    for row in learned:
+        if row["method"] in ("FOMAML K=1", "DeepRM"):
+            assert (row["rate"], row["rates_tried"]) == ("", "")
+            continue
+        tried = dict(pair.split(":") for pair in row["rates_tried"].split())
+        assert list(tried) == ["0.5", "2"]
+        assert float(tried[f"{number(row, 'rate'):g}"]) == min(map(float, tried.values()))
+
+
+def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
+    tmp_path: Path,
+) -> None:
+    family = make_family(tmp_path / "small.yaml")
+    runs = [make_scorer(tmp_path / f"run-{k}", *ONE_TASK, seed=k) for k in range(2)]
+    args = (*map(str, runs), "--family", str(family), "--rate", "1", "--out", str(tmp_path / "o"))
+    run(*args)
+    files = sorted((tmp_path / "o" / "small").glob("*.csv"))
+    assert [file.name for file in files] == ["heuristics.csv", "run-0.csv", "run-1.csv"]
+    before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
+    make_scorer(runs[1], *ONE_TASK, seed=5)
+    run(*args)
+    after = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
+    assert after["heuristics.csv"] == before["heuristics.csv"]
+    assert after["run-0.csv"] == before["run-0.csv"]
+    assert after["run-1.csv"][0] != before["run-1.csv"][0]
+    (tmp_path / "o" / "small" / "run-0.csv").unlink()
+    run(*args)
+    assert files[1].read_bytes() == before["run-0.csv"][0]
+
+
+def test_means_can_be_tracked(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = record_with(monkeypatch)
+    family, rows = str(out / "small.yaml"), out / "rows"
+    runs = [str(out / "runs" / name) for name in ("joint-0", "alone")]
+    run(*runs, "--family", family, "--out", str(rows), "--track")
+    assert recorder.files == ["joint-0.csv", "alone.csv"]
+    ratios = [number(row, "ratio") for row in read_table(rows / "small" / "alone.csv", COLUMNS)]
+    assert recorder.points["alone/ratio", 2] == pytest.approx(sum(ratios[2::3]) / 4)
+
+
+@pytest.mark.slow
+def test_two_processes_measure_the_same(out: Path, tmp_path: Path) -> None:
+    result = run(
+        *(str(out / "runs" / "joint-0"), str(out / "runs" / "alone"), "--jobs", "2"),
+        *("--family", str(out / "small.yaml"), "--out", str(tmp_path)),
+    )
+    assert result.exit_code == 0
+    for name in ("joint-0.csv", "alone.csv"):
+        here, there = (folder / "small" / name for folder in (tmp_path, out / "rows"))
+        assert read_table(here, COLUMNS) == read_table(there, COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ((), "name the runs to measure"),
+        (("nowhere/run",), "there is no run directory nowhere/run"),
+        (("{run}", "--family", "objectivs"), "did you mean 'objectives'"),
+        (("{run}", "--steps", "1,x"), "--steps takes numbers with commas between, not '1,x'"),
+        (("{run}", "--steps", "3,1"), "ascending"),
+        (("{run}", "--family", "objectives"), "cannot be used on a cluster with 2 resources"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(
+    out: Path,
+    tmp_path: Path,
+    args: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = tmp_path / "rows"
+    given = [arg.format(run=out / "runs" / "alone") for arg in args]
+    assert cli.run(cli.metasched, ["methods", *given, "--tasks", "1", "--out", str(here)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert not here.exists()

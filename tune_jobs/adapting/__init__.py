@@ -1,0 +1,1 @@
+"""How well policies adapt, as rows of tables."""

@@ -1,0 +1,272 @@
+"""The rows that adaptation figures are drawn from: one file for each run and family of tasks.
+
+<folder>/<family>/
+heuristics.csv     what heuristics cost on each task
+<run>.csv          what a run's policy cost on each, after some steps of each adaptation
+
+A file is written when it is complete. It holds a fingerprint of the plan and of the weights, so
+that a call that is repeated measures only what is missing or has changed.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
+from meta.fine_tuning import DeepRMPolicy, load_deeprm_policy
+from meta.scoring import BASELINES, HEURISTICS, baseline_of, heuristic_costs
+from meta.study import Measured, Plan, adapter, choose_rate, measure
+from meta.tasks import Task, get_distribution, objective_kind, objective_name
+from rllib_configs.policies import read_weights
+from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
+
+HEURISTICS_FILE = "heuristics.csv"
+SPECIALISTS_FILE = "specialists.csv"
+SCRATCH = "scratch"
+
+COLUMNS = (
+    "family",
+    "method",
+    "name",
+    "trained_on",
+    "meta_seed",
+    "task",
+    "objective",
+    "seed",
+    "step",
+    "episodes",
+    "cost",
+    "best",
+    "ratio",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A policy to measure.
+
+    Attributes:
+        path: folder of the run; for a policy without training, that of the run it is like.
+        scratch: seed of its initial weights if it is to be without training.
+        rate: inner rate, if neither the learned ones nor one that is chosen.
+    """
+
+    path: Path
+    scratch: int | None = None
+    rate: float | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        if self.scratch is not None:
+            return f"{SCRATCH}-s{self.scratch}.csv"
+        return f"{self.path.resolve().name}.csv"
+
+    def load(self) -> MetaPolicy | DeepRMPolicy:
+        """The policy, not adapted.
+
+        Raises:
+            InputError: if there is none that can be adapted.
+        """
+        network = read_weights(self.path)[1].training.network
+        if network == "deeprm_mlp" and self.scratch is None:
+            return load_deeprm_policy(self.path)
+        found = load_meta_policy(self.path, self.rate)
+        if self.scratch is None:
+            return found
+        policy = untrained_policy(found.config, self.scratch)
+        return policy if self.rate is None else policy.with_rate(self.rate)
+
+
+def measure_heuristics(
+    family: str, plan: Plan, folder: Path, report: Callable[[str], None] = lambda text: None
+) -> Path:
+    """Writes what heuristics cost on the held-out tasks of a family, if that is not there yet.
+
+    Args:
+        family: name of a distribution over tasks, or its file.
+        plan: the tasks.
+        folder: of all rows.
+        report: is told of each task that is done.
+
+    Returns:
+        The file.
+    """
+    distribution = get_distribution(family)
+    path = folder / distribution.name / HEURISTICS_FILE
+    tasks = plan.split(distribution, Split.HELD_OUT)
+    mark = _fingerprint({"jobsets": plan.evaluation_jobsets}, tasks)
+    if is_complete(path, mark):
+        return path
+    rows: list[Row] = []
+    for index, task in enumerate(tasks):
+        costs = heuristic_costs(task, jobsets=plan.evaluation_jobsets)
+        best = baseline_of(costs)
+        rows += [
+            {
+                "family": distribution.name,
+                "method": name,
+                "policy": costs[name].policy,
+                "task": index,
+                "objective": objective_kind(task.section),
+                "full_objective": objective_name(task.section),
+                "load": task.section.workload.load,
+                "cost": costs[name].value,
+                "unfinished": costs[name].unfinished,
+                "best": best.value,
+                "best_heuristic": best.policy,
+                "ratio": costs[name].value / best.value,
+                "fingerprint": mark,
+            }
+            for name in HEURISTICS
+        ]
+        report(f"heuristics on {task.name}")
+    write_table(path, rows)
+    return path
+
+
+def measure_source(
+    source: Source,
+    family: str,
+    plan: Plan,
+    folder: Path,
+    report: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Writes how a policy adapts to the held-out tasks of a family, if that is not there yet.
+
+    Args:
+        source: the policy. If it has learned no inner rates and none is given, one is chosen on
+            validation tasks.
+        family: name of a distribution over tasks, or its file.
+        plan: tasks, steps and seeds.
+        folder: of all rows; the heuristics' must be there (`measure_heuristics`).
+        report: is told of what is done.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if the policy cannot be used.
+    """
+    distribution = get_distribution(family)
+    policy = source.load()
+    path = folder / distribution.name / source.file
+    tasks = plan.split(distribution, Split.HELD_OUT)
+    mark = _fingerprint({**asdict(plan), "rate": source.rate}, tasks, policy)
+    if is_complete(path, mark):
+        return path
+    scores: dict[float, float] = {}
+    rate = source.rate
+    if isinstance(policy, MetaPolicy) and rate is None and not policy.learned_rates:
+        rate, found = choose_rate(policy, distribution, plan)
+        scores = dict(found)
+        policy = policy.with_rate(rate)
+        report(f"{path.stem}: inner rate {rate:g}")
+    head: dict[str, Value] = {
+        "family": distribution.name,
+        "method": SCRATCH if source.scratch is not None else arm_of(policy.config),
+        "name": SCRATCH if source.scratch is not None else policy.config.name,
+        "trained_on": "" if source.scratch is not None else trained_on(policy.config),
+        "meta_seed": policy.config.seed,
+        "run": source.path.resolve().name,
+        "rate": float("nan") if rate is None else rate,
+        "rates_tried": " ".join(f"{r:g}:{score:.4f}" for r, score in scores.items()),
+        "fingerprint": mark,
+    }
+    baselines = _bars(path.with_name(HEURISTICS_FILE))
+    rows: list[Row] = []
+    for one in measure(adapter(policy, plan), tasks, plan):
+        rows.append({**head, **_cells(one, baselines[one.task], plan)})
+        if one.step == plan.steps[-1]:
+            report(f"{path.stem} on {tasks[one.task].name}")
+    write_table(path, rows)
+    return path
+
+
+def is_complete(path: Path, fingerprint: str) -> bool:
+    """Whether a file is there, of the same plan and weights."""
+    if not path.is_file():
+        return False
+    return read_table(path, ())[0].get("fingerprint") == fingerprint
+
+
+def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    """All rows below some folders: those of policies, and those of heuristics.
+
+    Raises:
+        InputError: if there are none, a file is broken, or two families' tasks differ.
+    """
+    learned: list[dict[str, str]] = []
+    heuristics: list[dict[str, str]] = []
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            raise InputError(f"there is no folder {folder} of rows; metasched study writes one")
+        for file in sorted(folder.glob("**/*.csv")):
+            if file.name == SPECIALISTS_FILE:
+                continue
+            if file.name == HEURISTICS_FILE:
+                heuristics += read_table(file, ("family", "method", "task", "ratio"))
+            else:
+                learned += read_table(file, COLUMNS)
+    if not learned:
+        raise InputError("there are no rows to draw; metasched study RUN --out FOLDER makes them")
+    return learned, heuristics
+
+
+def _cells(one: Measured, baseline: dict[str, str], plan: Plan) -> dict[str, Value]:
+    best = number(baseline, "best")
+    return {
+        "task": one.task,
+        "objective": baseline["objective"],
+        "load": number(baseline, "load"),
+        "seed": one.seed,
+        "step": one.step,
+        "episodes": one.step * plan.episodes,
+        "cost": one.cost,
+        "unfinished": one.unfinished,
+        "best": best,
+        "best_heuristic": baseline["best_heuristic"],
+        "ratio": one.cost / best,
+    }
+
+
+def _bars(path: Path) -> list[dict[str, str]]:
+    """The row of one heuristic for each task; the baseline stands in all of them."""
+    return [row for row in read_table(path, ("task", "best")) if row["method"] == BASELINES[0]]
+
+
+def _fingerprint(
+    settings: Mapping[str, object],
+    tasks: Sequence[Task],
+    policy: MetaPolicy | DeepRMPolicy | None = None,
+) -> str:
+    """A short text that differs when anything differs that the rows depend on."""
+    sections = [(task.seed, task.section.model_dump(mode="json")) for task in tasks]
+    digest = hashlib.sha256(json.dumps([settings, sections], sort_keys=True).encode())
+    if policy is not None:
+        for name in sorted(policy.weights):
+            digest.update(name.encode())
+            digest.update(np.ascontiguousarray(policy.weights[name]).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def sources_of(runs: Sequence[Path], scratch: int = 0, rate: float | None = None) -> list[Source]:
+    """What to measure: runs, and so many policies without training that are like the first.
+
+    Raises:
+        InputError: if two would be written to the same file.
+    """
+    sources = [Source(run, rate=rate) for run in runs]
+    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(scratch)]
+    names = [source.file for source in sources]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two runs have the folder name {Path(twice).stem}; rename one of them")
+    return sources

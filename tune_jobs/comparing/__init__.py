@@ -1,0 +1,1 @@
+"""Policies on the same unseen jobsets, as rows of tables."""

@@ -1,0 +1,214 @@
+"""Policies and, on the same unseen jobsets, the best that anybody could have done in hindsight."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import Result, evaluate, summarize
+from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm.clairvoyant import (
+    METRICS,
+    ClairvoyantReference,
+    clairvoyant_reference,
+    require_solver,
+)
+from cluster_env.worlds.deeprm.cluster import Cluster
+from rllib_configs.task_schema import TaskSection
+from tune_jobs.comparing.comparison import TUNING_JOBSETS
+from tune_jobs.comparing.policy_specs import PolicySpec, Scene
+from tune_jobs.terminal.progress import NoProgress, Progress
+
+Starts = NDArray[np.int32]
+
+_START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """What policies did, and what they could have done.
+
+    Attributes:
+        metric: what is compared: ``completion_time`` if that is the task's objective, else
+            ``slowdown``.
+        results: what each spec did.
+        references: the best known schedule and the bound of each jobset.
+    """
+
+    metric: str
+    results: tuple[Result, ...]
+    references: tuple[ClairvoyantReference, ...]
+
+    @property
+    def proven(self) -> int:
+        """Number of jobsets whose best schedule is proven optimal."""
+        return sum(reference.status == "optimal" for reference in self.references)
+
+    @property
+    def best(self) -> NDArray[np.float64]:
+        """Sum of the metric over the jobs of each best schedule, float64 ``(num_jobsets,)``."""
+        return np.array([reference.value for reference in self.references])
+
+    @property
+    def bound(self) -> NDArray[np.float64]:
+        """What no schedule of each jobset can beat, float64 ``(num_jobsets,)``."""
+        return np.array([reference.bound for reference in self.references])
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        """Number of jobs of each jobset, float64 ``(num_jobsets,)``."""
+        return np.array([float(reference.num_jobs) for reference in self.references])
+
+    def ratio(self, result: Result) -> Estimate:
+        """A mean over that of the best schedules, both pooled over jobs, with a 95 % interval.
+
+        It is over jobsets, and over seeds too if there are several, as in `Result.estimate`.
+        """
+        totals = np.sum([member.totals[self.metric] for member in result.members], axis=0)
+        counts = np.sum([member.counts[self.metric] for member in result.members], axis=0)
+        within = ratio_interval(totals, counts, self.best, self.counts)
+        if len(result.members) == 1:
+            return within
+        reference = float(self.best.sum() / self.counts.sum())
+        means = [member.mean(self.metric) / reference for member in result.members]
+        return two_level_interval([means], within, int(np.sum(self.counts > 0)))
+
+
+def look_back(
+    specs: Sequence[PolicySpec],
+    task: TaskSection,
+    *,
+    jobsets: int,
+    time_limit_s: float,
+    episodes: int = 1,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Hindsight:
+    """Evaluates policies on held-out jobsets and searches for the best schedule of each jobset.
+
+    Args:
+        specs: the policies. Their schedules are where the search begins.
+        task: cluster, rules and jobs.
+        jobsets: how many unseen jobsets.
+        time_limit_s: seconds to search for the schedule of one of them.
+        episodes: episodes of each jobset.
+        seed: seed of the jobsets and of the policies' random numbers.
+        progress: shows where it is; by default nothing is shown.
+
+    Raises:
+        InputError: if OR-tools is not installed, no job arrives, or a policy is for another
+            cluster.
+    """
+    require_solver()
+    progress = progress or NoProgress()
+    metric = next((name for name in METRICS if name == task.objective), "slowdown")
+    workload, cluster = task.build_workload(), task.cluster.build()
+    unseen = sample_jobsets(workload, seed, Split.HELD_OUT, range(jobsets))
+    if not any(jobset.num_jobs for jobset in unseen):
+        raise InputError(f"no job arrives in these {jobsets} jobsets; give more with --jobsets")
+
+    def tuned_on() -> list[JobSet]:
+        return sample_jobsets(workload, seed, Split.VALIDATION, range(TUNING_JOBSETS))
+
+    def run(policy: Policy) -> Schedule:
+        return evaluate(
+            policy,
+            unseen,
+            cluster,
+            task.build_rules(),
+            run_seed=seed,
+            episodes_per_jobset=episodes,
+            max_time=task.max_time,
+        )
+
+    results, known = _evaluate(specs, Scene(task, metric, tuned_on), run, unseen, progress)
+    references = _search_all(unseen, known, cluster, metric, time_limit_s, progress)
+    return Hindsight(metric, tuple(results), tuple(references))
+
+
+def _evaluate(
+    specs: Sequence[PolicySpec],
+    scene: Scene,
+    run: Callable[[Policy], Schedule],
+    jobsets: Sequence[JobSet],
+    progress: Progress,
+) -> tuple[list[Result], list[list[Starts]]]:
+    """A result for each spec, and for each jobset the starts of all complete schedules."""
+    for spec in specs:
+        if spec.learned:
+            spec.make(scene)  # finds out about another cluster before anything takes time
+    progress.start(len(specs), unit="evaluation")
+    results: list[Result] = []
+    known: list[list[Starts]] = [[] for _ in jobsets]
+    for done, spec in enumerate(specs, start=1):
+        group = spec.make(scene)
+        schedules = [run(policy) for policy in group.members]
+        results.append(Result(group.name, tuple(map(summarize, schedules))))
+        for schedule in schedules:
+            for jobset, starts in _complete(schedule, jobsets):
+                known[jobset].append(starts)
+        progress.step(done, group.name)
+    progress.close()
+    return results, known
+
+
+def _complete(schedule: Schedule, jobsets: Sequence[JobSet]) -> Iterator[tuple[int, Starts]]:
+    """Jobset and starts of each episode that finished all jobs."""
+    order = np.lexsort((schedule.job, schedule.episode))
+    ends = np.cumsum(np.bincount(schedule.episode, minlength=schedule.num_episodes))[:-1]
+    for jobset, jobs in zip(schedule.jobset.tolist(), np.split(order, ends), strict=True):
+        if schedule.finished[jobs].all() and jobs.size == jobsets[jobset].num_jobs:
+            yield jobset, schedule.start[jobs]
+
+
+def _search_all(
+    jobsets: Sequence[JobSet],
+    known: Sequence[Sequence[Starts]],
+    cluster: Cluster,
+    metric: str,
+    time_limit_s: float,
+    progress: Progress,
+) -> list[ClairvoyantReference]:
+    """The reference of each jobset, searched for in as many processes as there are cores."""
+    progress.start(len(jobsets), unit="jobset")
+    references: list[ClairvoyantReference] = []
+    search = partial(_search, cluster, metric, time_limit_s)
+    workers = min(len(os.sched_getaffinity(0)), len(jobsets))
+    # Not forked: the learned policies' libraries have threads, which a fork would cut off.
+    with multiprocessing.get_context("spawn").Pool(workers, _ignore_interrupts) as pool:
+        found = pool.imap(search, zip(jobsets, known, strict=True))
+        for done in range(1, len(jobsets) + 1):
+            try:
+                references.append(found.next(timeout=_START_UP_S + 3 * time_limit_s))
+            except multiprocessing.TimeoutError:
+                raise RuntimeError(
+                    f"the search for the best schedule of jobset {done} does not answer; its "
+                    f"process may have been killed for want of memory"
+                ) from None
+            proven = sum(reference.status == "optimal" for reference in references)
+            progress.step(done, f"best in hindsight: {proven} of {done} proven optimal")
+    progress.close()
+    return references
+
+
+def _ignore_interrupts() -> None:
+    """Leaves Ctrl-C to the main process, which ends this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _search(
+    cluster: Cluster, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
+) -> ClairvoyantReference:
+    jobset, known = problem
+    return clairvoyant_reference(jobset, cluster, metric, known=known, time_limit_s=time_limit_s)

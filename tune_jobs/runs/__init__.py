@@ -1,0 +1,1 @@
+"""Training runs: their folders, and what keeps them going."""

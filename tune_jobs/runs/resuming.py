@@ -1,0 +1,124 @@
+"""What it takes to go on with an earlier run."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.runs.checkpoints import Checkpoint, as_checkpoint
+from tune_jobs.runs.directory import CONFIG, RunDirectory, open_run
+
+logger = logging.getLogger(__name__)
+
+# How long a driver may take to notice that its cluster is gone: Ray waits for a minute.
+WAIT_S = 120.0
+
+# Settings that no number of a run depends on.
+CHANGEABLE = (
+    "training.iterations",
+    "training.on_nan",
+    "resources",
+    "tracking",
+    "evaluation.every",
+    "checkpoint",
+)
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """An earlier run, and where to go on.
+
+    Attributes:
+        run: its folder.
+        checkpoint: what it goes on from; None if it was lost before it had one, and begins again.
+        config: its config, with what the user changed.
+    """
+
+    run: RunDirectory
+    checkpoint: Checkpoint | None
+    config: ExperimentConfig
+
+
+def find_resumption(path: Path, overrides: Iterable[str] = ()) -> Resumption:
+    """Finds the newest checkpoint of a run and checks it.
+
+    Args:
+        path: a run's folder, or one of its checkpoints.
+        overrides: as for `load_config`; only `CHANGEABLE` settings may differ.
+
+    Raises:
+        InputError: if there is no run or no whole checkpoint, a setting must not be changed, or
+            nothing is left to do.
+    """
+    chosen = as_checkpoint(path)
+    run = open_run(chosen.path.parent.parent if chosen else path)
+    before = run.config()
+    config = load_config(run.path / CONFIG, overrides)
+    _check_changes(before, config)
+    checkpoint = chosen or run.checkpoints.newest()
+    run.checkpoints.check(checkpoint)
+    if checkpoint.iteration >= config.training.iterations:
+        raise InputError(
+            f"{run.path} has done all of its {config.training.iterations} iterations; to train on, "
+            "set training.iterations higher"
+        )
+    return Resumption(run, checkpoint, config)
+
+
+def find_continuation(path: Path, config: ExperimentConfig) -> Resumption | None:
+    """How a command goes on that may have been here before; None if it has not.
+
+    A submitted job is sent again when the machine that it ran on is gone, and nobody is there to
+    say whether it had begun. So no state of the folder that a lost run leaves behind is an error: a
+    damaged checkpoint is passed over, a run without any begins again, one that has done all of its
+    iterations is finished, and a process that has not noticed yet that its cluster is gone is
+    waited for. The run is locked from here on.
+
+    Args:
+        path: folder of the run, or where it is to be.
+        config: what the command asks for; results must not depend on where it differs.
+
+    Raises:
+        InputError: if the folder holds another run, or a process stays at it.
+    """
+    if not (path / CONFIG).is_file():
+        return None
+    run = open_run(path)
+    _check_changes(run.config(), config)
+    run.lock(WAIT_S)
+    whole = None
+    for checkpoint in reversed(run.checkpoints.all()):
+        damage = checkpoint.damage()
+        if damage is None:
+            whole = checkpoint
+            break
+        logger.warning("passing over %s, which is damaged: %s", checkpoint.path, damage)
+    return Resumption(run, whole, config)
+
+
+def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, with keys like ``training.lr``."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+def _check_changes(before: ExperimentConfig, after: ExperimentConfig) -> None:
+    old, new = flatten(before.to_dict()), flatten(after.to_dict())
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) == new.get(key):
+            continue
+        if not any(key == name or key.startswith(f"{name}.") for name in CHANGEABLE):
+            raise InputError(
+                f"{key} cannot change from {old.get(key)} to {new.get(key)} in a run that is "
+                f"resumed, because results depend on it; start a new run, or change only "
+                f"{', '.join(CHANGEABLE)}"
+            )

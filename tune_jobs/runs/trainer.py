@@ -1,0 +1,149 @@
+"""Training, step by step: iterations, evaluations and states, and no files of a run directory.
+
+A command that keeps its records beside the algorithm (`tune_jobs.runs.training`) and a trial whose
+records are kept by another process (`tune_jobs.sweeps.trial`) both train with this.
+"""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.terminal.ray_session import without_ray_chatter
+from tune_jobs.runs.validation import Validation
+
+ALGORITHM = "algorithm"
+POLICY = "policy"
+RATIO = "eval/ratio"
+
+
+class Trainer:
+    """An algorithm, the jobsets that it is validated on, and how far it is.
+
+    Needs a Ray that this process is connected to. Ends with `close`.
+
+    Args:
+        config: what to train; with maml, the base of its family is the task.
+
+    Attributes:
+        config: the same.
+        validation: what it is evaluated on.
+        done: iterations that it has done.
+        references: metric of the heuristics to beat, by name; empty before `measure_references`.
+        metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
+        evaluation: metrics of the newest evaluation, by the names of
+            `cluster_env.evaluation.evaluate_summary`; empty before the first.
+
+    Raises:
+        InputError: if the cluster has too few CPUs.
+    """
+
+    def __init__(self, config: ExperimentConfig) -> None:
+        from rllib_configs.builders import build_algorithm
+
+        self.config = config
+        self.validation = Validation(config)
+        self.done = 0
+        self.references: dict[str, float] = {}
+        self.metrics: dict[str, float] = {}
+        self.evaluation: dict[str, float] = {}
+        with without_ray_chatter():
+            self._algorithm = build_algorithm(config)
+
+    def close(self) -> None:
+        """Ends the algorithm's processes."""
+        self._algorithm.stop()
+
+    def start(self) -> None:
+        """Begins with the weights of an earlier run, if the config names one."""
+        from rllib_configs.policies import start_from
+
+        if self.config.training.start is not None:
+            start_from(self._algorithm, self.config.training.start)
+
+    def restore(self, folder: Path, iteration: int) -> None:
+        """Goes on from a state; only an algorithm that has not trained yet can.
+
+        Args:
+            folder: what `save` wrote.
+            iteration: iterations that had been done then.
+        """
+        self._algorithm.restore_from_path(str(folder / ALGORITHM))
+        self.done = iteration
+
+    def measure_references(self) -> dict[str, float]:
+        """Evaluates the heuristics to beat, once, and returns their metrics by name."""
+        if not self.references:
+            self.references = self.validation.references()
+        return self.references
+
+    @property
+    def finished(self) -> bool:
+        """Whether all iterations are done."""
+        return self.done >= self.config.training.iterations
+
+    def iterate(self) -> dict[str, float]:
+        """Does an iteration, and an evaluation if one is due.
+
+        Returns:
+            The row of the iteration in ``metrics.csv``.
+        """
+        from rllib_configs.builders import iteration_metrics
+
+        self.metrics = iteration_metrics(self._algorithm.train())
+        self.done += 1
+        row = {**self.metrics, **self._throughput()}
+        if self.is_due(self.config.evaluation.every):
+            row |= self._evaluate()
+        return row
+
+    def is_due(self, every: int) -> bool:
+        """Whether something is due now, that is after every so many iterations and the last."""
+        last = self.done == self.config.training.iterations
+        return last or bool(every and self.done % every == 0)
+
+    def save(self, folder: Path) -> None:
+        """Writes a state: the algorithm's, and the policy in a folder of its own."""
+        self._algorithm.save_to_path(str(folder / ALGORITHM))
+        self.save_policy(folder / POLICY)
+
+    def save_policy(self, folder: Path) -> None:
+        """Writes the policy; see `rllib_configs.policies.load_policy`."""
+        from rllib_configs.policies import save_policy
+
+        save_policy(self._algorithm, self.config, folder)
+
+    def _evaluate(self) -> dict[str, float]:
+        from rllib_configs.policies import learned_policy
+
+        self.evaluation = self.validation.evaluate(learned_policy(self._algorithm))
+        row = {f"eval/{name}": value for name, value in self.evaluation.items()}
+        value = self.evaluation[self.validation.metric]
+        ratio = cost_ratio(value, self.measure_references(), self.validation.higher_is_better)
+        return row | ({} if math.isnan(ratio) else {RATIO: ratio})
+
+    def _throughput(self) -> dict[str, float]:
+        training, metrics = self.config.training, self.metrics
+        if "time/decisions_per_s" in metrics:
+            return {}
+        episodes = training.jobsets * training.episodes_per_jobset
+        decisions = metrics.get("train/decisions_per_episode", 0.0) * episodes
+        seconds = metrics.get("time/iteration_s", 0.0)
+        return {"time/decisions_per_s": decisions / seconds} if seconds else {}
+
+
+def cost_ratio(value: float, references: Mapping[str, float], higher_is_better: bool) -> float:
+    """How a policy does beside the best heuristic, so that objectives can be compared.
+
+    Args:
+        value: metric of the policy.
+        references: the same metric of heuristics, on the same jobsets; at least one.
+        higher_is_better: whether a larger metric is better.
+
+    Returns:
+        Below 1 where the policy is better; NaN where a ratio means nothing.
+    """
+    best = max(references.values()) if higher_is_better else min(references.values())
+    if not (value > 0 and best > 0):
+        return math.nan
+    return best / value if higher_is_better else value / best

@@ -1,0 +1,237 @@
+"""A training run: a trainer, its checkpoints, its records."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rllib_configs.policy_files import check_policy
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.runs.checkpoints import Checkpoint
+from tune_jobs.cli import program
+from tune_jobs.runs.files import short_path
+from tune_jobs.runs.keeping import Keeper
+from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.ray_session import check_placement, ray_session
+from tune_jobs.tracking.recording import draw_figure, tracked
+from tune_jobs.runs.resuming import Resumption
+from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
+from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.tracking import AnyTracker, NullTracker
+from tune_jobs.runs.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What became of a run.
+
+    Attributes:
+        run: its folder.
+        iterations: iterations that it has done, over all its resumptions.
+        metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
+        evaluation: metrics of the newest evaluation, by the names of
+            `cluster_env.evaluation.evaluate_summary`; empty if there was none.
+        exit_status: 0, or 130 or 143 if a signal stopped it.
+    """
+
+    run: RunDirectory
+    iterations: int
+    metrics: dict[str, float] = field(default_factory=dict)
+    evaluation: dict[str, float] = field(default_factory=dict)
+    exit_status: int = 0
+
+
+def run_training(
+    config: ExperimentConfig,
+    *,
+    run_dir: Path | None = None,
+    resume: Resumption | None = None,
+    address: str | None = None,
+    progress: Progress | None = None,
+    tracker: AnyTracker | None = None,
+) -> RunResult:
+    """Trains to the end, or until Ctrl-C or SIGTERM; what it did can be resumed either way.
+
+    Args:
+        config: what to train; with `resume`, the config in there.
+        run_dir: folder of the run, new or empty; by default a new one below ``config.runs``.
+        resume: an earlier run to go on with.
+        address: Ray cluster; see `tune_jobs.terminal.ray_session.ray_session`.
+        progress: shows where it is; by default nothing is shown.
+        tracker: records the run, and is neither finished nor closed; by default one is opened as
+            the config says.
+
+    Raises:
+        InputError: before anything has started, if the run cannot start.
+    """
+    progress = progress or NoProgress()
+    if config.meta is not None:
+        from meta.maml.algorithm import with_base_task
+
+        config = with_base_task(config)
+    check_placement(config, address)
+    if config.training.start is not None and not resume:
+        check_policy(config.training.start)
+    run = resume.run if resume else create_run(config, run_dir)
+    with ExitStack() as stack:
+        if resume:
+            run.lock()
+        stack.callback(run.unlock)
+        stack.callback(discard_run, run)
+        stack.callback(progress.close)
+        progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
+        progress.say("Waiting for Ray")
+        stack.enter_context(ray_session(config, address))
+        loop = _Loop(config, run, progress)
+        stack.callback(loop.close)
+        if resume:
+            loop.restore(resume.checkpoint)
+            run.write_config(config)
+        else:
+            loop.start()
+        if tracker is not None:
+            return loop.run(tracker)
+        with tracked(config, run) as opened:
+            result = loop.run(opened)
+            opened.finish("killed" if result.exit_status else "finished")
+        return result
+
+
+class _Loop:
+    """A trainer with the records that a run keeps of it."""
+
+    def __init__(self, config: ExperimentConfig, run: RunDirectory, progress: Progress) -> None:
+        self._config = config
+        self._run = run
+        self._progress = progress
+        self._tracker: AnyTracker = NullTracker()
+        self._keeper = Keeper(run, progress)
+        self._saved = 0
+        self._trainer = Trainer(config)
+
+    def close(self) -> None:
+        """Ends the algorithm's processes."""
+        self._trainer.close()
+
+    def start(self) -> None:
+        """Begins with the weights of an earlier run, if the config names one."""
+        self._trainer.start()
+        if self._config.training.start is not None:
+            self._progress.say(f"Starting with the weights of {self._config.training.start}")
+
+    def restore(self, checkpoint: Checkpoint | None) -> None:
+        """Goes back to a checkpoint; what the run did after it is removed, to be done again.
+
+        Args:
+            checkpoint: None goes back to the beginning.
+        """
+        iteration = 0 if checkpoint is None else checkpoint.iteration
+        self._saved = iteration
+        self._run.history.cut_after(iteration)
+        self._run.checkpoints.remove_after(iteration)
+        if checkpoint is None:
+            self.start()
+            self._progress.say("It has no checkpoint, so it begins again")
+        else:
+            self._trainer.restore(checkpoint.path, iteration)
+            self._progress.say(f"Going on after iteration {iteration}")
+
+    def run(self, tracker: AnyTracker) -> RunResult:
+        """Trains until all iterations are done or a signal asks to stop."""
+        self._tracker = tracker
+        self._begin()
+        trainer = self._trainer
+        with StopRequest(self._announce_stop) as stop:
+            try:
+                while not trainer.finished and not stop:
+                    self._iterate()
+                if self._saved < trainer.done:
+                    self._save()
+                self._keeper.require_all()
+            except BaseException as error:
+                failed = isinstance(error, Exception)
+                self._say_how_to_resume("The run failed." if failed else "Stopped at once.")
+                raise
+            self._progress.close()
+            self._end(stop)
+        return RunResult(
+            self._run, trainer.done, trainer.metrics, trainer.evaluation, stop.exit_status
+        )
+
+    def _begin(self) -> None:
+        self._tracker.params(self._config.to_dict())
+        self._tracker.artifact(self._run.path / "config.yaml")
+        references = self._trainer.measure_references()
+        self._progress.say(self._trainer.validation.describe(references))
+        self._tracker.metrics(
+            {f"reference/{name}": value for name, value in references.items()}, self._trainer.done
+        )
+        self._progress.start(self._config.training.iterations, self._trainer.done)
+
+    def _iterate(self) -> None:
+        trainer = self._trainer
+        row = trainer.iterate()
+        if trainer.is_due(self._config.evaluation.every):
+            self._say_evaluation()
+        self._keeper.append(trainer.done, row)
+        self._tracker.metrics(row, trainer.done)
+        self._progress.step(trainer.done, self._line(row))
+        if trainer.is_due(self._config.checkpoint.every):
+            self._save()
+
+    def _line(self, row: dict[str, float]) -> str:
+        metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
+        parts = [f"reward {row['train/return_mean']:.1f}"]
+        if "train/slowdown" in row:
+            parts.append(f"slowdown {row['train/slowdown']:.2f}")
+        if evaluation:
+            parts.append(f"validation {metric} {evaluation[metric]:.3g}")
+        if "meta/gain" in row:
+            parts.append(f"gain by adapting {row['meta/gain']:+.3f}")
+        if "time/decisions_per_s" in row:
+            parts.append(f"{row['time/decisions_per_s']:,.0f} decisions/s")
+        return "  ".join(parts)
+
+    def _say_evaluation(self) -> None:
+        metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
+        value, unfinished = evaluation[metric], evaluation["unfinished"]
+        interval = ""
+        if metric == "slowdown":
+            low, high = evaluation["slowdown_low"], evaluation["slowdown_high"]
+            interval = f" [{low:.2f}, {high:.2f}]"
+        left = f", {unfinished:.0f} jobs unfinished" if unfinished else ""
+        references = self._trainer.references
+        baselines = ", ".join(f"{name} {number:.3g}" for name, number in references.items())
+        self._progress.say(
+            f"iteration {self._trainer.done}: validation {metric} {value:.3g}{interval}{left} "
+            f"({baselines})"
+        )
+
+    def _save(self) -> None:
+        done = self._trainer.done
+        with self._keeper.saving(done):
+            self._run.checkpoints.write(done, self._trainer.save, self._config.checkpoint.keep)
+            self._run.write_policy(self._trainer.save_policy)
+            self._saved = done
+
+    def _end(self, stop: StopRequest) -> None:
+        if self._run.policy.is_dir():
+            self._tracker.artifact(self._run.policy)
+        for checkpoint in self._run.checkpoints.all()[-1:]:
+            self._tracker.artifact(checkpoint.path, "checkpoints")
+        if stop:
+            self._say_how_to_resume(f"Stopped after iteration {self._trainer.done}.")
+        else:
+            draw_figure("deeprm-fig6", self._run, self._tracker)
+            self._tracker.model(self._run.policy, self._config.tracking.model)
+
+    def _announce_stop(self, signal_name: str) -> None:
+        self._progress.say(
+            f"{signal_name}: finishing iteration {self._trainer.done + 1} and writing a checkpoint "
+            "(once more stops at once)"
+        )
+
+    def _say_how_to_resume(self, what: str) -> None:
+        self._progress.close()
+        if self._saved:
+            what += f" Resume with: {program()} train --resume {short_path(self._run.path)}"
+        self._progress.say(what)

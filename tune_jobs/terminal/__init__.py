@@ -1,0 +1,1 @@
+"""What commands share: progress, tables of text, signals and the connection to Ray."""

@@ -1,0 +1,199 @@
+"""Ray, started here or joined, and left as it was found."""
+
+import os
+import re
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.cli import debugging
+from tune_jobs.terminal.deadline import deadline
+from tune_jobs.terminal.ray_environment import prepare_environment
+
+START_LIMIT_S = 120.0
+_CONNECT_TIMEOUT_S = 5.0
+_OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
+_CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
+
+
+def num_local_cpus() -> int:
+    """CPUs that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def resolve_address(address: str | None) -> str | None:
+    """The cluster that is meant: the given one, else the one of a submitted job, else none."""
+    return address or os.environ.get("RAY_ADDRESS") or None
+
+
+def check_placement(config: ExperimentConfig, address: str | None) -> None:
+    """Finds out, before Ray starts, whether the run can be placed.
+
+    Raises:
+        InputError: if it wants more runners than this machine has CPUs, or the cluster cannot be
+            reached.
+    """
+    address = resolve_address(address)
+    if address is None:
+        cpus, runners = num_local_cpus(), config.resources.num_runners
+        if runners > cpus:
+            raise InputError(
+                f"{runners} runners were asked for, but this machine has {cpus} CPUs; use at most "
+                f"--runners {cpus}, or a cluster with --address"
+            )
+    elif address not in ("auto", "local"):
+        _check_reachable(address)
+
+
+def _check_reachable(address: str) -> None:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or "/" in address or not port.isdigit():
+        raise InputError(f"--address takes HOST:PORT of a Ray head node, or auto, not '{address}'")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address} ({error}); start one with: ray start --head"
+        ) from None
+
+
+@contextmanager
+def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterator[None]:
+    """Connects to Ray for the time of a ``with`` block.
+
+    A local Ray listens for processes that know a token made up for it, and ends with the block. A
+    Ray that this process is connected to already is used as it is and left running.
+
+    Args:
+        config: what will run; a local Ray gets as many logical CPUs as it has processes.
+        address: HOST:PORT of a cluster, ``auto``, or None; see `resolve_address`.
+
+    Raises:
+        InputError: if there is no cluster at the address.
+        Failure: if Ray has not started after `START_LIMIT_S`.
+    """
+    prepare_environment()
+    address = resolve_address(address)
+    if address in (None, "local"):
+        _make_up_token()
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    log = {"log_to_driver": debugging(), "logging_level": "INFO" if debugging() else "ERROR"}
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        where = "on this machine" if address in (None, "local") else f"at {address}"
+        load = f"the load average is {os.getloadavg()[0]:.0f} on {num_local_cpus()} CPUs"
+        with deadline(START_LIMIT_S, f"Ray did not start {where} ({load})"):
+            if address in (None, "local"):
+                _start(config, log)
+            else:
+                _join(str(address), log)
+    except SystemExit as stop:
+        # Ray's own handler, active while it starts, would make the exit status 15.
+        if stop.code == signal.SIGTERM:
+            raise SystemExit(128 + signal.SIGTERM) from None
+        raise
+    finally:
+        _restore_sigterm(before)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@contextmanager
+def without_ray_chatter() -> Iterator[None]:
+    """Drops what Ray's C++ core writes to stderr in a ``with`` block; all else comes after it.
+
+    Each time that actors which may restart are created, it warns of what does not apply here.
+    """
+    if debugging():
+        yield
+        return
+    sys.stderr.flush()
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            caught.seek(0)
+            for line in caught:
+                if not _CHATTER.match(line):
+                    os.write(2, line)
+
+
+def _make_up_token() -> None:
+    """Keeps other users of this machine out of a local Ray.
+
+    Left alone, Ray would write a token to the home directory and use it ever after.
+    """
+    if "RAY_AUTH_MODE" in os.environ:
+        return
+    os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    if "ray" not in sys.modules:  # later, Ray reads the mode no more, but sets it itself
+        os.environ["RAY_AUTH_MODE"] = "token"
+
+
+def _start(config: ExperimentConfig, log: dict[str, Any]) -> None:
+    wanted = config.resources.num_runners + config.resources.num_learners
+    start_patiently(
+        address="local",
+        num_cpus=max(num_local_cpus(), wanted),
+        num_gpus=0,
+        object_store_memory=_OBJECT_STORE_BYTES,
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        **log,
+    )
+
+
+def start_patiently(**options: Any) -> None:
+    """Starts Ray, again and again where it is too slow for itself; see `deadline`.
+
+    Args:
+        options: of ``ray.init``.
+    """
+    import ray
+
+    while not ray.is_initialized():
+        try:
+            ray.init(**options)
+        except Exception as error:
+            # Ray itself waits for 30 s only, which is short on a busy machine.
+            if "timed out during startup" not in str(error):
+                raise
+            ray.shutdown()
+
+
+def _join(address: str, log: dict[str, Any]) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, **log)
+    except (ConnectionError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"cannot join the Ray cluster at {address}: {reason}") from None
+
+
+def _restore_sigterm(handler: Any) -> None:
+    if handler is None:  # it was not set from Python
+        return
+    try:
+        signal.signal(signal.SIGTERM, handler)
+    except ValueError:  # not the main thread
+        return

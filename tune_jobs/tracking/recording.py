@@ -1,0 +1,147 @@
+"""What a run records beside its own folder: its line in MLflow, and its figures."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from rllib_configs.schema import ExperimentConfig, TrackingSection
+from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.tracking import (
+    AnyTracker,
+    NullTracker,
+    Spool,
+    Tracker,
+    local_uri,
+    tracking_dir,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def tracked(config: ExperimentConfig, run: RunDirectory) -> Iterator[AnyTracker]:
+    """A tracker as the config says, closed at the end, and finished too if there is an exception.
+
+    A run that is in MLflow already is gone on with there.
+    """
+    if not config.tracking.enabled:
+        yield NullTracker()
+        return
+    tracker = Tracker.open(
+        run.path,
+        uri=config.tracking.uri,
+        experiment=config.tracking.experiment,
+        tags={"seed": config.seed, "preset": config.name},
+    )
+    try:
+        yield tracker
+    except BaseException as error:
+        tracker.finish("failed" if isinstance(error, Exception) else "killed")
+        raise
+    finally:
+        tracker.close()
+
+
+class HasFigures(Protocol):
+    """A run, or a sweep."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def figures(self) -> Path:
+        """The folder of its figures."""
+
+
+def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any) -> Path | None:
+    """Draws a figure of a run into its folder, and records it.
+
+    A figure that cannot be drawn is not worth losing a run for: there is a warning instead.
+
+    Args:
+        name: see `tune_jobs.figures.FIGURES`.
+        run: what to draw.
+        tracker: records the image and its table.
+        request: other fields of `tune_jobs.figures.FigureRequest`.
+
+    Returns:
+        The image, None if it could not be drawn.
+    """
+    from tune_jobs.figures import FigureRequest, make_figure
+
+    try:
+        wanted = FigureRequest(runs=[str(run.path)], **request)
+        image, table = make_figure(name, wanted, run.figures)
+    except Exception as error:
+        logger.warning("the figure %s could not be drawn: %s", name, error)
+        return None
+    for path in (image, table):
+        tracker.artifact(path, "figures")
+    return image
+
+
+def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
+    """Records a figure as a run of its own; see `record_result`.
+
+    Args:
+        image: the figure; the run is named after it.
+        table: what it was drawn from.
+        run: a run directory whose store and experiment it goes to, by default the image's folder.
+    """
+    folder = image.absolute().parent
+    record_result(
+        folder / image.stem,
+        "figure",
+        f"figure {image.stem}",
+        files=(image, table),
+        beside=run or folder,
+    )
+
+
+def record_result(
+    folder: Path,
+    kind: str,
+    name: str,
+    *,
+    params: Mapping[str, Any] | None = None,
+    curves: Iterable[tuple[int, Mapping[str, float]]] = (),
+    files: Iterable[Path] = (),
+    beside: Path | None = None,
+) -> None:
+    """Records a result as a run of its own; recorded again, it goes on with that run.
+
+    Args:
+        folder: of the result; what waits for the store lies there.
+        kind: comparison, adaptation, methods or figure.
+        name: of the run.
+        params: what it was made with.
+        curves: points, each with its step.
+        files: tables and figures.
+        beside: a run directory whose store and experiment it goes to. By default these are the
+            environment's MLFLOW_TRACKING_URI, else the store beside the folder, and the usual
+            experiment.
+    """
+    folder = folder.absolute()
+    uri, experiment = _place_of(folder if beside is None else beside.absolute())
+    with Tracker.open(
+        folder, uri=uri, experiment=experiment, run_name=name, tags={"kind": kind}
+    ) as tracker:
+        if params:
+            tracker.params(params)
+        for step, values in curves:
+            tracker.metrics(values, step)
+        for path in files:
+            tracker.artifact(path, "figures")
+
+
+def _place_of(run: Path) -> tuple[str, str]:
+    """Store and experiment that a folder is recorded in, or would be."""
+    spool = Spool(tracking_dir(run))
+    opened, started = spool.of_kind("open"), spool.of_kind("start")
+    named = opened[-1]["uri"] if opened else os.environ.get("MLFLOW_TRACKING_URI")
+    experiment = started[0]["experiment"] if started else TrackingSection().experiment
+    return named or local_uri(run.parent), experiment
