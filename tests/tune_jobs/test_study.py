@@ -156,7 +156,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
 ) -> None:
     here = tmp_path / "rows"
     given = [arg.format(run=out / "runs" / "alone") for arg in args]
-    assert cli.run(cli.metasched, ["methods", *given, "--tasks", "1", "--out", str(here)]) == 2
+    assert cli.run(cli.metasched, ["study", *given, "--tasks", "1", "--out", str(here)]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert not here.exists()

@@ -98,7 +98,7 @@ def adapt_and_draw(
         "",
         f"Mean of these tasks: {verdict(means)}",
         "The policy is never told the objective; it shows in the rewards alone. "
-        f"This is one task of each objective, and one seed: {program()} methods measures many.",
+        f"This is one task of each objective, and one seed: {program()} study measures many.",
     ]
 
 
