@@ -131,7 +131,7 @@ def _require_all(run_dir: Path, uri: str | None) -> None:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
-        [run_id] = delivery.progress.runs.values()
+        [run_id] = delivery.delivered.runs.values()
         found = Store(delivery.uri, run_dir).num_points(run_id, _KEY)
     finally:
         delivery.close()

@@ -9,6 +9,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
+from tune_jobs.comparing.choices import STEPS_PER_WINDOW, metric_of
 from tune_jobs.comparing.comparison import (
     check_entrants,
     evaluate_specs,
@@ -83,8 +84,6 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
     """
-    from tune_jobs.compare import STEPS_PER_WINDOW, metric_of
-
     runs, config = request.load()
     if not runs:
         raise InputError("the figure guard needs learned policies: name runs with --runs")

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from tune_jobs.runs.files import replacing
+from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
