@@ -6,6 +6,8 @@ from pathlib import Path
 import click
 import pytest
 
+from cluster_env.core.seeding import Split
+from meta.tasks import TaskSplit, get_distribution, objective_kind
 from tune_jobs import cli, demo
 
 
@@ -13,7 +15,7 @@ from tune_jobs import cli, demo
 def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: bool) -> None:
     lines = demo.command_lines(tmp_path, "today-s3", 3, quick=quick)
     assert [line[0] for line in lines] == (
-        ["train", "compare", "figure", "train", *["adapt"] * demo.NUM_TASKS, "figure"]
+        ["train", "compare", "figure", "train", *["adapt"] * len(demo.TASKS), "figure"]
     )
     for name, *words in lines:
         with click.Context(cli.metasched) as context:
@@ -23,6 +25,14 @@ def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: b
         assert found.get("seed", 3) == 3
         if name == "train":
             assert bool(found["overrides"]) == quick
+
+
+def test_the_tasks_are_the_first_of_each_objective() -> None:
+    split = TaskSplit(get_distribution("objectives"), 0, Split.HELD_OUT)
+    found: dict[str, int] = {}
+    for index in range(max(demo.TASKS) + 20):
+        found.setdefault(objective_kind(split.task(index).section), index)
+    assert sorted(found.values()) == list(demo.TASKS)
 
 
 @pytest.mark.parametrize("num_done", [0, 2, 4, None])
@@ -62,7 +72,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "10 unseen jobsets" in said
-    assert said.count("after 3 steps") == demo.NUM_TASKS
+    assert said.count("after 3 steps") == len(demo.TASKS)
     assert said.strip().splitlines()[-1].startswith("MLflow")
     (run,) = tmp_path.glob("demo-2*")
     for name in ("deeprm-fig4", "deeprm-fig6"):
@@ -73,7 +83,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
         assert {line["key"] for line in csv.DictReader(file)} == {"sjf", "tetris", "hold", "demo"}
     (curves,) = tmp_path.glob("demo-meta-*/figures/meta-curves.png")
     assert curves.read_bytes().startswith(b"\x89PNG")
-    assert len(list(tmp_path.glob("demo-meta-*-task-*/adaptation.csv"))) == demo.NUM_TASKS
+    assert len(list(tmp_path.glob("demo-meta-*-task-*/adaptation.csv"))) == len(demo.TASKS)
     assert (tmp_path / "mlflow.db").exists()
     copied = {path.name for path in (tmp_path / "mlartifacts").rglob("figures/*")}
     assert copied >= {"deeprm-fig4.png", "deeprm-fig6.png", "comparison.csv", "adaptation.csv"}

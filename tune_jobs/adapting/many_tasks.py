@@ -45,25 +45,6 @@ def study_adaptation(
 ) -> None:
     """Measures runs and writes their rows; the arguments are the options of the command.
 
-    Args:
-        runs: run directories and globs of them.
-        family: where the tasks come from.
-        num_tasks: held-out tasks, as many of each kind of objective.
-        task_seed: seed of the tasks.
-        num_seeds: adaptations of each task.
-        steps: numbers of steps after which to evaluate, with commas between.
-        num_episodes: episodes of a step.
-        num_jobsets: jobsets of a step.
-        num_held_out: held-out jobsets of a task that costs are means over.
-        decode: how policies act.
-        rate: inner rate of all runs, None for learned or chosen ones.
-        rates: inner rates to choose from, with commas between.
-        num_rate_tasks: validation tasks to choose on.
-        num_scratch: policies without training that are measured, too.
-        num_processes: processes, of one thread each.
-        out: folder for the rows.
-        track: whether to record them.
-
     Raises:
         InputError: if no run is named, or one cannot be measured.
     """

@@ -37,20 +37,6 @@ def adapt_to_task(
 ) -> None:
     """Adapts a policy and prints the table; the arguments are the options of the command.
 
-    Args:
-        run: folder of the run, or of a policy that was adapted before.
-        texts: the task; see `meta.tasks.read_task`.
-        num_steps: steps of adaptation.
-        num_episodes: episodes of a step.
-        num_jobsets: jobsets of a step.
-        rate: inner rate of all parameters, None for the run's own.
-        num_held_out: held-out jobsets that costs are means over.
-        decode: how adapted policies act.
-        seed: of jobsets and actions.
-        out: new folder for the adapted policy and its table.
-        as_json: whether to print JSON.
-        track: whether to record the table.
-
     Raises:
         InputError: if policy, task or folder cannot be used.
     """

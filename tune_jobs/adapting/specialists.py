@@ -37,16 +37,6 @@ def train_specialists(
 ) -> None:
     """Trains specialists and writes what they cost; the arguments are the command's options.
 
-    Args:
-        run: folder of the joint training that they start from.
-        num_tasks: held-out tasks, from the first.
-        num_study_tasks: tasks of the study that they belong to.
-        task_seed: seed of the tasks.
-        num_iterations: iterations on each task.
-        num_held_out: held-out jobsets of a task that costs are means over.
-        runs: folder for the specialists' runs.
-        out: folder of the study's rows.
-
     Raises:
         InputError: if the run is no joint training, or there are too few tasks.
     """

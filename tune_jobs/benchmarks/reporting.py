@@ -18,14 +18,7 @@ WITH_PRESET = ("training", "scaling")
 
 
 def report_benchmarks(subjects: Sequence[str], as_json: bool, seconds: float, preset: str) -> None:
-    """Measures and prints; the arguments are the options of the command.
-
-    Args:
-        subjects: modules of this package, by default `SUBJECTS`.
-        as_json: whether to print one JSON list and nothing else.
-        seconds: how long each number is measured.
-        preset: what is trained.
-    """
+    """Measures and prints; the arguments are the options of the command."""
     load_config(preset)
     facts = machine()
     entries: list[Entry] = []

@@ -32,21 +32,7 @@ def report_decision(
     as_json: bool,
     out: Path | None,
 ) -> None:
-    """Lets the guard decide, and prints what it found; the arguments are the command's options.
-
-    Args:
-        run: folder of the learned policy.
-        source: preset or file that says what to decide on, by default the run's config.
-        overrides: changes to it.
-        objective: decides who is better.
-        num_jobsets: validation jobsets to decide on.
-        window: steps in which jobs may arrive, if not the config's.
-        warmup: steps at both ends of it whose jobs do not count.
-        seed: of jobsets and policies.
-        decode: how the learned policy chooses.
-        as_json: whether to print JSON.
-        out: file for the decision.
-    """
+    """Lets the guard decide, and prints what it found; the arguments are the command's options."""
     runs = load_runs(find_runs([str(run)]), decode)
     config = choose_config(source, overrides, None, runs, window)
     metric = metric_of(objective, config)

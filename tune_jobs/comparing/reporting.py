@@ -47,25 +47,6 @@ def report_comparison(
 ) -> None:
     """Compares policies and prints the table; the arguments are the options of the command.
 
-    Args:
-        names: heuristics, run directories and globs of them, with commas between.
-        loads: loads with commas between.
-        objective: decides who is best.
-        guard: whether to add guarded lines.
-        source: preset or file that says what to compare on.
-        overrides: changes to it.
-        rules: name of the rules, if not the config's.
-        window: steps in which jobs may arrive, if not the config's.
-        warmup: steps at both ends of it whose jobs do not count.
-        num_jobsets: unseen jobsets of each load.
-        num_episodes: episodes of each jobset.
-        seed: of jobsets and policies.
-        decode: how learned policies choose.
-        as_json: whether to print JSON.
-        out: folder for table and figure.
-        track: whether to record both.
-        draw: draws the figure from the table: paths of the table and of the image.
-
     Raises:
         InputError: if something cannot be compared; before anything is evaluated.
     """

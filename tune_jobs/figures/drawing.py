@@ -32,16 +32,6 @@ def report_figure(
 ) -> None:
     """Draws a figure and says where it is.
 
-    Args:
-        name: see `FIGURES`.
-        runs: run directories and globs of them, with commas between.
-        num_jobsets: unseen jobsets that policies are evaluated on.
-        num_episodes: episodes of each.
-        out: folder for the image and its table.
-        table: CSV file of an earlier call to draw again.
-        track: whether to record both.
-        request: other fields of `FigureRequest`.
-
     Raises:
         InputError: if no figure is named, or it cannot be drawn.
     """

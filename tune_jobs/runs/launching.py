@@ -33,20 +33,6 @@ def launch_training(
 ) -> None:
     """Trains, and says where the run is; the arguments are the options of the command.
 
-    Args:
-        preset: name of a preset, or path of a YAML file.
-        overrides: changes to it, ``key=value``.
-        seed: of the run.
-        runs: folder that holds the runs.
-        run_dir: folder of this run.
-        resume: run or checkpoint to go on from.
-        goes_on: whether to go on with the run in `run_dir` if there is one.
-        address: Ray cluster.
-        num_runners: sampling processes.
-        no_track: whether to leave MLflow out.
-        tracking_uri: MLflow server or database.
-        draw: draws the figures of a run that has ended.
-
     Raises:
         InputError: if the options contradict each other, or the run cannot start.
         Exit: if a signal has stopped the run.

@@ -33,20 +33,6 @@ def launch_sweep(
 ) -> None:
     """Runs a sweep, and says what came out; the arguments are the options of the command.
 
-    Args:
-        sweep: name of a sweep, or path of a YAML file.
-        settings: changes for all trials, ``key=value``.
-        num_trials: trials for each combination of the grids.
-        seed: that all trials' seeds come from.
-        num_concurrent: trials at a time; 0 for as many as possible.
-        runs: folder that holds runs and sweeps.
-        out: folder of this sweep.
-        resume: folder of a sweep to go on with.
-        address: Ray cluster.
-        no_track: whether to leave MLflow out.
-        tracking_uri: MLflow server or database.
-        draw: draws the figure of a sweep that has ended.
-
     Raises:
         InputError: if the options contradict each other, or the sweep cannot run.
         Exit: if a trial failed, or a signal has stopped the sweep.
