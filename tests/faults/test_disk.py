@@ -145,7 +145,7 @@ def test_a_run_goes_on_while_the_disk_is_full(
         assert find_resumption(run).checkpoint.iteration == 2
         assert "train --resume" in said.lines[-1]
     else:
-        assert run_training(config, run_dir=run, progress=said).iterations == 4
+        assert run_training(config, run_dir=run, progress=said).num_iterations == 4
         assert [c.iteration for c in Checkpoints(run / "checkpoints").all()] == [2, 4]
     assert sum("iteration 3: no checkpoint could be written" in line for line in said.lines) == 1
     assert [row["iteration"] for row in History(run / "metrics.csv").rows()] == [1, 2, 3, 4]

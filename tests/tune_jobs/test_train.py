@@ -129,7 +129,7 @@ class TestRun:
         left = {"a checkpoint": 2, "all checkpoints": None, "nothing": 4}[lost]
         assert (resumption.checkpoint and resumption.checkpoint.iteration) == left
         resumed = run_training(resumption.config, resume=resumption)
-        assert resumed.iterations == 4
+        assert resumed.num_iterations == 4
         assert numbers(resumed.run.history) == numbers(trained.run.history)
         assert (copied / "policy" / "weights.pt").read_bytes() == (
             trained.run.policy / "weights.pt"
@@ -152,7 +152,7 @@ class TestRun:
 
         result = run_training(config, progress=StopAfterThree())
         assert result.exit_status == 143
-        assert result.iterations == 3
+        assert result.num_iterations == 3
         assert result.run.checkpoints.newest().iteration == 3
         assert f"train --resume {result.run.path}" in said[-1]
 
@@ -177,7 +177,7 @@ class TestRun:
             port = unused.getsockname()[1]
         config = smoke(tmp_path, "tracking.enabled=true", f"tracking.uri=http://127.0.0.1:{port}")
         result = run_training(config)
-        assert result.iterations == 4
+        assert result.num_iterations == 4
         assert (result.run.path / "tracking" / "spool.jsonl").stat().st_size > 0
 
 

@@ -257,14 +257,16 @@ def _fingerprint(
     return digest.hexdigest()[:16]
 
 
-def sources_of(runs: Sequence[Path], scratch: int = 0, rate: float | None = None) -> list[Source]:
+def sources_of(
+    runs: Sequence[Path], num_scratch: int = 0, rate: float | None = None
+) -> list[Source]:
     """What to measure: runs, and so many policies without training that are like the first.
 
     Raises:
         InputError: if two would be written to the same file.
     """
     sources = [Source(run, rate=rate) for run in runs]
-    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(scratch)]
+    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(num_scratch)]
     names = [source.file for source in sources]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

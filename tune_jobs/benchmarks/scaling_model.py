@@ -50,7 +50,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class IterationParts:
     """An iteration that was timed.
 
     Attributes:
@@ -134,7 +134,7 @@ class Costs:
         return replace(self, learn_row_s=slope)
 
 
-def fit(measured: Sequence[Measured], unit_s: float, unit_rows: float) -> Costs:
+def fit(measured: Sequence[IterationParts], unit_s: float, unit_rows: float) -> Costs:
     """Least squares over iterations with different numbers of runners and of rows.
 
     Args:

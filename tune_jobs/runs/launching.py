@@ -67,7 +67,7 @@ def launch_training(
     if result.exit_status:
         raise click.exceptions.Exit(result.exit_status)
     run = result.run
-    click.echo(f"Trained for {result.iterations} iterations.")
+    click.echo(f"Trained for {result.num_iterations} iterations.")
     click.echo(f"Run      {run.path}")
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:

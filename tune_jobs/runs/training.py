@@ -26,7 +26,7 @@ class RunResult:
 
     Attributes:
         run: its folder.
-        iterations: iterations that it has done, over all its resumptions.
+        num_iterations: iterations that it has done, over all its resumptions.
         metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
         evaluation: metrics of the newest evaluation, by the names of
             `cluster_env.evaluation.evaluate_summary`; empty if there was none.
@@ -34,7 +34,7 @@ class RunResult:
     """
 
     run: RunDirectory
-    iterations: int
+    num_iterations: int
     metrics: dict[str, float] = field(default_factory=dict)
     evaluation: dict[str, float] = field(default_factory=dict)
     exit_status: int = 0

@@ -74,7 +74,7 @@ def _report(result: SweepResult) -> None:
     parts = [f"{count} {name}" for name, count in counts.items() if count]
     click.echo(
         f"{', '.join(parts)} in {duration(result.wall_s)}; {result.share:.0%} of the time of "
-        f"{result.slots} {'slots' if result.slots > 1 else 'slot'} was spent in training."
+        f"{result.num_slots} {'slots' if result.num_slots > 1 else 'slot'} was spent in training."
     )
     best = best_trial(folder)
     if best is not None:

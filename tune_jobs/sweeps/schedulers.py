@@ -26,14 +26,14 @@ class Halving(ASHAScheduler):
 
     Args:
         sweep: what it is.
-        iterations: of a trial that is not stopped.
+        num_iterations: of a trial that is not stopped.
     """
 
-    def __init__(self, sweep: SearchedSweep, iterations: int) -> None:
+    def __init__(self, sweep: SearchedSweep, num_iterations: int) -> None:
         super().__init__(
             **_BY_SCORE,
             mode=sweep.mode,
-            max_t=iterations,
+            max_t=num_iterations,
             grace_period=sweep.asha.grace,
             reduction_factor=sweep.asha.reduction,
         )
@@ -77,10 +77,10 @@ class Evolution(PopulationBasedTraining):
 
     Args:
         sweep: what it is.
-        slots: trials that run at a time.
+        num_slots: trials that run at a time.
     """
 
-    def __init__(self, sweep: SearchedSweep, slots: int) -> None:
+    def __init__(self, sweep: SearchedSweep, num_slots: int) -> None:
         super().__init__(
             **_BY_SCORE,
             mode=sweep.mode,
@@ -97,7 +97,7 @@ class Evolution(PopulationBasedTraining):
             synch=True,
         )
         self._sweep = sweep
-        self._slots = slots
+        self._num_slots = num_slots
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
         """See Ray; only where the metric is new."""
@@ -108,7 +108,7 @@ class Evolution(PopulationBasedTraining):
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         """See Ray; no more at a time than there are slots."""
         running = [each for each in tune_controller.get_trials() if each.status == "RUNNING"]
-        if len(running) >= self._slots:
+        if len(running) >= self._num_slots:
             return None
         return super().choose_trial_to_run(tune_controller)
 

@@ -51,7 +51,7 @@ class SweepResult:
         share: of the time that the slots for trials had since the start of the command, the part
             that was spent in iterations and evaluations.
         wall_s: seconds from the start to the last result.
-        slots: trials at a time.
+        num_slots: trials at a time.
         exit_status: 0; 1 if a trial failed; 130 or 143 if a signal stopped the sweep.
     """
 
@@ -59,7 +59,7 @@ class SweepResult:
     counts: dict[str, int]
     share: float
     wall_s: float
-    slots: int
+    num_slots: int
     exit_status: int = 0
 
 
@@ -168,7 +168,7 @@ class _Session:
         self._draw = draw
         self._started = started
         self._biggest = max(configs, key=cpus_of)
-        self._slots = 1
+        self._num_slots = 1
 
     def run(self) -> SweepResult:
         """All of it; at the end table, figure and best config are written."""
@@ -191,7 +191,7 @@ class _Session:
         if callback.failure is not None:
             raise callback.failure
         wall_s = callback.ended_at - self._started
-        share = callback.busy_s / (self._slots * wall_s) if callback.busy_s else 0.0
+        share = callback.busy_s / (self._num_slots * wall_s) if callback.busy_s else 0.0
         return self._finish(share, wall_s, stop)
 
     def _fit(self, callback: Any, stop: StopRequest) -> None:
@@ -204,7 +204,7 @@ class _Session:
         trials = self._work.num_trials
         free = free_cpus(min(total, needed * (self._sweep.concurrent or trials)), needed)
         check_cpus(self._biggest, total, free)
-        self._slots = num_slots(self._sweep.concurrent, trials, free, needed)
+        self._num_slots = num_slots(self._sweep.concurrent, trials, free, needed)
         states = {
             index: (iteration, ray.put(state))
             for index, (iteration, state) in self._work.states.items()
@@ -246,7 +246,7 @@ class _Session:
         scheduler = sweep.strategy.scheduler(
             sweep,
             self._configs[0].training.iterations,
-            self._slots,
+            self._num_slots,
             [(record.file.point.index, record.run.history.rows()) for record in begun],
         )
         options: dict[str, Any] = {"scheduler": scheduler, "reuse_actors": True}
@@ -257,7 +257,7 @@ class _Session:
         if searcher is not None:
             options |= {"search_alg": searcher, "num_samples": work.num_trials}
         if not sweep.strategy.waits_for_all:
-            options["max_concurrent_trials"] = self._slots
+            options["max_concurrent_trials"] = self._num_slots
         return tune.TuneConfig(**options)
 
     def _finish(self, share: float, wall_s: float, stop: StopRequest) -> SweepResult:
@@ -273,7 +273,7 @@ class _Session:
             self._draw("sweep", self._folder, self._tracker)
         self._tracker.metrics({**counts, "training_share": share}, 0)
         self._tracker.finish("killed" if stop else "failed" if status else "finished")
-        return SweepResult(self._folder, counts, share, wall_s, self._slots, status)
+        return SweepResult(self._folder, counts, share, wall_s, self._num_slots, status)
 
     def _announce_stop(self, signal_name: str) -> None:
         self._table.say(f"{signal_name}: stopping all trials (once more stops at once)")

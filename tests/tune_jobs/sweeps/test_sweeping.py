@@ -112,7 +112,7 @@ class TestWhole:
     def test_the_share_of_time_in_training_is_measured(self, whole):
         assert 0 < whole.share < 1
         busy = sum(float(row["busy_s"]) for row in read_table(whole.folder.path / "trials.csv", []))
-        assert whole.share == pytest.approx(busy / (whole.slots * whole.wall_s), rel=0.01)
+        assert whole.share == pytest.approx(busy / (whole.num_slots * whole.wall_s), rel=0.01)
 
     def test_every_metric_of_every_iteration_is_in_mlflow_below_one_parent(self, whole):
         import mlflow
