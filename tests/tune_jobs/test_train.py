@@ -79,7 +79,7 @@ class TestRun:
         }
         assert [checkpoint.iteration for checkpoint in run.checkpoints.all()] == [2, 4]
         assert all(checkpoint.damage() is None for checkpoint in run.checkpoints.all())
-        assert trained.iterations == 4
+        assert trained.num_iterations == 4
         assert trained.exit_status == 0
 
     def test_the_table_has_a_row_for_each_iteration_and_evaluations_when_due(self, trained):
