@@ -22,7 +22,7 @@ def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: b
             command = cli.metasched.get_command(context, name)
             assert command is not None
             found = command.make_context(name, list(words)).params
-        assert found.get("seed", 3) == 3
+        assert found["seed"] == (0 if "meta-curves" in words else 3)  # its rows are recorded
         if name == "train":
             assert bool(found["overrides"]) == quick
 

@@ -33,11 +33,12 @@ def report_benchmarks(subjects: Sequence[str], as_json: bool, seconds: float, pr
         click.echo(json.dumps([*(entry.as_dict() for entry in entries), facts], indent=1))
         return
     for entry in entries:
-        click.echo(_describe(entry))
+        click.echo(describe(entry))
     click.echo(_describe_machine(facts))
 
 
-def _describe(entry: Entry) -> str:
+def describe(entry: Entry) -> str:
+    """An entry for people, in two or three lines."""
     data = entry.as_dict()
     digits = ",.0f" if data["value"] >= 100 else ".3g"
     ours, low, high, theirs = (

@@ -91,20 +91,20 @@ def run(
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else _FAILED
     except (click.Abort, KeyboardInterrupt):
-        return _complain("interrupted", _INTERRUPTED)
+        return _report_error("interrupted", _INTERRUPTED)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return _BAD_INPUT
     except click.ClickException as error:
-        return _complain(_usage(error, prog_name), error.exit_code)
+        return _report_error(_usage(error, prog_name), error.exit_code)
     except BrokenPipeError:
         return _FAILED
     except Exception as error:
         if (known := _known_status(error)) is not None:
-            return _complain(str(error), known)
+            return _report_error(str(error), known)
         first_line = (str(error).strip() or "no message").splitlines()[0]
         hint = "" if _debug else " (--debug shows where)"
-        return _complain(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
+        return _report_error(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
     finally:
         if previous is not None:
             signal.signal(signal.SIGTERM, previous)
@@ -121,7 +121,7 @@ def _known_status(error: Exception) -> int | None:
     return _FAILED if isinstance(error, Failure) else None
 
 
-def _complain(message: str, status: int) -> int:
+def _report_error(message: str, status: int) -> int:
     from cluster_env.core.secrets import hide_secrets
 
     if _debug:

@@ -201,10 +201,10 @@ def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
     stopped = run_sweep(population, runs=tmp_path, table=Quiet(stop_once))
     assert stopped.exit_status == 143
     assert stopped.counts["left"] > 0
-    board = Quiet()
-    resumed = run_sweep(open_sweep(stopped.folder.path), table=board)
+    table = Quiet()
+    resumed = run_sweep(open_sweep(stopped.folder.path), table=table)
     assert resumed.counts["finished"] == 3
-    assert "Resuming" in board.text.getvalue()
+    assert "Resuming" in table.text.getvalue()
     for file, run in resumed.folder.started():
         assert run.config().training.lr == file.point.settings["training.lr"]
         assert [row["iteration"] for row in run.history.rows()] == list(range(1, ITERATIONS + 1))
