@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
 from cluster_env.core.promises import Promises
 from cluster_env.core.registry import Registry
@@ -262,6 +263,26 @@ class Kind:
 
 WORLDS: Registry[Kind] = Registry("world")
 """Worlds by name; `cluster_env.worlds` enters those that come with metasched."""
+
+
+def build_world(option: World | str | Mapping[str, Any]) -> World:
+    """A world as its users name it.
+
+    Args:
+        option: a world; the name of a kind, for one with defaults; or options with ``kind``.
+
+    Raises:
+        InputError: for an unknown kind or option, or an impossible value.
+    """
+    if isinstance(option, str):
+        option = {"kind": option}
+    if not isinstance(option, Mapping):
+        return option
+    options = dict(option)
+    made: World = from_plain(
+        WORLDS.get(str(options.pop("kind", ""))).world, options, "option of the world"
+    )
+    return made
 
 
 def kind_of(world: World) -> Kind:

@@ -103,8 +103,8 @@ KIND = Kind(
     check=_check,
     # An environment that changes its behavior gets a new id: published results stay comparable.
     environments={
-        "DeepRM-v0": {"world": DeepRM()},
-        "DeepRMReleased-v0": {"world": DeepRM(rules="released", max_time=200)},
+        "DeepRM-v0": {"world": {"kind": "deeprm"}},
+        "DeepRMReleased-v0": {"world": {"kind": "deeprm", "rules": "released", "max_time": 200}},
     },
     draw=draw,
     promises=PROMISES,
