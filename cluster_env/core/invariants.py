@@ -98,8 +98,9 @@ def _same_jobs(
         yield wrong, f"has another {word} than in its jobset"
     for name, column in schedule.attributes.items():
         given = np.concatenate([jobset.attributes[name] for jobset in jobsets])
-        differs = np.reshape(column != given[place], (schedule.job.size, -1))
-        yield differs.any(axis=1), f"has another {name} than in its jobset"
+        differs = np.not_equal(column, given[place])
+        wrong = differs.any(axis=1) if differs.ndim == 2 else differs
+        yield wrong, f"has another {name} than in its jobset"
 
 
 def _all_present(schedule: Schedule, jobsets: Sequence[JobSet]) -> None:
@@ -150,7 +151,7 @@ def _of_pieces(
         (pieces.begin < start, "has a piece that begins before its start"),
         (pieces.end <= pieces.begin, "has a piece that does not end after it begins"),
         (pieces.end > until, "has a piece after its finish or the end of its episode"),
-        ((pieces.units < 0).any(axis=1), "has a piece with less than 0 units"),
+        (pieces.units.min(axis=1, initial=0) < 0, "has a piece with less than 0 units"),
     ):
         yield _of_jobs(schedule, pieces, broken), what
     work = schedule.demand * schedule.duration[:, None].astype(np.int64)
