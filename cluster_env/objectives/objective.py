@@ -10,9 +10,10 @@ discounting. `Objective.metric` is derived so, and nobody writes a reward down t
 `cluster_env.objectives.standard` has those that come with metasched.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,11 +92,11 @@ class Objective:
 
         A job that did not finish costs what it had cost when its episode ended.
         """
-        costs = np.zeros(schedule.job.size)
         completion = schedule.completion
-        for rows, jobset in schedule.by_episode:
-            for steps, cost in self._charges(jobset, completion[rows]):
-                costs[rows] += steps * cost
+        costs = completion * _of_jobs(self.job_cost, schedule)
+        for late in self.late_costs:
+            steps = np.maximum(completion - _of_jobs(late.after, schedule), 0)
+            costs += steps * _of_jobs(late.cost, schedule)
         if self.finish_gain is not None:
             costs -= np.where(schedule.finished, self.gain_of_jobs(schedule), 0.0)
         return costs
@@ -108,8 +109,11 @@ class Objective:
         completion = schedule.completion
         of_jobs = np.zeros(schedule.num_episodes)
         for episode, (rows, jobset) in enumerate(schedule.by_episode):
-            for steps, cost in self._charges(jobset, completion[rows]):
-                of_jobs[episode] += steps @ cost
+            # One product for each episode: its bits depend on no other episode.
+            of_jobs[episode] = completion[rows] @ self.job_cost(jobset)
+            for late in self.late_costs:
+                steps_late = np.maximum(completion[rows] - late.after(jobset), 0)
+                of_jobs[episode] += steps_late @ late.cost(jobset)
         if self.finish_gain is not None:
             gains = np.where(schedule.finished, self.gain_of_jobs(schedule), 0.0)
             of_jobs -= np.bincount(schedule.episode, gains, minlength=schedule.num_episodes)
@@ -117,19 +121,19 @@ class Objective:
 
     def gain_of_jobs(self, schedule: Schedule) -> NDArray[np.float64]:
         """What each job gains if it finishes, finished or not, float64 ``(num_jobs,)``."""
-        gains = np.zeros(schedule.job.size)
-        if self.finish_gain is not None:
-            for rows, jobset in schedule.by_episode:
-                gains[rows] = self.finish_gain(jobset)
-        return gains
+        if self.finish_gain is None:
+            return np.zeros(schedule.job.size)
+        return _of_jobs(self.finish_gain, schedule)
 
-    def _charges(
-        self, jobset: JobSet, completion: NDArray[np.int32]
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64]]]:
-        """Steps, ``(num_jobs,)``, and what one of them costs, float64 ``(num_jobs,)``; by term."""
-        yield completion, self.job_cost(jobset)
-        for late in self.late_costs:
-            yield np.maximum(completion - late.after(jobset), 0), late.cost(jobset)
+
+def _of_jobs(term: Callable[[JobSet], NDArray[Any]], schedule: Schedule) -> NDArray[np.float64]:
+    """A term of the costs of all jobs, float64 ``(num_jobs,)``; each jobset is asked by itself."""
+    values = np.zeros(schedule.job.size)
+    if values.size:
+        values[np.concatenate([rows for rows, _ in schedule.by_episode])] = np.concatenate(
+            [term(jobset) for _, jobset in schedule.by_episode]
+        )
+    return values
 
 
 OBJECTIVES: Registry[Objective] = Registry("objective")
