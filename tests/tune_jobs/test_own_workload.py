@@ -16,7 +16,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
-from tests.cluster_env.made_up_trace import make_trace
+from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
 from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs import compare, figure
 from tune_jobs.figures.comparison import draw

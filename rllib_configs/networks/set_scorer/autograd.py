@@ -27,8 +27,8 @@ PARAMETERS = (
     "job_context.weight",
     "pooled.weight",
     "pooled.bias",
-    "again.weight",
-    "again.bias",
+    "mix.weight",
+    "mix.bias",
     "mix_pooled.weight",
     "score.weight",
     "score.bias",
@@ -149,7 +149,7 @@ class _Call:
         """The gradient of each parameter, from those of both results; None is 0."""
         rows, kept = self.rows, self.kept
         num_rows, num_slots, slot_size = rows.slots.shape
-        width = self.transposed["again"].shape[1]
+        width = self.transposed["mix"].shape[1]
         gradient = np.zeros(1, self.packed.dtype)
         backward_rows(
             self.packed,

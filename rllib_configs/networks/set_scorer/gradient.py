@@ -28,7 +28,7 @@ def transposed_type(width: int) -> np.dtype[np.void]:
         "job_context": (width, width),
         "pooled_context": (width, width),
         "pooled_summed": (width, width),
-        "again": (width, width),
+        "mix": (width, width),
         "mix_pooled": (width, width),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
@@ -38,8 +38,8 @@ def transposed_type(width: int) -> np.dtype[np.void]:
 def block_type(num_slots: int, slot_size: int, width: int) -> np.dtype[np.void]:
     """Type of the gradients of `BLOCK` rows by what lies before each rectifier."""
     shapes = {
-        "again": (BLOCK * num_slots, width),
-        "again_shared": (BLOCK, width),
+        "mix": (BLOCK * num_slots, width),
+        "mix_shared": (BLOCK, width),
         "pooled": (BLOCK, width),
         "job": (BLOCK * num_slots, width),
         "job_shared": (BLOCK, width),
@@ -175,7 +175,7 @@ def _unscore_row(
 ) -> None:
     """From the logits of one row to the pooled vector and the jobs; row `i` of the block."""
     width = row.summed.shape[0]
-    shared, pooled = block.again_shared[i], block.pooled[i]
+    shared, pooled = block.mix_shared[i], block.pooled[i]
     clear(shared)
     for e in range(begin, end):
         mix, job = block.mix[e - offset], block.job[e - offset]
@@ -186,7 +186,7 @@ def _unscore_row(
         slope = logit_gradient[slot[e]]
         total.score_bias[0] += slope
         for j in range(slots.shape[1]):
-            total.direct[j] += SKIP_GAIN * slope * slots[slot[e], j]
+            total.skip[j] += SKIP_GAIN * slope * slots[slot[e], j]
         for j in range(width):
             total.score[j] += slope * entries[e].mix[j]
             mix[j] = slope * weights.score[j]
@@ -247,5 +247,5 @@ def _add_block(features: Floats, rows: Any, entries: Any, block: Record, total: 
     _add_outer(rows.summed, block.pooled, n, total.pooled_summed)
     _add_rows(block.pooled, n, total.pooled_bias)
     _add_outer(entries.job, block.mix, m, total.mix)
-    _add_rows(block.again_shared, n, total.again_bias)
-    _add_outer(rows.pooled, block.again_shared, n, total.mix_pooled)
+    _add_rows(block.mix_shared, n, total.mix_bias)
+    _add_outer(rows.pooled, block.mix_shared, n, total.mix_pooled)

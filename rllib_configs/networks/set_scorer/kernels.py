@@ -53,14 +53,14 @@ def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.v
         "pooled_context": (width, width),
         "pooled_summed": (width, width),
         "pooled_bias": (width,),
-        "again": (width, width),
-        "again_bias": (width,),
+        "mix": (width, width),
+        "mix_bias": (width,),
         "mix_pooled": (width, width),
         "score": (width,),
         "score_bias": (1,),
         "void": (width,),
         "void_bias": (1,),
-        "direct": (slot_size,),
+        "skip": (slot_size,),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
@@ -76,10 +76,10 @@ def row_type(width: int) -> np.dtype[np.void]:
 def entry_type(width: int) -> np.dtype[np.void]:
     """Type of what `score_rows` finds out about an entry: a slot with a job, or a choice.
 
-    ``job`` is the job in the context of the cluster; ``again``, undefined unless it may be chosen,
+    ``job`` is the job in the context of the cluster; ``mix``, undefined unless it may be chosen,
     knows of all other jobs too.
     """
-    return np.dtype([("job", np.float32, (width,)), ("again", np.float32, (width,))])
+    return np.dtype([("job", np.float32, (width,)), ("mix", np.float32, (width,))])
 
 
 @njit(cache=True, nogil=True)
@@ -220,7 +220,7 @@ def _score_row(
 ) -> None:
     """Logits of one row, from the pooled vector."""
     void = allowed.size - 1
-    copy(weights.again_bias, row.shared)
+    copy(weights.mix_bias, row.shared)
     add_product(row.pooled, weights.mix_pooled, row.shared)
     for e in range(begin, end):
         if allowed[slot[e]]:
@@ -228,7 +228,7 @@ def _score_row(
             copy(row.shared, mix)
             add_product(entries[e].job, weights.mix, mix)
             _rectify(mix)
-            direct = SKIP_GAIN * _dot(slots[slot[e]], weights.direct)
+            direct = SKIP_GAIN * _dot(slots[slot[e]], weights.skip)
             logits[slot[e]] = _dot(mix, weights.score) + weights.score_bias[0] + direct
     if allowed[void]:
         logits[void] = _dot(row.pooled, weights.void) + weights.void_bias[0]

@@ -11,10 +11,11 @@ from cluster_env.core.invariants import ScheduleFault, check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.rules import RULES
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 MAX_TIME = 400
 
@@ -245,8 +246,8 @@ def test_every_simulated_schedule_passes_and_loses_no_job(
 ) -> None:
     rng = np.random.default_rng(seed)
     jobsets = [workload.sample(rng) for _ in range(3)]
-    policy = get_heuristic(heuristic, workload.cluster)
-    schedule = evaluate(policy, jobsets, workload.cluster, run_seed=seed, max_time=MAX_TIME)
+    policy = get_heuristic(heuristic, DeepRM(workload.cluster))
+    schedule = evaluate(policy, jobsets, DeepRM(workload.cluster, max_time=MAX_TIME), run_seed=seed)
     check_schedule(schedule, jobsets, complete_until=MAX_TIME)
     assert schedule.job.size == sum(jobset.num_jobs for jobset in jobsets)
     if heuristic != "random":
@@ -265,6 +266,8 @@ def _check_no_one_waits_for_nothing(schedule: Schedule, jobsets: list[JobSet]) -
 def test_schedules_under_the_released_rules_are_possible_too(seed: int) -> None:
     workload = BimodalWorkload(load=1.8, window=40, first_step=1)
     jobsets = [workload.sample(np.random.default_rng(seed))]
-    policy = get_heuristic("random", workload.cluster)
-    schedule = evaluate(policy, jobsets, workload.cluster, RULES.get("released"), run_seed=seed)
+    policy = get_heuristic("random", DeepRM(workload.cluster))
+    schedule = evaluate(
+        policy, jobsets, DeepRM(workload.cluster, RULES.get("released")), run_seed=seed
+    )
     check_schedule(schedule, jobsets)
