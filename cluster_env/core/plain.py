@@ -29,7 +29,7 @@ def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
         inner = hints[name]
         nested = isinstance(value, Mapping) and is_dataclass(inner)
         listed = tuple(value) if isinstance(value, list) else value
-        given[name] = from_plain(inner, value, what) if nested else listed  # type: ignore[arg-type]
+        given[name] = from_plain(inner, value, what) if nested else listed
     return made(**given)
 
 

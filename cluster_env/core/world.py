@@ -26,6 +26,7 @@ State = NDArray[Any]  # (n, state_size), of the type of the world's state space
 Mask = NDArray[np.bool_]  # (n, num_actions)
 Value = str | int | float | bool
 N = TypeVar("N", int, float)
+T = TypeVar("T")
 
 
 class Features(NamedTuple):
@@ -212,6 +213,28 @@ class Axis:
     reach: Callable[[Any], float] = lambda task: float("inf")
 
 
+def _write_state(states: State, out: Any) -> None:
+    out[:] = states
+
+
+def _state_itself(world: World) -> Observation:
+    return Observation(world.state_space, _write_state)
+
+
+def _allowed_by_features(world: World, states: State, out: Mask | None = None) -> Mask:
+    allowed = world.features(states).allowed
+    if out is None:
+        return allowed
+    out[:] = allowed
+    return out
+
+
+def _registry(kind: str, name: str, only: T) -> Registry[T]:
+    registry: Registry[T] = Registry(kind)
+    registry.register(name)(only)
+    return registry
+
+
 @dataclass(frozen=True)
 class Kind:
     """All that there is to know of a world by name: its one registration.
@@ -225,8 +248,9 @@ class Kind:
             measured in while training.
         metrics: names of what is measured of a schedule; the first is the headline.
         observations: what Gymnasium environments can show, from the world; the first is the
-            default, as it is of masks.
-        masks: which actions make sense, from the world, states and, if given, an array to write.
+            default, as it is of masks. If none is given, the state itself.
+        masks: which actions make sense, from the world, states and, if given, an array to write;
+            if none is given, those that the features allow.
         axis: what a comparison varies.
         columns: the head of a table's rows: what is to be known of a task.
         describe: says in words what the columns say.
@@ -243,9 +267,11 @@ class Kind:
     baselines: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("completion_time", "makespan", "utilization")
     observations: Registry[Callable[[Any], Observation]] = field(
-        default_factory=lambda: Registry("observation")
+        default_factory=lambda: _registry("observation", "state", _state_itself)
     )
-    masks: Registry[Callable[..., Mask]] = field(default_factory=lambda: Registry("mask"))
+    masks: Registry[Callable[..., Mask]] = field(
+        default_factory=lambda: _registry("mask", "allowed", _allowed_by_features)
+    )
     axis: Axis | None = None
     columns: Callable[[Any], Mapping[str, Value]] = lambda task: {}
     describe: Callable[[Mapping[str, Any]], str] = lambda columns: ""
