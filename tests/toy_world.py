@@ -19,9 +19,7 @@ from cluster_env.objectives import OBJECTIVES, Objective
 
 LARGEST = 20  # duration and weight
 
-OBJECTIVES.register("weighted_flow")(
-    Objective("weighted_flow", lambda jobset: jobset.attributes["weight"].astype(np.float64))
-)
+OBJECTIVES.register("weighted_flow")(Objective("weighted_flow", lambda j: j.attributes["weight"]))
 
 
 @dataclass(frozen=True)
@@ -144,9 +142,7 @@ KIND = Kind(
     metrics=("weighted_flow", "completion_time", "makespan"),
     axis=Axis("workload.largest_weight"),
 )
-KIND.workloads.register("uniform")(
-    WorkloadKind(UniformJobs, lambda world: {"num_jobs": world.num_jobs})
-)
+KIND.workloads.register("uniform")(WorkloadKind(UniformJobs, lambda w: {"num_jobs": w.num_jobs}))
 KIND.heuristics.register("spt")(Heuristic(lambda world, _: Order("spt")))
 KIND.heuristics.register("wspt")(Heuristic(lambda world, _: Order("wspt")))
 WORLDS.register("single_machine")(KIND)
