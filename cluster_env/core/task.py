@@ -65,14 +65,14 @@ class Task:
     def position(self) -> float:
         """Where it stands on the axis of comparisons; measured, where that is no setting.
 
-        NaN in a world without an axis.
+        NaN in a world without an axis, or for a workload that does not know it.
         """
         axis = self.kind.axis
         if axis is None:
             return float("nan")
         part, _, name = axis.key.partition(".")
         source: Any = part_of(self.workload, Split.HELD_OUT) if part == "workload" else self.world
-        return float(getattr(source, name))
+        return float(getattr(source, name, float("nan")))
 
     def at(self, value: float, cap: bool = False) -> "Task":
         """The task at a place of the axis, with jobs that do not vary from jobset to jobset.

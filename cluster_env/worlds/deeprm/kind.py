@@ -34,9 +34,9 @@ def _columns(task: Task) -> dict[str, Value]:
     world: Any = task.world
     return {
         "trace": task.workload.name if isinstance(task.workload, TraceWorkload) else "",
-        "arrival_rate": part.arrival_rate,
+        "arrival_rate": getattr(part, "arrival_rate", float("nan")),
         "rules": world.rules if isinstance(world.rules, str) else "own",
-        "window": part.window,
+        "window": getattr(part, "window", 0),
     }
 
 
@@ -56,7 +56,9 @@ def _words(task: Task) -> str:
     workload: Any = task.workload
     if isinstance(workload, TraceWorkload):
         return f"trace {workload.name}"
-    vary = getattr(workload, "vary", Ranges())
+    if not isinstance(workload, BimodalWorkload):
+        return type(workload).__name__
+    vary = workload.vary
     parts = [f"loads {_range(*vary.load)}" if vary.load else f"load {workload.load:.0%}"]
     if vary.window:
         low, high = min(vary.window), max(vary.window)
@@ -74,7 +76,7 @@ def _check(task: Task) -> None:
     """Refuses arrival windows that are longer than episodes."""
     world: Any = task.world
     workload: Any = task.workload
-    world.check_window(getattr(workload, "longest_window", workload.window))
+    world.check_window(getattr(workload, "longest_window", getattr(workload, "window", 1)))
 
 
 def _reach(task: Task) -> float:
