@@ -259,6 +259,7 @@ class Kind:
         environments: options of the Gymnasium environments by their ids.
         draw: makes an RGB picture of a row of a simulator.
         promises: what its environments promise beyond what all do.
+        warm: runs once what is compiled, so that nothing has to wait for it later.
     """
 
     world: type[Any]
@@ -280,6 +281,7 @@ class Kind:
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
     promises: Promises = field(default_factory=Promises)
+    warm: Callable[[], None] = lambda: None
 
     @property
     def headline(self) -> str:

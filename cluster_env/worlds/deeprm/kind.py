@@ -13,7 +13,7 @@ from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.promises import PROMISES
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.trace import TraceWorkload
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
 
 _LOW_LOAD = 1e-6  # to ask for the highest one before the load is known
@@ -85,6 +85,12 @@ def _reach(task: Task) -> float:
     return float(workload.max_load)
 
 
+def _warm() -> None:
+    from cluster_env.worlds.deeprm.warm import warm  # which needs the registration
+
+    warm()
+
+
 KIND = Kind(
     world=DeepRM,
     workloads=WORKLOADS,
@@ -110,4 +116,5 @@ KIND = Kind(
     },
     draw=draw,
     promises=PROMISES,
+    warm=_warm,
 )

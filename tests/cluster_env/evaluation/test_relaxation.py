@@ -9,10 +9,10 @@ from scipy.optimize import linprog
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.relaxation import relaxed_bound
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.relaxation import relaxed_bound
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.tiny_jobsets import CAPACITY, best_cost, tiny_jobsets
 

@@ -6,11 +6,11 @@ import pytest
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import concatenate, evaluate
+from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.withholding import find_withheld
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 
