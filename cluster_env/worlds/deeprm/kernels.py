@@ -147,8 +147,8 @@ def _earliest_start(shape: Shape, jobs: Jobs, state: EpisodeStates, e: int, job:
     last = shape.horizon - duration
     if not shape.try_last_start:
         last -= 1
-    # The walk of `cluster_env.worlds.deeprm.fitting.first_start`, on the jobs' own arrays: a view
-    # of one state for each call would cost a tenth of a step.
+    # The walk of `cluster_env.worlds.deeprm.fitting.first_start`, on the jobs' own arrays, so
+    # that no view of a state has to be made for each call.
     first = 0
     step = 0
     while first <= last:
@@ -257,7 +257,7 @@ def _pass_time(
     reward = 0.0 if shape.charge_after_step else _charge(shape, jobs, state, e, state.clock[e])
     num_resources = shape.capacity.size
     state.clock[e] += 1
-    # Element by element: a slice would allocate a view in the hottest loop of all.
+    # Element by element, without a view, in the hottest loop of all.
     past = (shape.horizon - 1) * num_resources
     for i in range(past):
         state.packed[e, i] = state.packed[e, i + num_resources]
