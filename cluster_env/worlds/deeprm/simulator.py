@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule
+from cluster_env.core.schedule import Schedule, gather_attributes
 from cluster_env.objectives.objective import Objective, require_no_finish_gain
 from cluster_env.worlds.deeprm import kernels
 from cluster_env.worlds.deeprm.cluster import Cluster
@@ -80,6 +80,7 @@ class DeepRMSimulator:
         for jobset in jobsets:
             self.cluster.check(jobset)
         require_no_finish_gain(objective, "DeepRM's simulator")
+        self._jobsets = tuple(jobsets)
         self._jobs = _pad(jobsets, objective, self.cluster.num_resources)
         self._job_class = _pad_classes(jobsets, most_jobs=self._jobs.arrival.shape[1])
         self._state = _empty_state(
@@ -217,6 +218,7 @@ class DeepRMSimulator:
             jobset=state.jobset.copy(),
             capacity=self._shape.capacity,
             job_class=self._job_class[jobset, job],
+            attributes=gather_attributes(self._jobsets, jobset, job),
         )
 
 

@@ -1,5 +1,6 @@
 """The metrics that objectives derive, against the formulas that they stand for."""
 
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -91,6 +92,16 @@ def test_a_metric_without_jobs_has_no_values() -> None:
     assert METRICS.get("makespan").values(empty).tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("name", OBJECTIVES.names())
+def test_objectives_travel_between_processes_with_their_metrics(name: str) -> None:
+    objective = get_objective(name)
+    assert objective.metric.name == name
+    schedule = random_schedule(np.random.default_rng(1), 4, 9)
+    again = pickle.loads(pickle.dumps(objective))
+    values = again.metric.values(schedule)
+    assert values.tobytes() == objective.metric.values(schedule).tobytes()
+
+
 def by_weight(jobset: JobSet) -> NDArray[np.float64]:
     return np.asarray(jobset.attributes["weight"], np.float64)
 
@@ -166,6 +177,21 @@ def test_simulators_without_gains_refuse_objectives_with_them() -> None:
     with pytest.raises(InputError, match="DeepRM's simulator cannot give"):
         simulator.load([jobset], objective)
     simulator.load([jobset], Objective("weights", by_weight))
+
+
+def test_an_objective_of_attributes_is_a_reward_and_a_metric_in_deeprm() -> None:
+    jobset = JobSet.of([0, 1], [2, 1], [[1, 1]] * 2, attributes={"weight": [3, 5]})
+    objective = Objective("weights", by_weight)
+    simulator = DeepRMSimulator(Cluster())
+    simulator.load([jobset], objective)
+    total = 0.0
+    while simulator.active[0]:
+        rewards, _ = simulator.step_all(np.int32([0]))
+        total += rewards[0]
+    schedule = simulator.schedule()
+    assert schedule.attributes["weight"].tolist() == [3, 5]
+    assert objective.metric.values(schedule).tolist() == [3 * 2, 5 * 1]
+    assert total == -11
 
 
 @pytest.fixture
