@@ -18,6 +18,7 @@ from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tune_jobs import cli
+from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resumption
 from tune_jobs.runs.training import RunResult, run_training
@@ -44,7 +45,7 @@ def ray_here():
 @pytest.fixture(scope="module")
 def trained(ray_here, tmp_path_factory) -> RunResult:
     """A whole run of four iterations."""
-    return run_training(smoke(tmp_path_factory.mktemp("trained")))
+    return run_training(smoke(tmp_path_factory.mktemp("trained")), draw=draw_figure)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from meta.scoring import BASELINES, HEURISTICS, baseline_of, heuristic_costs
 from meta.study import Measured, Plan, adapter, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
 from rllib_configs.policies import read_weights
-from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
 
 HEURISTICS_FILE = "heuristics.csv"
@@ -171,7 +171,7 @@ def measure_source(
         report(f"{path.stem}: inner rate {rate:g}")
     head: dict[str, Value] = {
         "family": distribution.name,
-        "method": SCRATCH if source.scratch is not None else arm_of(policy.config),
+        "method": SCRATCH if source.scratch is not None else method_of(policy.config),
         "name": SCRATCH if source.scratch is not None else policy.config.name,
         "trained_on": "" if source.scratch is not None else trained_on(policy.config),
         "meta_seed": policy.config.seed,
@@ -180,7 +180,7 @@ def measure_source(
         "rates_tried": " ".join(f"{r:g}:{score:.4f}" for r, score in scores.items()),
         "fingerprint": mark,
     }
-    baselines = _bars(path.with_name(HEURISTICS_FILE))
+    baselines = _baselines(path.with_name(HEURISTICS_FILE))
     rows: list[Row] = []
     for one in measure(adapter(policy, plan), tasks, plan):
         rows.append({**head, **_cells(one, baselines[one.task], plan)})
@@ -237,7 +237,7 @@ def _cells(one: Measured, baseline: dict[str, str], plan: Plan) -> dict[str, Val
     }
 
 
-def _bars(path: Path) -> list[dict[str, str]]:
+def _baselines(path: Path) -> list[dict[str, str]]:
     """The row of one heuristic for each task; the baseline stands in all of them."""
     return [row for row in read_table(path, ("task", "best")) if row["method"] == BASELINES[0]]
 

@@ -9,7 +9,9 @@ from time import perf_counter
 from typing import Any
 
 from cluster_env.core.errors import InputError
+from cluster_env.worlds.deeprm.image import ImageLayout
 from rllib_configs.loading import load_config
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry, Sample
 from tune_jobs.benchmarks.scaling_model import Costs, Measured, Parts, fit
@@ -105,8 +107,6 @@ def _measure(bench: _Bench) -> list[Entry]:
 
 def _traffic(bench: _Bench) -> Entry:
     """Bytes that an answer has for each decision, beside those of DeepRM's image."""
-    from cluster_env.worlds.deeprm.image import ImageLayout
-
     rows = bench.answer.num_rows
     size = len(pickle.dumps(bench.answer, protocol=5))
     weights = len(pickle.dumps(bench.weights, protocol=5))
@@ -190,8 +190,6 @@ def _check(bench: _Bench, stand_ins: Any, costs: Costs) -> list[Entry]:
 
 def _learning(bench: _Bench) -> tuple[list[float], list[int]]:
     """Seconds and rows of updates of 1 to `_LARGEST_UNITS` units."""
-    from rllib_configs.runners.rollout import Rollouts
-
     seconds, rows = [], []
     for count in (1, 2, _LARGEST_UNITS):
         rollouts = Rollouts.join([bench.answer] * count)
@@ -238,7 +236,6 @@ def _iterate(bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = F
     """An iteration as the algorithms do it, with any group of runners."""
     from rllib_configs.algorithms.batched import module_weights
     from rllib_configs.runners.gathering import gather_timed
-    from rllib_configs.runners.rollout import Rollouts
 
     started = perf_counter()
     weights = module_weights(bench.algorithm)

@@ -20,6 +20,7 @@ import numpy as np
 from cluster_env.core.errors import Failure
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry, Sample
+from tune_jobs.benchmarks.training import measured_iterations
 from tune_jobs.tracking import Delivery, Tracker, local_uri
 from tune_jobs.tracking.store import Store
 
@@ -56,8 +57,6 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
     Raises:
         Failure: if a record did not arrive once the server was there.
     """
-    from tune_jobs.benchmarks.training import measured_iterations
-
     config = load_config(preset, ["resources.num_runners=0"])
     times, rows = measured_iterations(config, seconds)
     iteration, row = Sample(tuple(times)), rows[-1]
@@ -131,7 +130,7 @@ def _require_all(run_dir: Path, uri: str | None) -> None:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
-        [run_id] = delivery.progress.runs.values()
+        [run_id] = delivery.delivered.runs.values()
         found = Store(delivery.uri, run_dir).num_points(run_id, _KEY)
     finally:
         delivery.close()

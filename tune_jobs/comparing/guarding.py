@@ -13,7 +13,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.evaluation import Guard, GuardDecision, PolicyGroup, Result
 from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from tune_jobs.comparing.policy_specs import Decode, PolicySpec, Scene, heuristic_spec
-from tune_jobs.runs.files import replacing
+from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.tables import Value
 
 HEURISTICS = ("sjf", "packer", "tetris", "hold")

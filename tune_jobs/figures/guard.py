@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
+from tune_jobs.comparing.choices import STEPS_PER_WINDOW, metric_of
 from tune_jobs.comparing.comparison import (
     check_entrants,
     evaluate_specs,
@@ -83,8 +85,6 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
     """
-    from tune_jobs.compare import STEPS_PER_WINDOW, metric_of
-
     runs, config = request.load()
     if not runs:
         raise InputError("the figure guard needs learned policies: name runs with --runs")
@@ -237,8 +237,6 @@ def _draw_panel(axes: "Axes", rows: Sequence[Cells], color: str) -> None:
 
 def _scale(axes: "Axes", rows: Sequence[Cells]) -> None:
     """Makes the x axis logarithmic, with the same limits and plain numbers in all panels."""
-    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
-
     names = ("ratio_low", "ratio_high", "guarded_ratio_low", "guarded_ratio_high")
     values = np.array([number(row, name) for row in rows for name in names])
     values = np.append(values[values > 0], 1.0)

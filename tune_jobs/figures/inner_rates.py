@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
-from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.comparing.policy_specs import find_runs
 from tune_jobs.figures.adaptation_data import Cells, color_and_style
 from tune_jobs.figures.registry import FigureRequest
@@ -45,7 +46,7 @@ def collect(request: FigureRequest) -> list[Row]:
             continue
         rows += [
             {
-                "method": arm_of(policy.config),
+                "method": method_of(policy.config),
                 "trained_on": trained_on(policy.config),
                 "meta_seed": policy.config.seed,
                 "run": path.resolve().name,
@@ -90,8 +91,6 @@ def draw(table: Path) -> "Figure":
 
 def _draw_panel(axes: "Axes", rows: Sequence[Cells], blocks: Sequence[str]) -> None:
     """All methods of a family, beside each other on the line of each block."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
-
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for order, method in enumerate(methods):
         color, _ = color_and_style(method, methods)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 from numpy.typing import NDArray
 
-from tune_jobs.runs.files import replacing
+from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,8 +165,6 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
         axes: whose axis.
         values: what is drawn, of any shape; NaN does not count.
     """
-    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
-
     values = values[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
         return

@@ -1,7 +1,7 @@
 """Who is stopped early, and who takes over from whom: Ray Tune's schedulers, made repeatable."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -10,33 +10,15 @@ import numpy as np
 from ray import tune
 from ray.tune.schedulers import (
     ASHAScheduler,
-    FIFOScheduler,
     PopulationBasedTraining,
     TrialScheduler,
 )
 
 from cluster_env.core.seeding import Purpose, generator
-from tune_jobs.runs.history import Row
-from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.points import EVOLUTION
-from tune_jobs.sweeps.spaces import Dimension
+from tune_jobs.runs.history import MetricRow
+from tune_jobs.sweeps.spaces import Dimension, SearchedSweep, Stream
 
 _BY_SCORE = {"metric": "score", "time_attr": "iteration"}
-
-
-def make_scheduler(sweep: Sweep, iterations: int, slots: int) -> TrialScheduler:
-    """The scheduler of a sweep.
-
-    Args:
-        sweep: what it is.
-        iterations: of a trial that is not stopped.
-        slots: trials that run at a time.
-    """
-    if sweep.search == "asha":
-        return Halving(sweep, iterations)
-    if sweep.search == "pbt":
-        return Evolution(sweep, slots)
-    return FIFOScheduler()
 
 
 class Halving(ASHAScheduler):
@@ -47,7 +29,7 @@ class Halving(ASHAScheduler):
         iterations: of a trial that is not stopped.
     """
 
-    def __init__(self, sweep: Sweep, iterations: int) -> None:
+    def __init__(self, sweep: SearchedSweep, iterations: int) -> None:
         super().__init__(
             **_BY_SCORE,
             mode=sweep.mode,
@@ -56,7 +38,7 @@ class Halving(ASHAScheduler):
             reduction_factor=sweep.asha.reduction,
         )
 
-    def replay(self, index: int, rows: Sequence[Row], metric: str, average: int) -> None:
+    def replay(self, index: int, rows: Sequence[MetricRow], metric: str, average: int) -> None:
         """Tells it what a trial did before the sweep was interrupted."""
         trial = SimpleNamespace(config={"trial": {"index": index}})
         self.on_trial_add(None, trial)
@@ -98,7 +80,7 @@ class Evolution(PopulationBasedTraining):
         slots: trials that run at a time.
     """
 
-    def __init__(self, sweep: Sweep, slots: int) -> None:
+    def __init__(self, sweep: SearchedSweep, slots: int) -> None:
         super().__init__(
             **_BY_SCORE,
             mode=sweep.mode,
@@ -170,7 +152,7 @@ def _domain(dimension: Dimension) -> Any:
 @contextmanager
 def _drawing_from(seed: int, index: int, state: Any) -> Iterator[None]:
     """Seeds the global generators that Ray draws from, and puts them back."""
-    rng = generator(seed, Purpose.SWEEP, EVOLUTION, index, int(state.last_train_time))
+    rng = generator(seed, Purpose.SWEEP, Stream.EVOLUTION, index, int(state.last_train_time))
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(int(rng.integers(1 << 32)))
     np.random.seed(int(rng.integers(1 << 32)))  # noqa: NPY002
@@ -179,8 +161,3 @@ def _drawing_from(seed: int, index: int, state: Any) -> Iterator[None]:
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
-
-
-def as_trial(index: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What Ray Tune knows of a trial."""
-    return {"index": index, "settings": dict(settings)}

@@ -18,6 +18,7 @@ import hashlib
 import platform
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,8 +63,6 @@ class PolicyModel:
         Raises:
             InputError: if the input is of another shape, or there is no such way to decode.
         """
-        from dataclasses import replace
-
         given = {**_defaults(self.policy), **(params or {})}
         if given["decode"] not in ("argmax", "sample"):
             raise InputError(f"decode is argmax or sample, not {given['decode']!r}")
@@ -142,7 +141,7 @@ def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
         workload=workload,
         cluster=task.cluster.build(),
         rules=task.rules,
-        observation="code",
+        observation="state",
         mask_in_observation=True,
     )
     seen = [env.reset(seed=config.seed)[0]]

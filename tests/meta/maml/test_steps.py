@@ -261,7 +261,7 @@ def test_a_step_is_shortened_to_what_jobsets_agree_on() -> None:
     data = Decisions(
         **{
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("codes", "actions", "log_probabilities", "advantages")
+            for name in ("states", "actions", "log_probabilities", "advantages")
         },
         jobset=np.repeat([0, 1, 2], [30, 20, 50]).astype(np.int32),
     )
@@ -326,7 +326,7 @@ def test_jobsets_that_contradict_each_other_move_nothing_and_alike_ones_all_the_
     rng = np.random.default_rng(6)
     logits = rng.normal(size=4)
     half = draws(rng, logits, 20)
-    names = ("codes", "actions", "log_probabilities")
+    names = ("states", "actions", "log_probabilities")
     twice = {name: np.concatenate([getattr(half, name)] * 2) for name in names}
     jobset = np.repeat([0, 1], 20).astype(np.int32)
     for sign, share in ((-0.9, 0.0), (1.0, 1.0)):

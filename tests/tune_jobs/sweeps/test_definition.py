@@ -11,7 +11,6 @@ from tune_jobs import cli
 from tune_jobs.sweeps.definition import Sweep, load_sweep, sweep_names, write_sweep
 from tune_jobs.sweeps.points import check_sweep, list_points, num_trials, trial_config, trial_seed
 from tune_jobs.sweeps.resources import check_cpus, cpus_of, num_slots
-from tune_jobs.sweeps.searchers import check_searcher
 
 
 def sweep(**fields) -> Sweep:
@@ -117,7 +116,7 @@ class TestRefusals:
     def test_a_searcher_that_is_not_installed(self, monkeypatch):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
         with pytest.raises(InputError, match=r"pip install 'metasched\[optuna\]'"):
-            check_searcher(sweep(search="optuna"))
+            sweep(search="optuna").strategy.check_installed()
 
 
 class TestPoints:

@@ -11,13 +11,14 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import parse_section
 from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
-from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
-from tune_jobs.sweeps.points import Point, list_points, trial_config
+from tune_jobs.sweeps.points import list_points, trial_config
+from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial, pack, rewind, unpack
 from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trial, score_of, write_results
 from tune_jobs.sweeps.schedulers import Evolution, Halving
+from tune_jobs.sweeps.spaces import Point
 from tune_jobs.terminal.tables import write_table
 
 
@@ -202,13 +203,13 @@ class TestEvolution:
 
 
 class TestBoard:
-    def board(self, interactive: bool) -> tuple[Board, io.StringIO]:
+    def board(self, interactive: bool) -> tuple[ProgressTable, io.StringIO]:
         stream = io.StringIO()
         self.now = 0.0
-        board = Board(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
+        board = ProgressTable(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
         board.refresh(now=True)
-        board.put(Line(0, "running", 0, 10, math.nan, "lr=1"))
-        board.put(Line(1, "finished", 10, 10, 0.9, "lr=2"))
+        board.put(TrialLine(0, "running", 0, 10, math.nan, "lr=1"))
+        board.put(TrialLine(1, "finished", 10, 10, 0.9, "lr=2"))
         return board, stream
 
     def test_a_log_gets_a_line_now_and_then(self):
@@ -225,8 +226,8 @@ class TestBoard:
 
     def test_a_terminal_gets_a_table_that_is_rewritten(self):
         board, stream = self.board(interactive=True)
-        board.put(Line(0, "running", 5, 10, 0.8, "lr=1"))
-        board.put(Line(0, "running", 6, 10, math.nan, "lr=1"))
+        board.put(TrialLine(0, "running", 5, 10, 0.8, "lr=1"))
+        board.put(TrialLine(0, "running", 6, 10, math.nan, "lr=1"))
         self.now = 1.0
         board.refresh()
         shown = stream.getvalue().rpartition("\x1b[J")[2].splitlines()

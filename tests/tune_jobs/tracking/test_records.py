@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tune_jobs.tracking.values import as_numbers, as_text, clean_name
+from tune_jobs.tracking.records import as_numbers, as_text, clean_name
 
 
 def test_nested_mappings_become_flat_names() -> None:

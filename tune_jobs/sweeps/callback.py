@@ -8,32 +8,33 @@ from ray.tune import Callback
 
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.directory import CONFIG
-from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.folder import SweepFolder
-from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
+from tune_jobs.sweeps.points import as_row, read_presets, trial_config
+from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial
+from tune_jobs.sweeps.spaces import Point
 from tune_jobs.tracking import AnyTracker
 
 
-class Desk(Callback):
+class SweepCallback(Callback):
     """The one place that writes while a sweep runs; Ray Tune calls it in the sweep's own process.
 
     Args:
         folder: of the sweep.
         tracker: of the sweep's own run, which those of the trials are children of.
-        board: shows where everything is.
+        table: shows where everything is.
 
     Attributes:
         busy_s: seconds that trials have spent in iterations and evaluations since the start.
         failure: what stops the whole sweep, None if nothing does.
     """
 
-    def __init__(self, folder: SweepFolder, tracker: AnyTracker, board: Board) -> None:
+    def __init__(self, folder: SweepFolder, tracker: AnyTracker, table: ProgressTable) -> None:
         self._folder = folder
         self._sweep = folder.sweep
         self._presets = read_presets(folder.sweep)
         self._tracker = tracker
-        self._board = board
+        self._table = table
         self._records: dict[int, TrialRecord] = {}
         self._trackers: dict[int, AnyTracker] = {}
         self.busy_s = 0.0
@@ -44,9 +45,9 @@ class Desk(Callback):
         """Goes on with a trial that was begun before."""
         self._records[record.file.point.index] = record
 
-    def show(self, line: Line) -> None:
+    def show(self, line: TrialLine) -> None:
         """Shows a trial that is over, or waits."""
-        self._board.put(line)
+        self._table.put(line)
 
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Opens the trial's run directory."""
@@ -77,7 +78,7 @@ class Desk(Callback):
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")
-        self._board.put(line_of(record, result["score"]))
+        self._table.put(line_of(record, result["score"]))
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Notes why a trial failed."""
@@ -89,7 +90,7 @@ class Desk(Callback):
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         """Shows the table again."""
-        self._board.refresh()
+        self._table.refresh()
 
     def close(self) -> None:
         """Lets go of all trials; those that are not over can be gone on with."""
@@ -106,8 +107,8 @@ class Desk(Callback):
         if everywhere:
             self.failure = self.failure or InputError(why)
         self._settle(record, "failed", why)
-        self._board.say(f"trial {record.file.point.index:03d} failed: {why[:200]}")
-        self._board.put(line_of(record, math.nan))
+        self._table.say(f"trial {record.file.point.index:03d} failed: {why[:200]}")
+        self._table.put(line_of(record, math.nan))
 
     def _opened(self, trial: Any) -> TrialRecord:
         told = trial.config["trial"]
@@ -116,7 +117,7 @@ class Desk(Callback):
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
             record.settle("running")
-            self._board.put(line_of(record, math.nan))
+            self._table.put(line_of(record, math.nan))
         return record
 
     def _record_of(self, point: Point) -> TrialRecord:
@@ -129,15 +130,15 @@ class Desk(Callback):
         """A trial of a population has taken over from another."""
         point = Point(record.file.point.index, settings)
         record.change(point, trial_config(self._sweep, point, self._folder.trials, self._presets))
-        self._board.say(
+        self._table.say(
             f"trial {point.index:03d} took over from a better one before iteration {iteration}: "
             f"{point.describe()}"
         )
 
     def _track(self, record: TrialRecord) -> AnyTracker:
         point, config = record.file.point, record.config
-        # Settings of a population change, and a child is known by its name.
-        about = "" if self._sweep.search == "pbt" else f" {point.describe()}"
+        # A child is known by its name, which must not change with the settings of a population.
+        about = "" if self._sweep.strategy.changes_settings else f" {point.describe()}"
         tracker = self._tracker.child(
             f"{point.index:03d}{about}",
             tags={"kind": "trial", "seed": config.seed, "preset": config.name},
@@ -158,10 +159,10 @@ class Desk(Callback):
         tracker.finish("failed" if status == "failed" else "finished")
 
 
-def line_of(record: TrialRecord, score: float) -> Line:
-    """What the board shows of a trial."""
+def line_of(record: TrialRecord, score: float) -> TrialLine:
+    """What the table shows of a trial."""
     file = record.file
-    return Line(
+    return TrialLine(
         index=file.point.index,
         status=file.status,
         done=record.done,

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TextIO
 
 from tune_jobs.terminal.progress import LINE_EVERY_S, duration, is_terminal
@@ -15,7 +15,7 @@ _REFRESH_S = 0.5
 
 
 @dataclass(frozen=True)
-class Line:
+class TrialLine:
     """One trial.
 
     Attributes:
@@ -40,11 +40,11 @@ class Line:
         return self.status in ("finished", "stopped", "failed")
 
 
-class Board:
+class ProgressTable:
     """Shows the best trials and those that run.
 
     Args:
-        total: trials that there will be.
+        num_trials: trials that there will be.
         metric: what they are ranked by.
         mode: whether a lower or a higher metric is better.
         stream: where to write, by default the standard error.
@@ -54,29 +54,29 @@ class Board:
 
     def __init__(
         self,
-        total: int,
+        num_trials: int,
         metric: str,
         mode: Literal["min", "max"],
         stream: TextIO | None = None,
         interactive: bool | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._total = total
+        self._num_trials = num_trials
         self._metric = metric
         self._sign = 1.0 if mode == "min" else -1.0
         self._stream = stream or sys.stderr
         self._interactive = is_terminal(self._stream) if interactive is None else interactive
         self._clock = clock
-        self._lines: dict[int, Line] = {}
+        self._lines: dict[int, TrialLine] = {}
         self._drawn = 0
         self._begun = self._shown_at = clock()
         self._at_start: int | None = None
 
-    def put(self, line: Line) -> None:
+    def put(self, line: TrialLine) -> None:
         """Takes the newest state of a trial; a score that is not known yet keeps the last one."""
         before = self._lines.get(line.index)
         if math.isnan(line.score) and before is not None:
-            line = Line(*(*_fields(line)[:4], before.score, line.settings))
+            line = replace(line, score=before.score)
         self._lines[line.index] = line
 
     def say(self, text: str) -> None:
@@ -109,7 +109,7 @@ class Board:
             self.refresh(now=True)
         self._drawn = 0
 
-    def best(self) -> Line | None:
+    def best(self) -> TrialLine | None:
         """The trial with the best score, of those that have one."""
         ranked = self._ranked()
         return ranked[0] if ranked else None
@@ -121,7 +121,7 @@ class Board:
             for status in ("finished", "stopped", "failed", "running")
         }
         over = sum(counts[status] for status in ("finished", "stopped", "failed"))
-        parts = [f"{over}/{self._total} trials over"]
+        parts = [f"{over}/{self._num_trials} trials over"]
         parts += [
             f"{count} {status}"
             for status, count in counts.items()
@@ -129,7 +129,7 @@ class Board:
         ]
         return ", ".join(parts) + self._eta()
 
-    def _ranked(self) -> list[Line]:
+    def _ranked(self) -> list[TrialLine]:
         scored = [line for line in self._lines.values() if not math.isnan(line.score)]
         return sorted(scored, key=lambda line: (self._sign * line.score, line.index))
 
@@ -145,7 +145,7 @@ class Board:
         new = done - (self._at_start or 0)
         if not totals or new <= 0 or spent <= 0:
             return ""
-        left = self._total * sum(totals) / len(totals) - done
+        left = self._num_trials * sum(totals) / len(totals) - done
         return f"  {duration(left * spent / new)} left" if left > 0 else ""
 
     def _draw(self) -> None:
@@ -172,15 +172,11 @@ class Board:
         self._stream.flush()
 
 
-def _fields(line: Line) -> tuple:
-    return (line.index, line.status, line.done, line.total, line.score, line.settings)
-
-
-def _row(line: Line, metric: str) -> str:
+def _row(line: TrialLine, metric: str) -> str:
     return f"{metric} {line.score:.4g} of trial {line.index:03d} ({line.settings})"
 
 
-def _table_row(line: Line) -> str:
+def _table_row(line: TrialLine) -> str:
     score = "" if math.isnan(line.score) else f"{line.score:.4g}"
     progress = f"{line.done}/{line.total}"
     return f"  {line.index:03d}    {progress:>9}   {score:>12}  {line.status:<8}  {line.settings}"

@@ -1,4 +1,4 @@
-"""Files that may be sent: those of a run directory, and no others.
+"""What a record may hold: flat values, and files of the run directory.
 
 A spool is a file like any other, and ``metasched sync`` sends what it names. So that a run
 directory that somebody else has made cannot have the files of its reader sent to a server, what a
@@ -6,13 +6,56 @@ record names must lie in the run directory, links included.
 """
 
 import hashlib
+import math
 import os
+import re
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tune_jobs.tracking.spool import tracking_dir
 
+MAX_NAME = 250  # characters, MLflow's limit
 OUTSIDE = "outside"
+
+
+def flatten(mapping: Mapping[Any, Any], separator: str) -> Iterator[tuple[str, Any]]:
+    """Leaves of a nested mapping under names like ``training.lr``, in order."""
+    for key, value in mapping.items():
+        if isinstance(value, Mapping):
+            for name, leaf in flatten(value, separator):
+                yield f"{key}{separator}{name}", leaf
+        else:
+            yield str(key), value
+
+
+def clean_name(name: str) -> str:
+    """A name that MLflow accepts: letters, digits, ``_ - . / :`` and spaces, at most 250."""
+    return re.sub(r"[^\w\-./ :]", "_", name)[:MAX_NAME]
+
+
+def as_text(mapping: Mapping[Any, Any]) -> dict[str, str]:
+    """Parameters or tags as flat text."""
+    return {clean_name(name): str(value) for name, value in flatten(mapping, ".")}
+
+
+def as_numbers(mapping: Mapping[Any, Any]) -> tuple[dict[str, float | str], list[str]]:
+    """Metrics as flat JSON values, ``"nan"`` and ``"inf"`` as text.
+
+    Returns:
+        The metrics, and the names of those that are no numbers.
+    """
+    numbers: dict[str, float | str] = {}
+    others: list[str] = []
+    for name, value in flatten(mapping, "/"):
+        try:
+            number = float(value)
+        except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
+            others.append(name)
+        else:
+            numbers[clean_name(name)] = number if math.isfinite(number) else str(number)
+    return numbers, others
 
 
 def take_in(path: Path, run_dir: Path) -> Path:

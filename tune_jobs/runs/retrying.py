@@ -9,8 +9,8 @@ from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.runs.directory import RunDirectory
 
 
-class Keeper:
-    """Goes on where the disk refuses, tries again, and says so at the end if that was in vain.
+class RetryingWriter:
+    """Writes what the disk takes, tries the rest again, and says so at the end if that was in vain.
 
     A checkpoint that cannot be written costs nothing but what would be repeated after a crash, so
     training goes on; the one before stays whole. Rows of the table wait in memory meanwhile.

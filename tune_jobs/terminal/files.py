@@ -1,10 +1,13 @@
-"""Writing files and folders so that nobody ever finds half of one."""
+"""Files and folders that nobody ever finds half-written, and locks between processes."""
 
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 
 def sync_folder(folder: Path) -> None:
@@ -71,3 +74,50 @@ def replacing(path: Path) -> Iterator[Path]:
 def short_path(path: Path) -> Path:
     """The path as seen from here, where that is shorter."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+class FileLock:
+    """A lock between processes that ends with the process that holds it.
+
+    Args:
+        path: File to lock; created when absent, left behind empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def acquire(self, *, wait: bool) -> bool:
+        """Takes the lock, or returns False if another holder has it and ``wait`` is False."""
+        if self._file is not None:
+            return True
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(file)
+            return False
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Gives the lock back; nothing happens if it is not held."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Self:
+        self.acquire(wait=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
