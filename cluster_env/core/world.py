@@ -236,6 +236,26 @@ def _registry(kind: str, name: str, only: T) -> Registry[T]:
 
 
 @dataclass(frozen=True)
+class Optimum:
+    """How the best schedule of a jobset is found in hindsight.
+
+    Attributes:
+        metrics: names of the metrics whose best it can find; the first is the default.
+        search: finds it; called with a jobset, the world and a metric, and by name with starts of
+            known schedules (``known``), ``time_limit_s`` and ``seed``. What it returns has
+            ``metric``, ``status`` (``optimal`` or ``feasible``), ``value``, ``bound`` and
+            ``schedule``.
+        require: raises `InputError` where it cannot work.
+        time_limit_s: how long it usually may search, in seconds.
+    """
+
+    metrics: tuple[str, ...]
+    search: Callable[..., Any]
+    require: Callable[[], None] = lambda: None
+    time_limit_s: float = 60.0
+
+
+@dataclass(frozen=True)
 class Kind:
     """All that there is to know of a world by name: its one registration.
 
@@ -260,6 +280,7 @@ class Kind:
         draw: makes an RGB picture of a row of a simulator.
         promises: what its environments promise beyond what all do.
         warm: runs once what is compiled, so that nothing has to wait for it later.
+        optimum: how the best schedule is found in hindsight, if anybody knows.
     """
 
     world: type[Any]
@@ -282,6 +303,7 @@ class Kind:
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
     promises: Promises = field(default_factory=Promises)
     warm: Callable[[], None] = lambda: None
+    optimum: Optimum | None = None
 
     @property
     def headline(self) -> str:

@@ -3,11 +3,19 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
-from cluster_env.core.world import Axis, Kind, Value, WorkloadKind
+from cluster_env.core.world import Axis, Kind, Optimum, Value, WorkloadKind
 from cluster_env.workloads import part_of
+from cluster_env.worlds.deeprm.clairvoyant import (
+    DEFAULT_TIME_LIMIT_S,
+    METRICS,
+    ClairvoyantReference,
+    clairvoyant_reference,
+    require_solver,
+)
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.promises import PROMISES
@@ -91,6 +99,10 @@ def _warm() -> None:
     warm()
 
 
+def _search(jobset: JobSet, world: DeepRM, metric: str, **options: Any) -> ClairvoyantReference:
+    return clairvoyant_reference(jobset, world.cluster, metric, **options)
+
+
 KIND = Kind(
     world=DeepRM,
     workloads=WORKLOADS,
@@ -117,4 +129,5 @@ KIND = Kind(
     draw=draw,
     promises=PROMISES,
     warm=_warm,
+    optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
 )
