@@ -17,12 +17,15 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
+from cluster_env.core.world import World
 from cluster_env.objectives import Objective, get_objective, mixture
-from cluster_env.workloads import MeasuredWorkload, TraceWorkload
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.workloads import MeasuredWorkload
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import RULES, Rules
-from cluster_env.worlds.deeprm.varied import VariedWorkload
+from cluster_env.worlds.deeprm.rules import RULES
+from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -145,18 +148,8 @@ class WorkloadSection(Section):
         if self.trace is not None:
             return TraceWorkload(self.trace, cluster, self.window, first_step)
         options = self.model_dump(exclude={"trace", "vary"})
-        point = BimodalWorkload(cluster=cluster, first_step=first_step, **options)
-        if not self.vary.anything:
-            return point
-        vary = self.vary
-        return VariedWorkload(
-            point,
-            vary.load,
-            vary.window,
-            vary.window_weights,
-            vary.window_loads,
-            vary.small_share,
-        )
+        vary = Ranges(**self.vary.model_dump())
+        return BimodalWorkload(cluster=cluster, first_step=first_step, **options, vary=vary)
 
 
 class TaskSection(Section):
@@ -173,9 +166,25 @@ class TaskSection(Section):
     cluster: ClusterSection = ClusterSection()
     workload: WorkloadSection = WorkloadSection()
 
-    def build_rules(self) -> Rules:
-        """The rules by name."""
-        return RULES.get(self.rules)
+    def build_world(self) -> World:
+        """What the jobs run in.
+
+        Raises:
+            InputError: if it is impossible.
+        """
+        return DeepRM(self.cluster.build(), self.rules, self.max_time)
+
+    def build(self, name: str = "task", seed: int = 0) -> Task:
+        """The task that the section describes.
+
+        Args:
+            name: what tables call it.
+            seed: of its jobsets, at least 0.
+
+        Raises:
+            InputError: if it is impossible, or its trace is missing or broken.
+        """
+        return Task(self.build_world(), self.build_workload(), self.build_objective(), name, seed)
 
     def build_objective(self) -> Objective:
         """The objective by name, or the weighted sum of several.
@@ -199,10 +208,10 @@ class TaskSection(Section):
             InputError: if it is impossible, its trace is missing or broken, or its jobs may
                 arrive after `max_time`.
         """
-        first_step = 1 if self.rules == "released" else 0
+        first_step = RULES.get(self.rules).first_arrival
         workload = self.workload.build(self.cluster.build(), first_step)
         window = self.workload.window
-        if isinstance(workload, VariedWorkload):
+        if isinstance(workload, BimodalWorkload):
             window = workload.longest_window
         if self.max_time < window:
             raise InputError(

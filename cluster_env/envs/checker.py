@@ -1,7 +1,7 @@
 """Checks that a cluster environment keeps its promises."""
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -10,36 +10,13 @@ from gymnasium.utils.env_checker import data_equivalence
 from numpy.typing import NDArray
 
 from cluster_env.core.invariants import ScheduleFault, check_schedule
+from cluster_env.core.promises import CheckError, Moment, require
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.envs.cluster import ClusterEnv
 
 # How often an allowed slot is chosen rather than any action, one policy after the other.
 _EAGERNESS = (0.8, 0.3, 0.0, 1.0)
-
-
-class CheckError(AssertionError):
-    """An environment breaks a promise; the message says which, and when."""
-
-
-@dataclass(frozen=True)
-class Moment:
-    """What is known between two decisions.
-
-    Attributes:
-        mask: int8 ``(num_actions,)``.
-        time: the clock.
-        schedule: of the jobs that have arrived.
-    """
-
-    mask: NDArray[np.int8]
-    time: int
-    schedule: Schedule
-
-    @property
-    def num_placed(self) -> int:
-        """Number of jobs that have a start."""
-        return int((self.schedule.start >= 0).sum())
 
 
 def check_cluster_env(env: gymnasium.Env[Any, Any], num_episodes: int = 4, seed: int = 0) -> None:
@@ -79,11 +56,6 @@ def check_cluster_env(env: gymnasium.Env[Any, Any], num_episodes: int = 4, seed:
         _play(env, core, info, rng, _EAGERNESS[episode % len(_EAGERNESS)])
 
 
-def _require(promise: bool, message: str) -> None:
-    if not promise:
-        raise CheckError(message)
-
-
 def _play(
     env: gymnasium.Env[Any, Any],
     core: ClusterEnv,
@@ -92,22 +64,19 @@ def _play(
     eagerness: float,
 ) -> None:
     """Plays one episode and checks every step of it."""
+    promises = core.setup.task.kind.promises
     before = _moment(core, info)
     total = 0.0
     while True:
         action = _choose(before.mask, rng, eagerness)
         observation, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
-        after = _moment(core, info)
+        after = replace(_moment(core, info), terminated=terminated, truncated=truncated)
         where = f"(action {action} at time {before.time})"
         _check_view(env, observation, info)
-        _check_action(core, before, after, action, float(reward), where)
         _check_jobs(before.schedule, after.schedule, where)
-        _check_units(core, where)
-        late = after.time > core.setup.max_time
-        _require(not (terminated and truncated), f"an episode is terminated and truncated {where}")
-        _require(late or not truncated, f"an episode is truncated before max_time {where}")
-        _require(terminated or truncated or not late, f"max_time is ignored {where}")
+        promises.step(core, before, after, action, float(reward), where)
+        require(not (terminated and truncated), f"an episode is terminated and truncated {where}")
         if terminated or truncated:
             break
         before = after
@@ -116,18 +85,16 @@ def _play(
 
 
 def _moment(core: ClusterEnv, info: dict[str, Any]) -> Moment:
-    _require("action_mask" in info and "time" in info, "info lacks 'action_mask' or 'time'")
+    require("action_mask" in info and "time" in info, "info lacks 'action_mask' or 'time'")
     mask = np.asarray(info["action_mask"])
-    num_actions = core.setup.cluster.num_actions
-    _require(
+    num_actions = core.world.num_actions
+    require(
         mask.shape == (num_actions,)
         and mask.dtype == np.int8
         and bool(np.isin(mask, (0, 1)).all()),
         f"the mask must be int8 ({num_actions},) of zeros and ones, but it is {mask!r}",
     )
-    forced = core.setup.view.mask_name == "live" and bool(mask[:-1].any())
-    _require(bool(mask[-1] == 1) or forced, "the mask forbids void")
-    _require(
+    require(
         np.array_equal(core.action_masks(), mask == 1),
         "the mask of action_masks() is not the one in the info",
     )
@@ -142,85 +109,43 @@ def _choose(mask: NDArray[np.int8], rng: np.random.Generator, eagerness: float) 
 
 
 def _check_view(env: gymnasium.Env[Any, Any], observation: Any, info: dict[str, Any]) -> None:
-    _require(
+    require(
         env.observation_space.contains(observation),
         "an observation lies outside the observation space",
     )
     if isinstance(observation, dict) and "action_mask" in observation:
-        _require(
+        require(
             np.array_equal(observation["action_mask"], info["action_mask"]),
             "the mask in the observation is not the one in the info",
         )
 
 
-def _check_action(
-    core: ClusterEnv, before: Moment, after: Moment, action: int, reward: float, where: str
-) -> None:
-    allowed = bool(before.mask[action]) and action < core.setup.cluster.num_slots
-    passed = after.time - before.time
-    placed = after.num_placed - before.num_placed
-    _require(passed in (0, 1), f"the clock moves by {passed} {where}")
-    _require(
-        placed == 1 - passed,
-        f"the clock moves by {passed}, but {placed} jobs are booked; a step is one or the other "
-        f"{where}",
-    )
-    _require(passed == 1 or reward == 0, f"a booking has the reward {reward} {where}")
-    _require(passed == 0 or not allowed, f"the mask allows a slot that books nothing {where}")
-    if core.setup.view.mask_name == "placeable":
-        _require(passed == 1 or allowed, f"the mask forbids a slot that books a job {where}")
-    elif passed == 0:
-        now = _booked_start(before.schedule, after.schedule) == before.time
-        _require(now == allowed, f"the mask is wrong about whether a job starts now {where}")
-
-
-def _booked_start(before: Schedule, after: Schedule) -> int:
-    """Start of the one job that was booked between two moments of the same time."""
-    booked = np.flatnonzero(before.start != after.start)
-    return int(after.start[booked[0]])
-
-
 def _check_jobs(before: Schedule, after: Schedule, where: str) -> None:
     known = before.start.size
-    _require(after.start.size >= known, f"a job that had arrived is gone {where}")
+    require(after.start.size >= known, f"a job that had arrived is gone {where}")
     kept = (before.start < 0) | (before.start == after.start[:known])
-    _require(bool(kept.all()), f"a job that was booked is booked anew {where}")
-
-
-def _check_units(core: ClusterEnv, where: str) -> None:
-    simulator, jobs = core.simulator, core.schedule()
-    used = simulator.layout.occupied_of(simulator.states)[0].astype(np.int64)
-    _require(
-        bool((used <= np.asarray(core.setup.cluster.capacity)).all()),
-        f"more units are in use than the cluster has {where}",
-    )
-    steps = int(simulator.time[0]) + np.arange(core.setup.cluster.horizon)[:, None]
-    runs = (jobs.start >= 0) & (jobs.start <= steps) & (steps < jobs.start + jobs.duration)
-    _require(
-        np.array_equal(used, runs @ jobs.demand.astype(np.int64)),
-        f"the units in use are not those of the schedule {where}",
-    )
+    require(bool(kept.all()), f"a job that was booked is booked anew {where}")
 
 
 def _check_schedule(core: ClusterEnv) -> None:
-    rules, jobset = core.setup.rules, core.jobset
+    jobset, promises = core.jobset, core.setup.task.kind.promises
     assert jobset is not None
-    loses_none = rules.stop == "all_done" and not rules.drop_when_backlog_full
     try:
         check_schedule(
-            core.schedule(), [jobset], complete_until=core.setup.max_time if loses_none else None
+            core.schedule(), [jobset], complete_until=promises.complete_until(core.world)
         )
     except ScheduleFault as fault:
         raise CheckError(f"the schedule of an ended episode is wrong: {fault}") from fault
 
 
 def _check_return(core: ClusterEnv, total: float) -> None:
-    rules, jobs, jobset = core.setup.rules, core.schedule(), core.jobset
+    jobs, jobset = core.schedule(), core.jobset
     assert jobset is not None
-    if rules.charge_after_step or rules.linger_finished or jobs.finished.sum() < jobset.num_jobs:
+    holds = core.setup.task.kind.promises.return_holds(core.world)
+    if not holds or jobs.finished.sum() < jobset.num_jobs:
         return
     expected = _promised_return(core, jobs)
-    _require(
+    require(
         abs(total - expected) <= 1e-9 * max(1.0, abs(expected)),
         f"the return is {total!r}, but the schedule is worth {expected!r}",
     )
@@ -228,7 +153,7 @@ def _check_return(core: ClusterEnv, total: float) -> None:
 
 def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
     """Return of an episode in which all jobs finished, from their times alone."""
-    objective, jobset = core.setup.objective, core.jobset
+    objective, jobset = core.setup.task.objective, core.jobset
     assert jobset is not None
     last = int(jobs.finish.max(initial=0))
     cost = float(objective.job_cost(jobset) @ jobs.completion) + objective.busy_cost * last
@@ -236,7 +161,7 @@ def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
         steps_late = np.maximum(jobs.completion - late.after(jobset), 0)
         cost += float(late.cost(jobset) @ steps_late)
     held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
-    share = held @ (jobs.demand / np.asarray(core.setup.cluster.capacity)).mean(axis=1)
+    share = held @ (jobs.demand / jobs.capacity).mean(axis=1)
     return objective.utilization_gain * float(share) - cost
 
 
@@ -244,7 +169,7 @@ def _check_repeats(env: gymnasium.Env[Any, Any], seed: int) -> None:
     """Plays the beginning of an episode twice."""
     first, second = (_beginning(env, seed) for _ in range(2))
     for step, (one, other) in enumerate(zip(first, second, strict=True)):
-        _require(
+        require(
             data_equivalence(one, other, exact=True),
             f"the same seed and actions give something else at step {step}",
         )

@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.world import kind_of
 from cluster_env.envs.episodes import JobsetStream
-from cluster_env.envs.setup import Setup, WorkloadOption, require_render_mode, require_seed
+from cluster_env.envs.setup import (
+    Setup,
+    WorkloadOption,
+    WorldOption,
+    require_render_mode,
+    require_seed,
+)
 from cluster_env.envs.view import one_of
 from cluster_env.objectives import Objective
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.render import draw
-from cluster_env.worlds.deeprm.rules import Rules
 
 
 class ClusterEnv(gymnasium.Env[Any, np.int64]):
@@ -39,9 +43,9 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     ``(horizon, width)`` of zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``:
     float32 ``(71,)`` by default, free units, slots and backlog unscaled. ``slots``: a dict of
     ``slots``, float32 ``(num_slots, 11 + num_resources)``, and ``context``, float32
-    ``(horizon * num_resources + 3,)``, all in [0, 1]. ``code``: uint8 ``(83,)`` by default, what
+    ``(horizon * num_resources + 3,)``, all in [0, 1]. ``state``: uint8 ``(83,)`` by default, what
     the other three are computed from. Where the cluster has more than one class of jobs, ``slots``
-    and ``code`` show the class of each, with `num_classes` numbers more or one byte more for each
+    and ``state`` show the class of each, with `num_classes` numbers more or one byte more for each
     slot; ``image`` and ``compact`` do not show it. With `mask_in_observation`, a dict of
     ``observations`` and ``action_mask``.
 
@@ -74,14 +78,14 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     code's rules (`cluster_env.worlds.deeprm.rules`), no arrival in step 0, `max_time` 200.
 
     Args:
-        workload: where jobsets come from, or options of `BimodalWorkload` such as
-            ``{"load": 1.1}``; DeepRM's jobs at 70 % load if not given.
-        cluster: resources, horizon and slots; the workload's if not given.
-        rules: ``paper``, ``released``, or any `Rules`.
+        world: what is acted in, or its options with ``kind``, or the name of its kind. What is said
+            above of actions, observations, masks and rewards holds for a `DeepRM`; other worlds say
+            it of theirs.
+        workload: where jobsets come from, or options of the world's first workload such as
+            ``{"load": 1.1}``, with ``kind`` of another one; the default one if not given.
         objective: name of an objective, or an `Objective`.
-        observation: ``image``, ``compact``, ``slots`` or ``code``.
-        max_time: clock after which an episode is truncated.
-        mask: ``placeable``, ``start_now`` or ``live``.
+        observation: ``image``, ``compact``, ``slots`` or ``state``; by default the world's first.
+        mask: ``placeable``, ``start_now`` or ``live``; by default the world's first.
         mask_in_observation: whether the mask is part of the observation too.
         render_mode: ``rgb_array`` or None.
 
@@ -94,27 +98,25 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     def __init__(
         self,
         *,
+        world: WorldOption = "deeprm",
         workload: WorkloadOption = None,
-        cluster: Cluster | None = None,
-        rules: str | Rules = "paper",
         objective: str | Objective = "slowdown",
-        observation: str = "image",
-        max_time: int = 1000,
-        mask: str = "placeable",
+        observation: str | None = None,
+        mask: str | None = None,
         mask_in_observation: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self.setup = Setup.of(
+            world=world,
             workload=workload,
-            cluster=cluster,
-            rules=rules,
             objective=objective,
             observation=observation,
-            max_time=max_time,
             mask=mask,
             mask_in_observation=mask_in_observation,
         )
-        self.simulator = self.setup.simulator()
+        self.world = self.setup.task.world
+        self.simulator = self.world.simulator()
+        self._row, self._rewards = np.zeros(1, np.int32), np.zeros(1)
         self.observation_space = self.setup.view.observation_space
         self.action_space = self.setup.view.action_space
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
@@ -140,9 +142,9 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         super().reset(seed=None if seed is None else require_seed(seed))
         if seed is not None or self._stream is None:
             run_seed = int(seed if seed is not None else self.np_random.integers(2**31))
-            self._stream = JobsetStream(self.setup.workload, run_seed)
+            self._stream = JobsetStream(self.setup.task.workload, run_seed)
         self.jobset = self._stream.draw() if given is None else given
-        self.simulator.load([self.jobset], self.setup.objective)
+        self.simulator.load([self.jobset], self.setup.task.objective)
         return self._look()
 
     def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -160,21 +162,22 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         """
         if self.jobset is None or not self.simulator.active[0]:
             raise ResetNeeded("no episode is under way; call reset first")
-        if not 0 <= action < self.setup.cluster.num_actions:
-            last = self.setup.cluster.num_actions - 1
+        if not 0 <= action < self.world.num_actions:
+            last = self.world.num_actions - 1
             raise InputError(f"an action must lie in 0..{last}, but {action} was given")
-        rewards, ended = self.simulator.step(np.asarray([action], np.int32))
-        truncated = bool(self.simulator.truncated[0])
+        self.simulator.step(self._row, np.asarray([action], np.int32), self._rewards)
+        ended, truncated = not self.simulator.active[0], bool(self.simulator.truncated[0])
         observation, info = self._look()
-        return observation, float(rewards[0]), bool(ended[0]) and not truncated, truncated, info
+        return observation, float(self._rewards[0]), ended and not truncated, truncated, info
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
         """Draws the state as in the paper's figure 2, uint8 ``(height, width, 3)``."""
-        if self.render_mode is None:
+        draw = kind_of(self.world).draw
+        if self.render_mode is None or draw is None:
             return None
         if self.jobset is None:
             raise ResetNeeded("there is nothing to draw yet; call reset first")
-        return draw(self.simulator, episode=0)
+        return draw(self.simulator, 0)
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The mask of the present state, bool ``(num_slots + 1,)``; the same as in the info.

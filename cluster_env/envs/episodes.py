@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
+from cluster_env.core.world import State
 from cluster_env.envs.setup import Setup
 from cluster_env.workloads import Workload, sample_jobsets
 
@@ -51,17 +51,19 @@ class Episodes:
     """
 
     def __init__(self, setup: Setup, num_places: int) -> None:
-        self.simulator = setup.simulator()
+        self.simulator = setup.task.world.simulator()
+        self._spare = setup.task.world.simulator()
+        self._world = setup.task.world
         self.rows = np.zeros(num_places, np.int32)  # (num_places,), episodes of the simulator
-        self._objective = setup.objective
+        self._objective = setup.task.objective
         self._streams: list[JobsetStream | None] = [None] * num_places
         self._coming: list[deque[JobSet]] = [deque() for _ in range(num_places)]
         self._playing: list[JobSet | None] = [None] * num_places
         self._loaded = np.zeros(num_places, np.int32)  # coming episodes that are loaded
 
     @property
-    def states(self) -> NDArray[np.uint8]:
-        """The states of all places, uint8 ``(num_places, state_size)``: a copy."""
+    def states(self) -> State:
+        """The states of all places, ``(num_places, state_size)``: a copy."""
         return self.simulator.states[self.rows]
 
     def draw_from(self, place: int, stream: JobsetStream) -> None:
@@ -84,7 +86,7 @@ class Episodes:
         for place in np.flatnonzero(begun).tolist():
             jobset = given[place] if given is not None else None
             if jobset is not None:
-                self.simulator.cluster.check(jobset)
+                self._world.check(jobset)
                 self._coming[place].appendleft(jobset)
         self._load(begun)
 
@@ -110,10 +112,6 @@ class Episodes:
     def _load(self, begun: NDArray[np.bool_]) -> None:
         """Loads the episodes of all places; only those that do not begin keep their state."""
         kept = np.flatnonzero(~begun)
-        before: dict[str, NDArray[Any]] = {}
-        if kept.size:
-            state = self.simulator.state._asdict()
-            before = {name: part[self.rows] for name, part in state.items()}
         pool: list[JobSet] = []
         for place, (stream, coming) in enumerate(zip(self._streams, self._coming, strict=True)):
             assert stream is not None
@@ -123,19 +121,11 @@ class Episodes:
             playing = self._playing[place]
             assert playing is not None
             pool += [playing, *list(coming)[: _AHEAD - 1]]
+        # Two simulators in turn: the one that is loaded takes over from the one that was playing.
+        before, self.simulator, self._spare = self.simulator, self._spare, self.simulator
         self.simulator.load(pool, self._objective)
-        self.rows[:] = np.arange(self.rows.size) * _AHEAD
+        rows = np.arange(self.rows.size, dtype=np.int32) * _AHEAD
+        if kept.size:
+            self.simulator.take_over(before, self.rows[kept], rows[kept])
+        self.rows[:] = rows
         self._loaded[:] = _AHEAD - 1
-        after = self.simulator.state._asdict()
-        for name, part in before.items():
-            if name != "jobset":
-                _carry_over(part[kept], after[name], self.rows[kept])
-
-
-def _carry_over(before: NDArray[Any], after: NDArray[Any], rows: NDArray[np.int32]) -> None:
-    """Writes a part of some states to rows that may be padded for another number of jobs."""
-    if before.ndim == 1:
-        after[rows] = before
-    else:
-        width = min(before.shape[1], after.shape[1])
-        after[rows, :width] = before[:, :width]

@@ -1,22 +1,20 @@
 """The options that the environments share, resolved and validated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.core.task import Task, build_workload
+from cluster_env.core.world import World, build_world, kind_of
 from cluster_env.envs.view import View
 from cluster_env.objectives import Objective, get_objective
 from cluster_env.workloads import Workload
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import RULES, Rules
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
-from cluster_env.worlds.deeprm.state import StateLayout
 
+WorldOption = World | str | Mapping[str, Any]
 WorkloadOption = Workload | Mapping[str, Any] | None
 
 
@@ -25,32 +23,22 @@ class Setup:
     """What an environment is made of; the options of `ClusterEnv` say the same in words.
 
     Attributes:
-        workload: where jobsets come from.
-        cluster: resources, horizon and slots.
-        rules: of the simulator.
-        objective: what the reward is.
-        max_time: clock after which an episode is truncated.
+        task: the world, where jobsets come from, and what the reward is.
         view: what a policy sees.
     """
 
-    workload: Workload
-    cluster: Cluster
-    rules: Rules
-    objective: Objective
-    max_time: int
+    task: Task
     view: View
 
     @classmethod
     def of(
         cls,
         *,
+        world: WorldOption,
         workload: WorkloadOption,
-        cluster: Cluster | None,
-        rules: str | Rules,
         objective: str | Objective,
-        max_time: int,
-        observation: str,
-        mask: str,
+        observation: str | None,
+        mask: str | None,
         mask_in_observation: bool,
     ) -> "Setup":
         """Resolves names and defaults.
@@ -58,25 +46,13 @@ class Setup:
         Raises:
             InputError: for an unknown name or a value out of range.
         """
-        source = _workload_of(workload, cluster)
-        machine = cluster or getattr(source, "cluster", None) or Cluster()
-        kept = RULES.get(rules) if isinstance(rules, str) else rules
-        return cls(
-            workload=source,
-            cluster=machine,
-            rules=kept,
-            objective=get_objective(objective) if isinstance(objective, str) else objective,
-            max_time=max_time,
-            view=View(StateLayout(machine), kept, observation, mask, mask_in_observation),
+        machine = build_world(world)
+        task = Task(
+            machine,
+            _workload_of(machine, workload),
+            get_objective(objective) if isinstance(objective, str) else objective,
         )
-
-    def simulator(self) -> DeepRMSimulator:
-        """A new simulator, with nothing loaded.
-
-        Raises:
-            InputError: if `max_time` is below 1.
-        """
-        return DeepRMSimulator(self.cluster, self.rules, self.max_time)
+        return cls(task, View(machine, observation, mask, mask_in_observation))
 
 
 def require_seed(seed: int) -> int:
@@ -101,14 +77,9 @@ def require_render_mode(mode: str | None, known: list[str]) -> str | None:
     return mode
 
 
-def _workload_of(option: WorkloadOption, cluster: Cluster | None) -> Workload:
+def _workload_of(world: World, option: WorkloadOption) -> Workload:
     if option is not None and not isinstance(option, Mapping):
         return option
     options = dict(option or {})
-    known = [entry.name for entry in fields(BimodalWorkload)]
-    for name in options:
-        if name not in known:
-            raise unknown("option of the workload", name, known)
-    if cluster is not None:
-        options.setdefault("cluster", cluster)
-    return BimodalWorkload(**options)
+    default = kind_of(world).workloads.names()[0]
+    return build_workload(world, str(options.pop("kind", default)), options)

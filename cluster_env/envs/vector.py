@@ -11,14 +11,18 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.world import kind_of
 from cluster_env.envs.cluster import ClusterEnv, given_option
 from cluster_env.envs.episodes import Episodes, JobsetStream
-from cluster_env.envs.setup import Setup, WorkloadOption, require_render_mode, require_seed
+from cluster_env.envs.setup import (
+    Setup,
+    WorkloadOption,
+    WorldOption,
+    require_render_mode,
+    require_seed,
+)
 from cluster_env.envs.view import one_of
 from cluster_env.objectives import Objective
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.render import draw
-from cluster_env.worlds.deeprm.rules import Rules
 
 Infos = dict[str, Any]
 Step = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Infos]
@@ -44,12 +48,10 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     Args:
         num_envs: number of environments.
-        workload: see `ClusterEnv`, as for all that follow and are not described here.
-        cluster: see there.
-        rules: see there.
+        world: see `ClusterEnv`, as for all that follow and are not described here.
+        workload: see there.
         objective: see there.
         observation: see there.
-        max_time: see there.
         mask: see there.
         mask_in_observation: see there.
         render_mode: see there.
@@ -71,13 +73,11 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         self,
         num_envs: int = 1,
         *,
+        world: WorldOption = "deeprm",
         workload: WorkloadOption = None,
-        cluster: Cluster | None = None,
-        rules: str | Rules = "paper",
         objective: str | Objective = "slowdown",
-        observation: str = "image",
-        max_time: int = 1000,
-        mask: str = "placeable",
+        observation: str | None = None,
+        mask: str | None = None,
         mask_in_observation: bool = False,
         render_mode: str | None = None,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
@@ -86,12 +86,10 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         if num_envs < 1:
             raise InputError(f"num_envs must be 1 or larger, but {num_envs} was given")
         self.setup = Setup.of(
+            world=world,
             workload=workload,
-            cluster=cluster,
-            rules=rules,
             objective=objective,
             observation=observation,
-            max_time=max_time,
             mask=mask,
             mask_in_observation=mask_in_observation,
         )
@@ -156,11 +154,12 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         chosen = self._checked(actions)
         if not self._began or (self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any()):
             raise ResetNeeded("an episode is not under way; call reset first")
-        episodes, simulator = self._episodes, self._episodes.simulator
+        episodes = self._episodes
         rewards = np.empty(self.num_envs, np.float64)
-        simulator.step_rows(episodes.rows, chosen, rewards)
+        episodes.simulator.step(episodes.rows, chosen, rewards)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any():
             episodes.advance(np.flatnonzero(self._ended))
+        simulator = episodes.simulator  # another one, where the next episodes had to be loaded
         self._ended = ~simulator.active[episodes.rows]
         truncated = simulator.truncated[episodes.rows]
         terminated = self._ended & ~truncated
@@ -173,7 +172,8 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
         """Draws the state of each environment, uint8 ``(height, width, 3)`` each."""
-        if self.render_mode is None:
+        draw = kind_of(self.setup.task.world).draw
+        if self.render_mode is None or draw is None:
             return None
         if not self._began:
             raise ResetNeeded("there is nothing to draw yet; call reset first")
@@ -203,7 +203,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             streams = [(require_seed(own), 0, 1) for own in seed]
         for place in places:
             run_seed, first, step = streams[place]
-            stream = JobsetStream(self.setup.workload, run_seed, first, step)
+            stream = JobsetStream(self.setup.task.workload, run_seed, first, step)
             self._episodes.draw_from(place, stream)
 
     def _checked(self, actions: Any) -> NDArray[np.int32]:
@@ -213,7 +213,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
                 f"actions must be whole numbers of the shape ({self.num_envs},), but "
                 f"{chosen.dtype} of the shape {chosen.shape} were given"
             )
-        last = self.setup.cluster.num_actions - 1
+        last = self.setup.task.world.num_actions - 1
         if chosen.min() < 0 or chosen.max() > last:
             raise InputError(f"every action must lie in 0..{last}, but {chosen} was given")
         return chosen.astype(np.int32)

@@ -7,19 +7,16 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
-from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
-from cluster_env.worlds.deeprm.rules import Rules
-from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.core.world import State, World, kind_of
 
 
 class View:
     """Computes observations and masks of many states at once.
 
     Args:
-        layout: of the states.
-        rules: of the simulator.
-        observation: name of the observation.
-        mask: name of the mask.
+        world: whose states they are.
+        observation: name of the observation; by default the world's first.
+        mask: name of the mask; by default the world's first.
         mask_in_observation: whether observations are ``{"observations", "action_mask"}``, the
             names that RLlib's own masked modules look for.
 
@@ -28,23 +25,20 @@ class View:
     """
 
     def __init__(
-        self,
-        layout: StateLayout,
-        rules: Rules,
-        observation: str,
-        mask: str,
-        mask_in_observation: bool,
+        self, world: World, observation: str | None, mask: str | None, mask_in_observation: bool
     ) -> None:
-        self.mask_name = mask
-        self._layout = layout
-        self._try_last_start = rules.try_last_start
-        self._observation = OBSERVATIONS.get(observation)(layout, rules.try_last_start)
-        self._mask = MASKS.get(mask)
+        kind = kind_of(world)
+        self.mask_name = mask or kind.masks.names()[0]
+        self._world = world
+        self._observation = kind.observations.get(observation or kind.observations.names()[0])(
+            world
+        )
+        self._mask = kind.masks.get(self.mask_name)
         self._mask_in_observation = mask_in_observation
-        self.action_space: spaces.Discrete[Any] = spaces.Discrete(layout.cluster.num_actions)
+        self.action_space: spaces.Discrete[Any] = spaces.Discrete(world.num_actions)
         self.observation_space = self._observation.space
         if mask_in_observation:
-            mask_space = spaces.Box(0, 1, (layout.cluster.num_actions,), np.int8)
+            mask_space = spaces.Box(0, 1, (world.num_actions,), np.int8)
             self.observation_space = spaces.Dict(
                 {"action_mask": mask_space, "observations": self._observation.space}
             )
@@ -53,11 +47,11 @@ class View:
         """Room for the observations of a number of states."""
         return create_empty_array(self.observation_space, num_states, np.zeros)
 
-    def look(self, states: NDArray[np.uint8], buffer: Any) -> NDArray[np.int8]:
+    def look(self, states: State, buffer: Any) -> NDArray[np.int8]:
         """Fills a buffer with the observations of some states, and returns their masks.
 
         Args:
-            states: uint8 ``(n, state_size)``.
+            states: ``(n, state_size)``.
             buffer: of n states.
 
         Returns:
@@ -70,14 +64,14 @@ class View:
         self._observation.write(states, buffer)
         return mask.view(np.int8)
 
-    def masks(self, states: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    def masks(self, states: State) -> NDArray[np.bool_]:
         """The masks of some states, bool ``(n, num_actions)``.
 
         Args:
-            states: uint8 ``(n, state_size)``.
+            states: ``(n, state_size)``.
         """
-        mask = np.empty((states.shape[0], self._layout.cluster.num_actions), np.bool_)
-        return self._mask(states, self._layout, self._try_last_start, mask)
+        mask = np.empty((states.shape[0], self._world.num_actions), np.bool_)
+        return self._mask(self._world, states, mask)
 
 
 def one_of(batch: Any, index: int) -> Any:

@@ -9,14 +9,13 @@ from cluster_env.evaluation.comparison import (
 )
 from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
-from cluster_env.evaluation.metrics import METRICS, Metric, get_metric, objective_metric
+from cluster_env.evaluation.metrics import METRICS, Metric, cost_of, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
-from cluster_env.evaluation.tuning import SWEEPS, Tuned, tune
+from cluster_env.evaluation.tuning import Tuned, tune, tuned_numbers
 
 __all__ = [
     "METRICS",
-    "SWEEPS",
     "Candidate",
     "Estimate",
     "Guard",
@@ -31,6 +30,7 @@ __all__ = [
     "check_warmup",
     "compare_policies",
     "concatenate",
+    "cost_of",
     "evaluate",
     "evaluate_summary",
     "get_metric",
@@ -38,4 +38,5 @@ __all__ = [
     "rank_finishing",
     "summarize",
     "tune",
+    "tuned_numbers",
 ]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
+from cluster_env.core.world import World, kind_of
 from cluster_env.evaluation.intervals import (
     Estimate,
     difference_interval,
@@ -16,10 +17,8 @@ from cluster_env.evaluation.intervals import (
     two_level_interval,
 )
 from cluster_env.evaluation.metrics import get_metric
-from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
+from cluster_env.evaluation.rollouts import evaluate
 from cluster_env.evaluation.summary import Summary, summarize
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
 
 # Two means of the same numbers may differ in the last digits when the jobs finish in another order.
 _TIE = 1e-9
@@ -129,12 +128,10 @@ class Result:
 def compare_policies(
     groups: Sequence[PolicyGroup],
     jobsets: Sequence[JobSet],
-    cluster: Cluster,
-    rules: Rules = PAPER_RULES,
+    world: World,
     *,
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
-    max_time: int = DEFAULT_MAX_TIME,
     also: Sequence[str] = (),
     warmup: int = 0,
     report: Callable[[str], None] = lambda name: None,
@@ -144,11 +141,9 @@ def compare_policies(
     Args:
         groups: the policies.
         jobsets: see `evaluate`, as for the other arguments.
-        cluster: see there.
-        rules: see there.
+        world: see there.
         run_seed: see there; every policy draws from the same random numbers.
         episodes_per_jobset: see there.
-        max_time: see there.
         also: see `summarize`.
         warmup: see `summarize`.
         report: called with a group's name when one of its policies is done.
@@ -156,6 +151,7 @@ def compare_policies(
     Returns:
         The results in the order of the groups.
     """
+    metrics = kind_of(world).metrics
     results = []
     for group in groups:
         members = []
@@ -163,13 +159,11 @@ def compare_policies(
             schedule = evaluate(
                 policy,
                 jobsets,
-                cluster,
-                rules,
+                world,
                 run_seed=run_seed,
                 episodes_per_jobset=episodes_per_jobset,
-                max_time=max_time,
             )
-            members.append(summarize(schedule, also, warmup=warmup))
+            members.append(summarize(schedule, also, warmup=warmup, metrics=metrics))
             report(group.name)
         results.append(Result(group.name, tuple(members)))
     return results

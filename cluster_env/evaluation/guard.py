@@ -6,12 +6,10 @@ from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
+from cluster_env.core.world import World, kind_of
 from cluster_env.evaluation.comparison import PolicyGroup, Result, compare_policies
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import get_metric
-from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
 
 
 @dataclass(frozen=True)
@@ -67,11 +65,9 @@ class Guard:
     Args:
         baselines: heuristics, one policy each, tuned on other jobsets.
         jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
-        cluster: see `evaluate`.
-        rules: see there.
-        metric: name of the metric that decides.
+        world: see `evaluate`.
+        metric: name of the metric that decides; by default the world's headline.
         run_seed: see there.
-        max_time: see there.
         warmup: see `summarize`.
 
     Attributes:
@@ -83,21 +79,18 @@ class Guard:
         self,
         baselines: Sequence[PolicyGroup],
         jobsets: Sequence[JobSet],
-        cluster: Cluster,
-        rules: Rules = PAPER_RULES,
+        world: World,
         *,
-        metric: str = "slowdown",
+        metric: str | None = None,
         run_seed: int = 0,
-        max_time: int = DEFAULT_MAX_TIME,
         warmup: int = 0,
     ) -> None:
         started = perf_counter()
         self._jobsets = jobsets
-        self._cluster = cluster
-        self._rules = rules
+        self._world = world
+        metric = metric or kind_of(world).headline
         self._metric = get_metric(metric)
         self._run_seed = run_seed
-        self._max_time = max_time
         self._warmup = warmup
         results = [self._evaluate(baseline) for baseline in baselines]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
@@ -158,10 +151,8 @@ class Guard:
         return compare_policies(
             [group],
             self._jobsets,
-            self._cluster,
-            self._rules,
+            self._world,
             run_seed=self._run_seed,
-            max_time=self._max_time,
             also=[self._metric.name],
             warmup=self._warmup,
         )[0]

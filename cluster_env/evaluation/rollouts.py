@@ -8,15 +8,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.schedule import Schedule
+from cluster_env.core.schedule import Schedule, join_attributes, join_pieces
 from cluster_env.core.seeding import episode_keys, uniforms
-from cluster_env.objectives import get_objective
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.core.world import Simulator, World
+from cluster_env.objectives import OBJECTIVES
 
 BATCH_EPISODES = 256
-DEFAULT_MAX_TIME = 1000
 
 # First key of evaluation's random streams; training uses the numbers of `Split` there.
 _EVALUATION = 1000
@@ -25,12 +22,10 @@ _EVALUATION = 1000
 def evaluate(
     policy: Policy,
     jobsets: Sequence[JobSet],
-    cluster: Cluster,
-    rules: Rules = PAPER_RULES,
+    world: World,
     *,
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
-    max_time: int = DEFAULT_MAX_TIME,
     batch_episodes: int = BATCH_EPISODES,
 ) -> Schedule:
     """Runs a policy on jobsets until every episode has ended.
@@ -42,12 +37,9 @@ def evaluate(
     Args:
         policy: what decides; called with the episodes that still go on, and only with them.
         jobsets: what is scheduled.
-        cluster: resources, horizon and slots.
-        rules: the paper's rules or the released code's.
+        world: what runs the jobs.
         run_seed: seed of the policy's random numbers, at least 0.
         episodes_per_jobset: episodes that run each jobset, at least 1.
-        max_time: clock after which an episode is cut; its jobs then count as unfinished. Not
-            less than any jobset's arrival window.
         batch_episodes: episodes simulated side by side; only speed depends on it.
 
     Returns:
@@ -55,16 +47,16 @@ def evaluate(
         jobset ``e // episodes_per_jobset``.
 
     Raises:
-        InputError: if there is no jobset, a job cannot run on the cluster, or a number is out of
+        InputError: if there is no jobset, a job cannot run in the world, or a number is out of
             range.
     """
-    _check(jobsets, episodes_per_jobset, max_time)
-    simulator = DeepRMSimulator(cluster, rules, max_time)
+    _check(jobsets, world, episodes_per_jobset)
+    simulator = world.simulator()
     size = max(1, batch_episodes // episodes_per_jobset)
     parts = []
     for first in range(0, len(jobsets), size):
         batch = jobsets[first : first + size]
-        simulator.load(batch, get_objective("slowdown"), episodes_per_jobset)
+        simulator.load(batch, OBJECTIVES.get("completion_time"), episodes_per_jobset)
         positions = range(first, first + len(batch))
         keys = [
             episode_keys(run_seed, _EVALUATION, position, count=episodes_per_jobset)
@@ -80,6 +72,9 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
 
     Args:
         schedules: at least one, each with the jobsets ``0..`` of its own.
+
+    Raises:
+        InputError: if some have attributes, pieces or nodes that others do not have.
     """
     episodes = np.cumsum([0] + [part.num_episodes for part in schedules])
     jobsets = np.cumsum([0] + [int(part.jobset.max(initial=-1)) + 1 for part in schedules])
@@ -103,32 +98,29 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
         jobset=joined("jobset", jobsets),
         capacity=schedules[0].capacity,
         job_class=np.concatenate([part.job_class for part in schedules]),
+        attributes=join_attributes([part.attributes for part in schedules]),
+        pieces=join_pieces(schedules),
     )
 
 
-def _run(policy: Policy, simulator: DeepRMSimulator, keys: NDArray[np.uint64]) -> None:
-    """Decides until all episodes have ended; ended ones leave the batch."""
-    rows = np.arange(simulator.num_episodes, dtype=np.int32)
-    rewards = np.empty(simulator.num_episodes, np.float64)
+def _run(policy: Policy, simulator: Simulator, keys: NDArray[np.uint64]) -> None:
+    """Decides until all rows have ended; those that have leave the batch."""
+    rows = np.flatnonzero(simulator.active).astype(np.int32)
+    rewards = np.empty(simulator.num_rows, np.float64)
     decision = 0
     while rows.size:
-        actions = policy.act(simulator.states[rows], uniforms(keys, decision))
-        left = simulator.step_rows(rows, actions, rewards)
-        if left < rows.size:
-            active = simulator.active[rows]
-            rows, keys = rows[active], keys[active]
+        actions = policy.act(simulator.states[rows], uniforms(keys[rows], decision))
+        simulator.step(rows, actions, rewards)
+        rows = np.flatnonzero(simulator.active).astype(np.int32)
         decision += 1
 
 
-def _check(jobsets: Sequence[JobSet], episodes_per_jobset: int, max_time: int) -> None:
+def _check(jobsets: Sequence[JobSet], world: World, episodes_per_jobset: int) -> None:
     if not jobsets:
         raise InputError("at least one jobset is needed")
     if episodes_per_jobset < 1:
         raise InputError(
             f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"
         )
-    window = max(jobset.window for jobset in jobsets)
-    if max_time < window:
-        raise InputError(
-            f"max_time is {max_time}, but jobs may arrive for {window} steps; give at least that"
-        )
+    for jobset in jobsets:
+        world.check(jobset)

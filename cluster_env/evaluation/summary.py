@@ -11,11 +11,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.world import World, kind_of
 from cluster_env.evaluation.intervals import Estimate, jobset_interval
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
-from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME, evaluate
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
+from cluster_env.evaluation.rollouts import evaluate
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +72,13 @@ class Summary:
         return means
 
 
-def summarize(schedule: Schedule, also: Sequence[str] = (), *, warmup: int = 0) -> Summary:
+def summarize(
+    schedule: Schedule,
+    also: Sequence[str] = (),
+    *,
+    warmup: int = 0,
+    metrics: Sequence[str] | None = None,
+) -> Summary:
     """Sums a schedule up; every number comes from the schedule alone.
 
     With a warm-up, what is measured is a cluster in steady operation: the jobs of the first steps
@@ -83,9 +88,10 @@ def summarize(schedule: Schedule, also: Sequence[str] = (), *, warmup: int = 0) 
 
     Args:
         schedule: episodes of jobsets ``0..``, several of one jobset or one each.
-        also: names of metrics beside those of `METRICS`; see `get_metric`.
+        also: names of further metrics; see `get_metric`.
         warmup: time steps at the beginning and at the end of the arrival window whose jobs do not
             count: measured are those that arrive in ``[warmup, window - warmup)``.
+        metrics: names of what is measured, usually `Kind.metrics`; all of `METRICS` if not given.
 
     Raises:
         InputError: if the warm-up leaves nothing of an arrival window.
@@ -96,7 +102,7 @@ def summarize(schedule: Schedule, also: Sequence[str] = (), *, warmup: int = 0) 
     measured = is_measured(schedule, warmup)
     every = np.ones(schedule.num_episodes, np.bool_)
     totals, counts = {}, {}
-    for name in dict.fromkeys((*METRICS.names(), *also)):
+    for name in dict.fromkeys((*(metrics or METRICS.names()), *also)):
         metric = get_metric(name)
         jobset, kept = (of_job, measured) if metric.per == "job" else (schedule.jobset, every)
         totals[name], counts[name] = _pool(metric, schedule, jobset, kept, num_jobsets)
@@ -141,12 +147,10 @@ def check_warmup(warmup: int, windows: Iterable[int]) -> None:
 def evaluate_summary(
     policy: Policy,
     jobsets: Sequence[JobSet],
-    cluster: Cluster,
-    rules: Rules = PAPER_RULES,
+    world: World,
     *,
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
-    max_time: int = DEFAULT_MAX_TIME,
     also: Sequence[str] = (),
 ) -> dict[str, float]:
     """Evaluates a policy and returns flat numbers, as training logs them.
@@ -154,29 +158,23 @@ def evaluate_summary(
     Args:
         policy: see `evaluate`, as for the other arguments.
         jobsets: see there.
-        cluster: see there.
-        rules: see there.
+        world: see there.
         run_seed: see there.
         episodes_per_jobset: see there.
-        max_time: see there.
         also: see `summarize`.
 
     Returns:
-        The mean of every metric by its name, ``slowdown_low`` and ``slowdown_high`` (95 %
+        The mean of every metric by its name, the headline's with ``_low`` and ``_high`` (95 %
         interval over jobsets), ``slowdown_p95``, ``unfinished`` and ``num_jobs``.
     """
     schedule = evaluate(
-        policy,
-        jobsets,
-        cluster,
-        rules,
-        run_seed=run_seed,
-        episodes_per_jobset=episodes_per_jobset,
-        max_time=max_time,
+        policy, jobsets, world, run_seed=run_seed, episodes_per_jobset=episodes_per_jobset
     )
-    summary = summarize(schedule, also)
-    estimate = summary.estimate("slowdown")
-    return {**summary.means, "slowdown_low": estimate.low, "slowdown_high": estimate.high}
+    kind = kind_of(world)
+    summary = summarize(schedule, also, metrics=kind.metrics)
+    estimate = summary.estimate(kind.headline)
+    name = kind.headline
+    return {**summary.means, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def _pool(

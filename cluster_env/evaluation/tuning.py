@@ -1,25 +1,13 @@
 """Heuristics with a number, and the best choice of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
+from cluster_env.core.world import World, get_heuristic, kind_of
 from cluster_env.evaluation.comparison import PolicyGroup, best, compare_policies
-from cluster_env.evaluation.rollouts import DEFAULT_MAX_TIME
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
-from cluster_env.worlds.deeprm.rules import PAPER_RULES, Rules
-
-SWEEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "tetris": ("0.0005", "0.001", "0.002", "0.005", "0.01", "0.05", "0.5"),
-        "hold": ("1", "2", "3", "4", "6", "8", "12", "16", "32"),
-    }
-)
-"""The numbers that are tried for each heuristic that takes one."""
 
 
 @dataclass(frozen=True)
@@ -37,37 +25,42 @@ class Tuned:
     policy: Policy
 
 
+def tuned_numbers(heuristic: str, world: World) -> tuple[str, ...]:
+    """The numbers that are tried for a heuristic; none if it takes none, or has one already."""
+    known = kind_of(world).heuristics
+    return known.get(heuristic).numbers if heuristic in known.names() else ()
+
+
 def tune(
     heuristic: str,
     jobsets: Sequence[JobSet],
-    cluster: Cluster,
-    rules: Rules = PAPER_RULES,
+    world: World,
     *,
-    metric: str = "slowdown",
-    max_time: int = DEFAULT_MAX_TIME,
+    metric: str | None = None,
     warmup: int = 0,
 ) -> Tuned:
     """Finds the best number of a heuristic.
 
     Args:
-        heuristic: a key of `SWEEPS`.
+        heuristic: one with numbers to try.
         jobsets: validation jobsets: never those that results are reported on.
-        cluster: see `evaluate`.
-        rules: see there.
-        metric: name of the metric whose mean decides; the first of equals wins.
-        max_time: see there.
+        world: see `evaluate`.
+        metric: name of the metric whose mean decides, by default the world's headline; the first
+            of equals wins.
         warmup: see `summarize`: the number is tuned for what is measured.
 
     Raises:
         InputError: if the heuristic takes no number.
     """
-    if heuristic not in SWEEPS:
-        raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(SWEEPS)} have")
-    specs = [f"{heuristic}:{number}" for number in SWEEPS[heuristic]]
-    groups = [PolicyGroup(spec, (get_heuristic(spec, cluster),)) for spec in specs]
-    results = compare_policies(
-        groups, jobsets, cluster, rules, max_time=max_time, also=[metric], warmup=warmup
-    )
+    numbers = tuned_numbers(heuristic, world)
+    if not numbers:
+        known = kind_of(world).heuristics
+        tuned = [name for name in known.names() if known.get(name).numbers]
+        raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(tuned)} have")
+    metric = metric or kind_of(world).headline
+    specs = [f"{heuristic}:{number}" for number in numbers]
+    groups = [PolicyGroup(spec, (get_heuristic(spec, world),)) for spec in specs]
+    results = compare_policies(groups, jobsets, world, also=[metric], warmup=warmup)
     spec = best(results, metric).name
     name = f"{heuristic}*({spec.partition(':')[2]})"
-    return Tuned(name, spec, get_heuristic(spec, cluster))
+    return Tuned(name, spec, get_heuristic(spec, world))

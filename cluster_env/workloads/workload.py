@@ -43,6 +43,11 @@ class MeasuredWorkload(Workload, Protocol):
         """Mean number of arrivals in a time step."""
 
 
+def part_of(workload: Workload, split: Split) -> Workload:
+    """The workload that the jobsets of a split come from."""
+    return workload.part(split) if isinstance(workload, DividedWorkload) else workload
+
+
 def sample_jobsets(
     workload: Workload, run_seed: int, split: Split, indices: Iterable[int]
 ) -> list[JobSet]:
@@ -56,5 +61,5 @@ def sample_jobsets(
         split: training, validation or held-out.
         indices: which jobsets, each at least 0.
     """
-    source = workload.part(split) if isinstance(workload, DividedWorkload) else workload
+    source = part_of(workload, split)
     return [source.sample(generator(run_seed, Purpose.JOBSET, split, i)) for i in indices]

@@ -49,7 +49,7 @@ from rllib_configs.learning.losses import clipped_loss
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
 
-HEAD = ("mix", "mix_pooled", "score", "void", "direct", "skip_classes")
+HEAD = ("mix", "mix_pooled", "score", "void", "skip", "skip_classes")
 """Layers of a `SetScorer` that head-only adaptation moves: all that comes after the pooling.
 
 Raghu et al., *Rapid learning or feature reuse?*, 2020, move the last layer alone. Here it is linear

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.classes import class_slowdown_name
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.task_schema import (
     Count,

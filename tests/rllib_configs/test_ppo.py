@@ -10,11 +10,11 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import slot_feature_names
 from cluster_env.worlds.deeprm.masks import live_mask, start_now_mask
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.algorithms.batched import iteration_units, module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.learning.advantages import advantages_by_clock, equalize

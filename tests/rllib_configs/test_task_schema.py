@@ -9,13 +9,12 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, objective_metric
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import slot_feature_names
 from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
-from cluster_env.worlds.deeprm.varied import VariedWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.task_schema import ClusterSection, TaskSection, VarySection, WorkloadSection
 

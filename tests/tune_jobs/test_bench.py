@@ -10,10 +10,10 @@ import yaml
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.tune_jobs.made_up_methods import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, reporting, training

@@ -12,9 +12,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
 from tests.tune_jobs.recorder import record_with

@@ -11,12 +11,13 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
-from cluster_env.workloads import TraceWorkload, sample_jobsets
+from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.trace import TraceWorkload
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
-from tests.cluster_env.made_up_trace import make_trace
+from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
 from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs import compare, figure
 from tune_jobs.figures.comparison import draw

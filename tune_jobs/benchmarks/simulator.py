@@ -7,9 +7,9 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.image import ImageLayout, image
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 from tune_jobs.benchmarks.plain import PlainCluster
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.task_schema import TaskSection
 
 DEFAULT_JOBSETS = 1000

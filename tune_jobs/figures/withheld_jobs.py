@@ -14,8 +14,8 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Result, Summary, evaluate
 from cluster_env.evaluation.summary import is_measured
+from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.withholding import find_withheld
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.comparison import check_entrants, head_of, scene_of, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
@@ -62,7 +62,7 @@ _GAP = 3  # steps between the lengths of two jobs that a line still joins
 def collect(request: FigureRequest) -> list[Row]:
     """Evaluates policies and works out what they withheld.
 
-    What withheld means, and what is not asked, is said in `cluster_env.worlds.deeprm.withholding`.
+    What withheld means, and what is not asked, is said in `cluster_env.evaluation.withholding`.
 
     Returns:
         For each policy one row for each length of a job in time steps, and first one for ``all``:

@@ -1,1 +1,9 @@
-"""DeepRM's cluster: a horizon of free capacity, decisions while time stands still."""
+"""DeepRM's cluster: a horizon of free capacity, decisions while time stands still.
+
+After Mao et al., *Resource management with deep reinforcement learning* (HotNets 2016).
+"""
+
+from cluster_env.worlds.deeprm.kind import KIND
+from cluster_env.worlds.deeprm.world import DeepRM
+
+__all__ = ["KIND", "DeepRM"]

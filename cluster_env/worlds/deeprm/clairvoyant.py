@@ -11,7 +11,7 @@ a reference and not a target.
 OR-tools' CP-SAT searches (the extra ``clairvoyant`` installs it), in whole numbers: the weights
 are the least common multiple of the durations, divided by each duration. It starts from the best
 schedule of some heuristics. The bound is the better of its own and that of
-`cluster_env.worlds.deeprm.relaxation`, which is far better wherever the search does not end.
+`cluster_env.evaluation.relaxation`, which is far better wherever the search does not end.
 """
 
 import math
@@ -27,10 +27,11 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.world import get_heuristic
+from cluster_env.evaluation.relaxation import relaxed_bound
 from cluster_env.evaluation.rollouts import evaluate
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
-from cluster_env.worlds.deeprm.relaxation import relaxed_bound
+from cluster_env.worlds.deeprm.world import DeepRM
 
 DEFAULT_TIME_LIMIT_S = 12.0
 
@@ -227,10 +228,8 @@ def _heuristic_starts(jobset: JobSet, cluster: Cluster) -> list[Starts]:
     """Starts under each of `HINTS`; all of them finish all jobs."""
     patience = max(int(hint.partition(":")[2] or 0) for hint in HINTS)
     max_time = jobset.window + patience + int(jobset.duration.sum()) + 1
-    return [
-        evaluate(get_heuristic(hint, cluster), [jobset], cluster, max_time=max_time).start
-        for hint in HINTS
-    ]
+    world = DeepRM(cluster, max_time=max_time)
+    return [evaluate(get_heuristic(hint, world), [jobset], world).start for hint in HINTS]
 
 
 def _moved_left(jobset: JobSet, cluster: Cluster, start: Starts) -> Starts:

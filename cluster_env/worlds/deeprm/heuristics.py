@@ -1,8 +1,6 @@
 """The heuristics by name, as policies over states."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +8,11 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
+from cluster_env.core.world import Heuristic, no_argument, number_of
 from cluster_env.worlds.deeprm import heuristic_kernels
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.world import DeepRM
 
 DEFAULT_KNOB = 0.002
 DEFAULT_PATIENCE = 8
@@ -69,7 +69,7 @@ class ScorePolicy:
         actions = np.empty(states.shape[0], np.int32)
         heuristic_kernels.best_startable(
             states,
-            np.asarray(self.cluster.capacity, np.int32),
+            np.asarray(self.cluster.capacity, np.int64),
             self.cluster.num_slots,
             int(self._layout.slots.start),
             self._layout.since,
@@ -81,64 +81,39 @@ class ScorePolicy:
         return actions
 
 
-N = TypeVar("N", int, float)
-Maker = Callable[[Cluster, str], Policy]
-HEURISTICS: Registry[Maker] = Registry("heuristic")
+HEURISTICS: Registry[Heuristic] = Registry("heuristic")
 
 
-@HEURISTICS.register("random")
-def _random(cluster: Cluster, argument: str) -> Policy:
-    _no_argument("random", argument)
-    return RandomPolicy(cluster)
+def _random(world: DeepRM, argument: str) -> Policy:
+    no_argument("random", argument)
+    return RandomPolicy(world.cluster)
 
 
-@HEURISTICS.register("sjf")
-def _sjf(cluster: Cluster, argument: str) -> Policy:
-    _no_argument("sjf", argument)
-    return ScorePolicy(cluster, "sjf", knob=0.0)
+def _sjf(world: DeepRM, argument: str) -> Policy:
+    no_argument("sjf", argument)
+    return ScorePolicy(world.cluster, "sjf", knob=0.0)
 
 
-@HEURISTICS.register("packer")
-def _packer(cluster: Cluster, argument: str) -> Policy:
-    _no_argument("packer", argument)
-    return ScorePolicy(cluster, "packer", knob=1.0)
+def _packer(world: DeepRM, argument: str) -> Policy:
+    no_argument("packer", argument)
+    return ScorePolicy(world.cluster, "packer", knob=1.0)
 
 
-@HEURISTICS.register("tetris")
-def _tetris(cluster: Cluster, argument: str) -> Policy:
-    knob = _number("tetris", argument, float, DEFAULT_KNOB)
-    return ScorePolicy(cluster, f"tetris:{argument}" if argument else "tetris", knob=knob)
+def _tetris(world: DeepRM, argument: str) -> Policy:
+    knob = number_of("tetris", argument, float, DEFAULT_KNOB)
+    return ScorePolicy(world.cluster, f"tetris:{argument}" if argument else "tetris", knob=knob)
 
 
-@HEURISTICS.register("hold")
-def _hold(cluster: Cluster, argument: str) -> Policy:
-    patience = _number("hold", argument, int, DEFAULT_PATIENCE)
+def _hold(world: DeepRM, argument: str) -> Policy:
+    patience = number_of("hold", argument, int, DEFAULT_PATIENCE)
     name = f"hold:{argument}" if argument else "hold"
-    return ScorePolicy(cluster, name, knob=DEFAULT_KNOB, patience=patience)
+    return ScorePolicy(world.cluster, name, knob=DEFAULT_KNOB, patience=patience)
 
 
-def get_heuristic(spec: str, cluster: Cluster) -> Policy:
-    """Returns a heuristic.
-
-    Args:
-        spec: a name, or a name and its number: ``sjf``, ``tetris:0.005`` (knob), ``hold:8``
-            (time steps without an arrival after which long jobs may start).
-        cluster: resources, horizon and slots.
-
-    Raises:
-        InputError: if there is no such heuristic, or its number is out of range.
-    """
-    name, _, argument = spec.partition(":")
-    return HEURISTICS.get(name)(cluster, argument)
-
-
-def _no_argument(name: str, argument: str) -> None:
-    if argument:
-        raise InputError(f"'{name}' takes no number, but '{name}:{argument}' was given")
-
-
-def _number(name: str, text: str, kind: type[N], default: N) -> N:
-    try:
-        return kind(text) if text else default
-    except ValueError as error:
-        raise InputError(f"'{name}:' needs a number after the colon, not '{text}'") from error
+HEURISTICS.register("random")(Heuristic(_random))
+HEURISTICS.register("sjf")(Heuristic(_sjf))
+HEURISTICS.register("packer")(Heuristic(_packer))
+HEURISTICS.register("tetris")(
+    Heuristic(_tetris, ("0.0005", "0.001", "0.002", "0.005", "0.01", "0.05", "0.5"))
+)
+HEURISTICS.register("hold")(Heuristic(_hold, ("1", "2", "3", "4", "6", "8", "12", "16", "32")))

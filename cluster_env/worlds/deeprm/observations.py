@@ -1,7 +1,6 @@
 """Observations and masks by name, for the environments."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.registry import Registry
+from cluster_env.core.world import Mask, Observation
 from cluster_env.worlds.deeprm.compact import compact
 from cluster_env.worlds.deeprm.features import (
     context_feature_names,
@@ -17,59 +17,56 @@ from cluster_env.worlds.deeprm.features import (
     slot_features,
 )
 from cluster_env.worlds.deeprm.image import ImageLayout, image
-from cluster_env.worlds.deeprm.masks import Mask, live_mask, placeable_mask, start_now_mask
+from cluster_env.worlds.deeprm.masks import live_mask, placeable_mask, start_now_mask
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.world import DeepRM
 
-Codes = NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class Observation:
-    """A way to look at a state.
-
-    Attributes:
-        space: what the observation of one state is.
-        write: called with states, uint8 ``(n, state_size)``, and a batch of n observations, which
-            it fills.
-    """
-
-    space: spaces.Space[Any]
-    write: Callable[[Codes, Any], None]
+States = NDArray[np.uint8]
 
 
-# The bool is the rule try_last_start, on which it depends when a job can start.
-OBSERVATIONS: Registry[Callable[[StateLayout, bool], Observation]] = Registry("observation")
-MASKS: Registry[Callable[[Codes, StateLayout, bool, Mask], Mask]] = Registry("mask")
-MASKS.register("placeable")(placeable_mask)
-MASKS.register("start_now")(start_now_mask)
-MASKS.register("live")(live_mask)
+OBSERVATIONS: Registry[Callable[[DeepRM], Observation]] = Registry("observation")
+MASKS: Registry[Callable[..., Mask]] = Registry("mask")
 
 
-def _write_image(layout: StateLayout, states: Codes, out: Any) -> None:
+def _mask(
+    mark: Callable[..., Mask], world: DeepRM, states: States, out: Mask | None = None
+) -> Mask:
+    """A mask of states under the rules of a world."""
+    return mark(states, world.layout, world.switches.try_last_start, out)
+
+
+MASKS.register("placeable")(partial(_mask, placeable_mask))
+MASKS.register("start_now")(partial(_mask, start_now_mask))
+MASKS.register("live")(partial(_mask, live_mask))
+
+
+def _write_image(layout: StateLayout, states: States, out: Any) -> None:
     image(states, layout, out)
 
 
-def _write_compact(layout: StateLayout, states: Codes, out: Any) -> None:
+def _write_compact(layout: StateLayout, states: States, out: Any) -> None:
     compact(states, layout, out)
 
 
-def _write_slots(layout: StateLayout, try_last_start: bool, states: Codes, out: Any) -> None:
-    slot_features(states, layout, try_last_start, (out["slots"], out["context"]))
+def _write_slots(world: DeepRM, states: States, out: Any) -> None:
+    slot_features(
+        states, world.layout, world.switches.try_last_start, (out["slots"], out["context"])
+    )
 
 
-def _write_code(states: Codes, out: Any) -> None:
+def _write_state(states: States, out: Any) -> None:
     out[:] = states
 
 
 @OBSERVATIONS.register("image")
-def _image(layout: StateLayout, try_last_start: bool) -> Observation:
-    space = spaces.Box(0, 1, ImageLayout(layout.cluster).shape, np.uint8)
-    return Observation(space, partial(_write_image, layout))
+def _image(world: DeepRM) -> Observation:
+    space = spaces.Box(0, 1, ImageLayout(world.cluster).shape, np.uint8)
+    return Observation(space, partial(_write_image, world.layout))
 
 
 @OBSERVATIONS.register("compact")
-def _compact(layout: StateLayout, try_last_start: bool) -> Observation:
-    cluster = layout.cluster
+def _compact(world: DeepRM) -> Observation:
+    cluster = world.cluster
     high = np.concatenate(
         [
             np.repeat(cluster.capacity, cluster.horizon),
@@ -78,12 +75,12 @@ def _compact(layout: StateLayout, try_last_start: bool) -> Observation:
         ]
     ).astype(np.float32)
     space = spaces.Box(np.zeros_like(high), high, dtype=np.float32)
-    return Observation(space, partial(_write_compact, layout))
+    return Observation(space, partial(_write_compact, world.layout))
 
 
 @OBSERVATIONS.register("slots")
-def _slots(layout: StateLayout, try_last_start: bool) -> Observation:
-    cluster = layout.cluster
+def _slots(world: DeepRM) -> Observation:
+    cluster = world.cluster
     num_features = len(slot_feature_names(cluster))
     num_context = len(context_feature_names(cluster))
     space = spaces.Dict(
@@ -92,9 +89,9 @@ def _slots(layout: StateLayout, try_last_start: bool) -> Observation:
             "slots": spaces.Box(0, 1, (cluster.num_slots, num_features), np.float32),
         }
     )
-    return Observation(space, partial(_write_slots, layout, try_last_start))
+    return Observation(space, partial(_write_slots, world))
 
 
-@OBSERVATIONS.register("code")
-def _code(layout: StateLayout, try_last_start: bool) -> Observation:
-    return Observation(spaces.Box(0, 255, (layout.size,), np.uint8), _write_code)
+@OBSERVATIONS.register("state")
+def _state(world: DeepRM) -> Observation:
+    return Observation(world.state_space, _write_state)

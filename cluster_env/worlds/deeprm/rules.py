@@ -24,6 +24,9 @@ class Rules:
             that arrive before the first decision are charged in full.
         stop: when an episode ends: ``all_done`` when the arrival window is over and every job has
             finished; ``no_new_job`` when the arrival window is over.
+        first_arrival: first time step in which a workload's jobs arrive; 1 repeats the released
+            code, where the first job of a sequence never arrives. The simulator takes jobs as they
+            come.
     """
 
     try_last_start: bool = True
@@ -31,6 +34,7 @@ class Rules:
     drop_when_backlog_full: bool = False
     charge_after_step: bool = False
     stop: Literal["all_done", "no_new_job"] = "all_done"
+    first_arrival: int = 0
 
 
 PAPER_RULES = Rules()
@@ -39,6 +43,7 @@ RELEASED_RULES = Rules(
     linger_finished=True,
     drop_when_backlog_full=True,
     charge_after_step=True,
+    first_arrival=1,
 )
 
 RULES: Registry[Rules] = Registry("rules")

@@ -1,14 +1,15 @@
 """DeepRM's cluster: a horizon of free capacity, decisions while time stands still."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.objective import Objective
+from cluster_env.core.schedule import Schedule, gather_attributes
+from cluster_env.objectives.objective import Objective, require_no_finish_gain
 from cluster_env.worlds.deeprm import kernels
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.late import late_state
@@ -71,12 +72,15 @@ class DeepRMSimulator:
             episodes_per_jobset: episodes that run each jobset.
 
         Raises:
-            InputError: if there is no jobset, or a job cannot run on this cluster.
+            InputError: if there is no jobset, a job cannot run on this cluster, or the objective
+                has a `finish_gain`.
         """
         if not jobsets:
             raise InputError("at least one jobset is needed")
         for jobset in jobsets:
             self.cluster.check(jobset)
+        require_no_finish_gain(objective, "DeepRM's simulator")
+        self._jobsets = tuple(jobsets)
         self._jobs = _pad(jobsets, objective, self.cluster.num_resources)
         self._job_class = _pad_classes(jobsets, most_jobs=self._jobs.arrival.shape[1])
         self._state = _empty_state(
@@ -98,6 +102,16 @@ class DeepRMSimulator:
     def num_episodes(self) -> int:
         """Number of episodes loaded."""
         return int(self._state.jobset.size)
+
+    @property
+    def num_rows(self) -> int:
+        """The same: one agent decides in each."""
+        return self.num_episodes
+
+    @property
+    def episode(self) -> NDArray[np.int32]:
+        """Index of each row's episode, its own, int32 ``(num_episodes,)``."""
+        return self._rows
 
     @property
     def states(self) -> NDArray[np.uint8]:
@@ -124,7 +138,7 @@ class DeepRMSimulator:
         """All arrays of the state, for tests and viewers."""
         return self._state
 
-    def step(self, actions: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def step_all(self, actions: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Takes one decision in every episode.
 
         Args:
@@ -135,10 +149,10 @@ class DeepRMSimulator:
             shape.
         """
         rewards = np.empty(self.num_episodes, np.float64)
-        self.step_rows(self._rows, actions, rewards)
+        self.step(self._rows, actions, rewards)
         return rewards, ~self._state.active
 
-    def step_rows(
+    def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes, without allocating.
@@ -163,6 +177,24 @@ class DeepRMSimulator:
             first = int(self.layout.classes.start)
             kernels.show_classes(self._job_class, self._state, rows, first)
 
+    def take_over(
+        self, other: "DeepRMSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
+    ) -> None:
+        """Copies the states of episodes under way, with the late costs that have begun.
+
+        Args:
+            other: a simulator of the same cluster and rules, in which each source episode runs
+                the same jobset under the same objective as its target does here.
+            source: int32 ``(m,)``, episodes of the other one.
+            target: int32 ``(m,)``, episodes of this one.
+        """
+        for name, part in other._state._asdict().items():
+            if name != "jobset":
+                _copy_rows(part, getattr(self._state, name), source, target)
+        if self._late is not None and other._late is not None:
+            for name in ("next", "rate", "gone"):
+                _copy_rows(getattr(other._late, name), getattr(self._late, name), source, target)
+
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
         state, jobs = self._state, self._jobs
@@ -186,6 +218,7 @@ class DeepRMSimulator:
             jobset=state.jobset.copy(),
             capacity=self._shape.capacity,
             job_class=self._job_class[jobset, job],
+            attributes=gather_attributes(self._jobsets, jobset, job),
         )
 
 
@@ -211,6 +244,17 @@ def _pad(jobsets: Sequence[JobSet], objective: Objective, num_resources: int) ->
         busy_cost=float(objective.busy_cost),
         utilization_gain=float(objective.utilization_gain),
     )
+
+
+def _copy_rows(
+    before: NDArray[Any], after: NDArray[Any], source: NDArray[np.int32], target: NDArray[np.int32]
+) -> None:
+    """Copies rows of arrays that may be padded for different numbers of jobs."""
+    if before.ndim == 1:
+        after[target] = before[source]
+    else:
+        width = min(before.shape[1], after.shape[1])
+        after[target, :width] = before[source, :width]
 
 
 def _pad_classes(jobsets: Sequence[JobSet], most_jobs: int) -> NDArray[np.uint8]:

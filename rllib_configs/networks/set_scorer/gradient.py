@@ -186,7 +186,7 @@ def _unscore_row(
         slope = logit_gradient[slot[e]]
         total.score_bias[0] += slope
         for j in range(slots.shape[1]):
-            total.direct[j] += SKIP_GAIN * slope * slots[slot[e], j]
+            total.skip[j] += SKIP_GAIN * slope * slots[slot[e], j]
         for j in range(width):
             total.score[j] += slope * entries[e].mix[j]
             mix[j] = slope * weights.score[j]

@@ -60,7 +60,7 @@ def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.v
         "score_bias": (1,),
         "void": (width,),
         "void_bias": (1,),
-        "direct": (slot_size,),
+        "skip": (slot_size,),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
@@ -228,7 +228,7 @@ def _score_row(
             copy(row.shared, mix)
             add_product(entries[e].job, weights.mix, mix)
             _rectify(mix)
-            direct = SKIP_GAIN * _dot(slots[slot[e]], weights.direct)
+            direct = SKIP_GAIN * _dot(slots[slot[e]], weights.skip)
             logits[slot[e]] = _dot(mix, weights.score) + weights.score_bias[0] + direct
     if allowed[void]:
         logits[void] = _dot(row.pooled, weights.void) + weights.void_bias[0]

@@ -96,7 +96,7 @@ class SetScorer(nn.Module):
             self._draw(generator(seed, Purpose.INIT))
 
     def _add_skip_connection(self, num_features: int, num_classes: int) -> None:
-        sizes = {"direct": num_features - num_classes, "skip_classes": num_classes}
+        sizes = {"skip": num_features - num_classes, "skip_classes": num_classes}
         self.skip_names = tuple(name for name, size in sizes.items() if size)
         for name in self.skip_names:
             self.register_parameter(name, nn.Parameter(torch.zeros(sizes[name])))

@@ -8,6 +8,7 @@ import pytest
 
 from cluster_env.envs import CheckError, ClusterEnv, check_cluster_env
 from cluster_env.objectives import mixture
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 
 
@@ -134,11 +135,12 @@ def test_only_cluster_environments_are_checked() -> None:
 def test_other_clusters_and_objectives_pass() -> None:
     check_cluster_env(
         ClusterEnv(
-            cluster=Cluster(capacity=(7, 12, 5), horizon=25, num_slots=4, backlog_view=3),
+            world=DeepRM(
+                Cluster(capacity=(7, 12, 5), horizon=25, num_slots=4, backlog_view=3), max_time=400
+            ),
             workload={"load": 0.9, "window": 30},
             objective=mixture({"slowdown": 0.5, "utilization": 2.0, "makespan": 0.1}),
             observation="compact",
-            max_time=400,
         ),
         seed=2,
     )

@@ -7,19 +7,25 @@ from gymnasium.utils.env_checker import check_env
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.envs import ENVIRONMENTS, ClusterEnv, check_cluster_env
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.envs import check_cluster_env
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.observations import OBSERVATIONS
+from cluster_env.worlds.deeprm.rules import RULES
+from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 CLUSTER = Cluster(num_slots=4, num_classes=3)
-OPTIONS = {"cluster": CLUSTER, "objective": "class_slowdown(0.1, 1, 10)", "max_time": 300}
+OPTIONS = {"objective": "class_slowdown(0.1, 1, 10)"}
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("rules", RULES.names())
 @pytest.mark.parametrize("observation", OBSERVATIONS.names())
-def test_checkers_have_nothing_to_say(name: str, observation: str) -> None:
-    env = gymnasium.make(name, observation=observation, mask="start_now", **OPTIONS)
+def test_checkers_have_nothing_to_say(rules: str, observation: str) -> None:
+    world = DeepRM(CLUSTER, rules, max_time=300)
+    env = gymnasium.make(
+        "DeepRM-v0", world=world, observation=observation, mask="start_now", **OPTIONS
+    )
     check_env(env.unwrapped, skip_render_check=True)
     check_cluster_env(env, seed=2)
 
@@ -27,7 +33,7 @@ def test_checkers_have_nothing_to_say(name: str, observation: str) -> None:
 def test_image_and_compact_do_not_show_them() -> None:
     for observation in ("image", "compact"):
         plain, classes = (
-            gymnasium.make("DeepRM-v0", cluster=cluster, observation=observation)
+            gymnasium.make("DeepRM-v0", world=DeepRM(cluster), observation=observation)
             for cluster in (Cluster(num_slots=4), CLUSTER)
         )
         assert plain.observation_space == classes.observation_space
@@ -40,10 +46,14 @@ def test_slots_show_the_class_of_the_very_job_that_they_show(num_envs: int) -> N
     Duration and demand of a job give its class away.
     """
     envs = gymnasium.make_vec(
-        "DeepRM-v0", num_envs=num_envs, workload=Telling(), observation="code", max_time=60
+        "DeepRM-v0",
+        world=DeepRM(CLUSTER, max_time=60),
+        num_envs=num_envs,
+        workload=Telling(),
+        observation="state",
     )
     states, _ = envs.reset(seed=3)
-    layout = ClusterEnv(workload=Telling()).simulator.layout
+    layout = StateLayout(CLUSTER)
     rng = np.random.default_rng(0)
     seen, moved_up = set(), 0
     for _ in range(400):
@@ -77,6 +87,8 @@ def telling_class(duration: np.ndarray, slots: np.ndarray) -> np.ndarray:
 
 
 def test_a_jobset_with_a_class_that_the_cluster_lacks_is_refused() -> None:
-    env = gymnasium.make("DeepRM-v0", workload=BimodalWorkload(cluster=CLUSTER), cluster=Cluster())
+    env = gymnasium.make(
+        "DeepRM-v0", world=DeepRM(Cluster()), workload=BimodalWorkload(cluster=CLUSTER)
+    )
     with pytest.raises(InputError, match="num_classes=1"):
         env.reset(seed=0)

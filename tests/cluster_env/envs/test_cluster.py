@@ -8,9 +8,10 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import ClusterEnv
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 TINY = Cluster(capacity=(2,), horizon=3, num_slots=1, backlog_view=3)
 SHORT_JOBS = {"small_duration": (1, 2), "large_duration": (2, 3)}
@@ -18,7 +19,7 @@ THREE_JOBS = JobSet.of([0, 0, 1], [2, 1, 1], [[2], [1], [2]], window=2)
 
 
 def test_three_jobs_by_hand() -> None:
-    env = ClusterEnv(cluster=TINY, workload=SHORT_JOBS, observation="code")
+    env = ClusterEnv(world=DeepRM(TINY), workload=SHORT_JOBS, observation="state")
     # The code: units in use now, next, then; duration and demand in the slot; backlog; since;
     # time that the job in the slot has waited; arrival window.
     state, info = env.reset(options={"jobset": THREE_JOBS})
@@ -58,7 +59,7 @@ def test_each_reset_plays_the_next_jobset_of_the_seed() -> None:
 
 
 def test_a_given_jobset_leaves_the_order_of_the_others() -> None:
-    first, second = (ClusterEnv(cluster=TINY, workload=SHORT_JOBS) for _ in range(2))
+    first, second = (ClusterEnv(world=DeepRM(TINY), workload=SHORT_JOBS) for _ in range(2))
     first.reset(seed=1)
     second.reset(seed=1)
     first.reset(options={"jobset": THREE_JOBS})
@@ -79,7 +80,7 @@ def test_without_a_seed_two_environments_differ() -> None:
 
 
 def test_an_episode_is_truncated_when_the_clock_passes_max_time() -> None:
-    env = ClusterEnv(cluster=TINY, workload=SHORT_JOBS, max_time=5)
+    env = ClusterEnv(world=DeepRM(TINY, max_time=5), workload=SHORT_JOBS)
     env.reset(options={"jobset": THREE_JOBS})
     ends = [env.step(1)[2:4] for _ in range(6)]
     assert ends == [(False, False)] * 5 + [(False, True)]
@@ -90,7 +91,7 @@ def test_an_episode_is_truncated_when_the_clock_passes_max_time() -> None:
 def test_backlog_beyond_its_view_loses_no_job() -> None:
     cluster = Cluster(capacity=(1,), horizon=3, num_slots=1, backlog_view=3)
     jobset = JobSet.of([0] * 6, [1] * 6, [[1]] * 6, window=1)
-    env = ClusterEnv(cluster=cluster, workload=SHORT_JOBS)
+    env = ClusterEnv(world=DeepRM(cluster), workload=SHORT_JOBS)
     picture, info = env.reset(options={"jobset": jobset})
     assert picture[:, -1].tolist() == [1, 1, 1]  # 5 wait there, 3 can be shown
     terminated = False
@@ -130,21 +131,28 @@ def test_masks_can_be_sampled_from() -> None:
         info = env.step(action)[4]
 
 
-def test_cluster_comes_from_the_workload_if_not_given() -> None:
-    env = ClusterEnv(workload=BimodalWorkload(cluster=Cluster(num_slots=3)))
+def test_worlds_and_workloads_come_as_options_too() -> None:
+    world = {"kind": "deeprm", "cluster": {"num_slots": 3}, "rules": "released"}
+    env = ClusterEnv(world=world, workload={"load": 0.9})
+    assert env.world == DeepRM(Cluster(num_slots=3), "released")
     assert env.action_space.n == 4
-    assert ClusterEnv(workload={"load": 1.2}).setup.workload.load == 1.2
+    assert env.setup.task.workload == BimodalWorkload(
+        load=0.9, cluster=Cluster(num_slots=3), first_step=1
+    )
+    assert ClusterEnv(workload={"load": 1.2}).setup.task.workload.load == 1.2
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rules": "papr"}, "did you mean 'paper'"),
+        ({"world": {"kind": "deeprm", "rules": "papr"}}, "did you mean 'paper'"),
+        ({"world": {"kind": "deeprm", "ruls": "paper"}}, "did you mean 'rules'"),
+        ({"world": "deeperm"}, "did you mean 'deeprm'"),
         ({"objective": "slowdwn"}, "did you mean 'slowdown'"),
         ({"observation": "imgae"}, "did you mean 'image'"),
         ({"mask": "placable"}, "did you mean 'placeable'"),
         ({"render_mode": "human"}, "unknown render mode 'human'"),
-        ({"max_time": 0}, "max_time must be 1 or larger"),
+        ({"world": {"kind": "deeprm", "max_time": 0}}, "max_time must be 1 or larger"),
         ({"workload": {"lod": 0.7}}, "did you mean 'load'"),
         ({"workload": {"load": 3.0}}, "out of reach"),
     ],
@@ -172,16 +180,16 @@ def test_bad_calls_are_refused() -> None:
 
 
 def test_steps_equal_those_of_the_simulator() -> None:
-    env = gymnasium.make("DeepRM-v0", observation="code")
+    env = gymnasium.make("DeepRM-v0", observation="state")
     state, _ = env.reset(seed=2)
     core = env.unwrapped
     simulator = DeepRMSimulator(Cluster())
-    simulator.load([core.jobset], core.setup.objective)
+    simulator.load([core.jobset], core.setup.task.objective)
     rng = np.random.default_rng(0)
     terminated = False
     while not terminated:
         assert np.array_equal(state, simulator.states[0])
         action = int(rng.integers(11))
         state, reward, terminated, _, _ = env.step(action)
-        expected, ended = simulator.step(np.asarray([action], np.int32))
+        expected, ended = simulator.step_all(np.asarray([action], np.int32))
         assert (reward, terminated) == (expected[0], ended[0])

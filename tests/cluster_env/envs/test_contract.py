@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
-from cluster_env.envs import ENVIRONMENTS, ClusterEnv, ClusterVectorEnv, check_cluster_env
+from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env, environment_ids
 from cluster_env.objectives import OBJECTIVES
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
 
@@ -21,14 +22,14 @@ OPTIONS = [
     for observation in OBSERVATIONS.names()
     for mask, inside in zip(MASKS.names(), (True, False, True), strict=True)
 ]
-every_id = pytest.mark.parametrize("name", ENVIRONMENTS)
+every_id = pytest.mark.parametrize("name", environment_ids())
 every_option = pytest.mark.parametrize(
     "options", OPTIONS, ids=lambda options: "-".join(str(value) for value in options.values())
 )
 
 
 def test_ids_are_those_that_results_were_published_under() -> None:
-    assert set(ENVIRONMENTS) == {"DeepRM-v0", "DeepRMReleased-v0"}
+    assert set(environment_ids()) == {"DeepRM-v0", "DeepRMReleased-v0"}
 
 
 @every_id
@@ -85,9 +86,9 @@ def test_a_copied_environment_goes_on_like_the_original(name: str, duplicate: An
 
 
 def test_released_rules_and_first_step_are_those_of_the_released_id() -> None:
-    setup = gymnasium.make("DeepRMReleased-v0").unwrapped.setup
-    assert setup.rules == RELEASED_RULES
-    assert (setup.workload.first_step, setup.workload.load, setup.max_time) == (1, 0.7, 200)
-    paper = gymnasium.make("DeepRM-v0").unwrapped.setup
-    assert paper.rules == PAPER_RULES
+    task = gymnasium.make("DeepRMReleased-v0").unwrapped.setup.task
+    assert task.world == DeepRM(rules=RELEASED_RULES, max_time=200)
+    assert (task.workload.first_step, task.workload.load) == (1, 0.7)
+    paper = gymnasium.make("DeepRM-v0").unwrapped.setup.task
+    assert paper.world == DeepRM(rules=PAPER_RULES)
     assert (paper.workload.first_step, paper.workload.load) == (0, 0.7)

@@ -9,7 +9,7 @@ import pytest
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 sb3_contrib = pytest.importorskip("sb3_contrib")
 

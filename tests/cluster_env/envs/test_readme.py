@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import cluster_env
-from cluster_env.envs import ENVIRONMENTS
+from cluster_env.envs import environment_ids
 from cluster_env.objectives import OBJECTIVES
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
@@ -28,7 +28,7 @@ def needs(library: str, example: str) -> bool:
 @pytest.mark.parametrize(
     "names",
     [
-        ENVIRONMENTS,
+        environment_ids(),
         RULES.names(),
         OBJECTIVES.names(),
         OBSERVATIONS.names(),

@@ -8,7 +8,6 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import (
-    SWEEPS,
     PolicyGroup,
     Result,
     Summary,
@@ -18,26 +17,28 @@ from cluster_env.evaluation import (
     evaluate,
     summarize,
     tune,
+    tuned_numbers,
 )
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
 
 
 def summary(spec: str) -> Summary:
-    return summarize(evaluate(get_heuristic(spec, CLUSTER), JOBSETS, CLUSTER))
+    return summarize(evaluate(get_heuristic(spec, DeepRM(CLUSTER)), JOBSETS, DeepRM(CLUSTER)))
 
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Result]:
     specs = ("random", "sjf", "packer")
-    groups = [PolicyGroup(spec, (get_heuristic(spec, CLUSTER),)) for spec in specs]
+    groups = [PolicyGroup(spec, (get_heuristic(spec, DeepRM(CLUSTER)),)) for spec in specs]
     seen: list[str] = []
-    found = compare_policies(groups, JOBSETS, CLUSTER, report=seen.append)
+    found = compare_policies(groups, JOBSETS, DeepRM(CLUSTER), report=seen.append)
     assert seen == list(specs)
     return {result.name: result for result in found}
 
@@ -97,8 +98,10 @@ def test_unfinished_jobsets_are_missed_and_set_no_bar() -> None:
 
 
 def test_tuning_finds_the_best_number_of_the_sweep() -> None:
-    tuned = tune("hold", JOBSETS, CLUSTER)
-    means = {k: summary(f"hold:{k}").mean("slowdown") for k in SWEEPS["hold"]}
+    tuned = tune("hold", JOBSETS, DeepRM(CLUSTER))
+    means = {
+        k: summary(f"hold:{k}").mean("slowdown") for k in tuned_numbers("hold", DeepRM(CLUSTER))
+    }
     number = min(means, key=lambda k: means[k])
     assert tuned.spec == f"hold:{number}"
     assert tuned.name == f"hold*({number})"
@@ -106,12 +109,12 @@ def test_tuning_finds_the_best_number_of_the_sweep() -> None:
 
 
 def test_tuning_follows_the_metric() -> None:
-    by_slowdown = tune("tetris", JOBSETS, CLUSTER).spec
-    by_makespan = tune("tetris", JOBSETS, CLUSTER, metric="makespan").spec
+    by_slowdown = tune("tetris", JOBSETS, DeepRM(CLUSTER)).spec
+    by_makespan = tune("tetris", JOBSETS, DeepRM(CLUSTER), metric="makespan").spec
     assert by_slowdown in ("tetris:0.0005", "tetris:0.001", "tetris:0.002")
     assert by_makespan != by_slowdown
 
 
 def test_only_heuristics_with_a_number_are_tuned() -> None:
     with pytest.raises(InputError, match="'sjf' has no number to tune; tetris and hold have"):
-        tune("sjf", JOBSETS, CLUSTER)
+        tune("sjf", JOBSETS, DeepRM(CLUSTER))

@@ -7,21 +7,22 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Guard, PolicyGroup, evaluate
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(60))
 
 
 def heuristic(spec: str) -> Policy:
-    return get_heuristic(spec, CLUSTER)
+    return get_heuristic(spec, DeepRM(CLUSTER))
 
 
 def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
     baselines = [PolicyGroup(f"{spec}!", (heuristic(spec),)) for spec in specs]
-    return Guard(baselines, JOBSETS[:jobsets], CLUSTER, metric=metric)
+    return Guard(baselines, JOBSETS[:jobsets], DeepRM(CLUSTER), metric=metric)
 
 
 class Idle:
@@ -71,7 +72,7 @@ def test_a_policy_that_leaves_jobs_waiting_is_not_used() -> None:
 
 def test_a_heuristic_that_leaves_jobs_waiting_is_not_the_best() -> None:
     baselines = [PolicyGroup("idle", (Idle(),)), PolicyGroup("sjf", (heuristic("sjf"),))]
-    assert Guard(baselines, JOBSETS, CLUSTER, metric="makespan").heuristic.name == "sjf"
+    assert Guard(baselines, JOBSETS, DeepRM(CLUSTER), metric="makespan").heuristic.name == "sjf"
 
 
 def test_more_is_better_where_the_metric_says_so() -> None:
@@ -84,7 +85,7 @@ def test_the_table_holds_means_and_paired_differences() -> None:
     decision = guard("packer", "sjf").decide(heuristic("hold:8"))
     assert [candidate.name for candidate in decision.candidates] == ["sjf!", "packer!", "hold:8"]
     for candidate, spec in zip(decision.candidates, ("sjf", "packer", "hold:8"), strict=True):
-        mean = evaluate(heuristic(spec), JOBSETS, CLUSTER).slowdown.mean()
+        mean = evaluate(heuristic(spec), JOBSETS, DeepRM(CLUSTER)).slowdown.mean()
         assert candidate.mean.value == pytest.approx(mean)
         gap = mean - decision.candidates[0].mean.value
         assert candidate.difference.value == pytest.approx(gap)

@@ -12,10 +12,11 @@ from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.evaluation import METRICS, get_metric, objective_metric
 from cluster_env.evaluation.metrics import cost_metric
 from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 # Objective, and what its return is made of: sign and scale of the metric's sum over an episode.
 IDENTITIES = {
@@ -40,7 +41,7 @@ def play(
     keys = episode_keys(0, 0, count=1)
     total, decision = 0.0, 0
     while simulator.active[0]:
-        rewards, _ = simulator.step(policy.act(simulator.states, uniforms(keys, decision)))
+        rewards, _ = simulator.step_all(policy.act(simulator.states, uniforms(keys, decision)))
         total += rewards[0]
         decision += 1
     return total, simulator.schedule()
@@ -60,7 +61,7 @@ def test_return_is_the_metric(name: str, heuristic: str) -> None:
     workload = BimodalWorkload(load=1.1)
     for seed in range(5):
         jobset = workload.sample(np.random.default_rng(seed))
-        policy = get_heuristic(heuristic, workload.cluster)
+        policy = get_heuristic(heuristic, DeepRM(workload.cluster))
         total, schedule = play(policy, jobset, workload.cluster, get_objective(name))
         assert schedule.finished.all()
         assert total == pytest.approx(expected(name, schedule), rel=1e-12)
@@ -81,7 +82,7 @@ def test_return_is_the_metric_to_the_last_bit_in_powers_of_two(seed: int, heuris
         rng.integers(1, cluster.capacity, size=(count, 2), endpoint=True),
         window=16,
     )
-    policy = get_heuristic(heuristic, cluster)
+    policy = get_heuristic(heuristic, DeepRM(cluster))
     for name in set(IDENTITIES) - {"bounded_slowdown"}:
         total, schedule = play(policy, jobset, cluster, get_objective(name))
         assert schedule.finished.all()
@@ -99,7 +100,7 @@ def test_return_is_the_metric_to_the_last_bit_in_powers_of_two(seed: int, heuris
 def test_return_of_a_mixture_is_the_mixture_of_the_metrics(weights: dict[str, float]) -> None:
     workload = BimodalWorkload(load=0.9)
     jobset = workload.sample(np.random.default_rng(3))
-    policy = get_heuristic("sjf", workload.cluster)
+    policy = get_heuristic("sjf", DeepRM(workload.cluster))
     total, schedule = play(policy, jobset, workload.cluster, mixture(weights))
     parts = sum(weight * expected(name, schedule) for name, weight in weights.items())
     assert total == pytest.approx(parts, rel=1e-12)
@@ -111,7 +112,7 @@ def test_return_of_a_mixture_is_the_mixture_of_the_metrics(weights: dict[str, fl
 def test_return_of_every_objective_is_minus_its_cost(name: str) -> None:
     workload = BimodalWorkload(load=1.2)
     jobset = workload.sample(np.random.default_rng(5))
-    policy = get_heuristic("hold:4", workload.cluster)
+    policy = get_heuristic("hold:4", DeepRM(workload.cluster))
     total, schedule = play(policy, jobset, workload.cluster, get_objective(name))
     [cost] = cost_metric(get_objective(name)).values(schedule)
     assert total == pytest.approx(-cost, rel=1e-12)
@@ -123,7 +124,7 @@ THREE_CLASSES = BimodalWorkload(load=1.1, cluster=Cluster(num_classes=3))
 @pytest.mark.parametrize("heuristic", HEURISTICS)
 def test_return_of_a_slowdown_by_class_is_the_metric(heuristic: str) -> None:
     name = "class_slowdown(0.1, 0, 7.5)"
-    policy = get_heuristic(heuristic, THREE_CLASSES.cluster)
+    policy = get_heuristic(heuristic, DeepRM(THREE_CLASSES.cluster))
     for seed in range(3):
         jobset = THREE_CLASSES.sample(np.random.default_rng(seed))
         assert set(jobset.job_class) == {0, 1, 2}
@@ -147,7 +148,7 @@ def test_return_of_a_mixture_with_classes_is_minus_its_cost() -> None:
     """The metric of a mixture rebuilds jobsets from the schedule, with their classes."""
     name = "0.5 class_slowdown(4, 0, 1) + 0.25 makespan"
     jobset = THREE_CLASSES.sample(np.random.default_rng(8))
-    policy = get_heuristic("sjf", THREE_CLASSES.cluster)
+    policy = get_heuristic("sjf", DeepRM(THREE_CLASSES.cluster))
     total, schedule = play(policy, jobset, THREE_CLASSES.cluster, get_objective(name))
     parts = 0.5 * get_metric("class_slowdown(4, 0, 1)").values(schedule).sum()
     parts += 0.25 * float(METRICS.get("makespan").values(schedule).sum())
@@ -159,7 +160,7 @@ def test_return_of_a_mixture_with_classes_is_minus_its_cost() -> None:
 def test_idle_is_what_utilization_leaves() -> None:
     workload = BimodalWorkload(load=0.9)
     jobset = workload.sample(np.random.default_rng(2))
-    policy = get_heuristic("packer", workload.cluster)
+    policy = get_heuristic("packer", DeepRM(workload.cluster))
     total, schedule = play(policy, jobset, workload.cluster, get_objective("utilization"))
     [idle] = METRICS.get("idle").values(schedule)
     assert 0 < idle < 1

@@ -19,9 +19,10 @@ from cluster_env.evaluation import (
 )
 from cluster_env.evaluation.metrics import bounded_slowdown
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 
 def one_episode(
@@ -91,7 +92,7 @@ def test_the_cost_of_an_episode_without_jobs_is_nothing() -> None:
     empty = JobSet.of([], [], np.empty((0, 2)), window=3)
     jobsets = [empty, JobSet.of([0], [2], [[1, 1]], window=3), empty]
     name = "1 slowdown + 1 fair_slowdown"
-    schedule = evaluate(get_heuristic("sjf", cluster), jobsets, cluster)
+    schedule = evaluate(get_heuristic("sjf", DeepRM(cluster)), jobsets, DeepRM(cluster))
     assert summarize(schedule, also=[name]).rows(name).tolist() == [0, 2, 0]
 
 
@@ -152,7 +153,9 @@ def test_episodes_of_one_jobset_are_one_row() -> None:
 def test_jobsets_without_jobs_have_no_slowdown_and_no_makespan() -> None:
     cluster = Cluster()
     empty = JobSet.of([], [], np.empty((0, 2)), window=3)
-    summary = summarize(evaluate(get_heuristic("sjf", cluster), [empty, empty], cluster))
+    summary = summarize(
+        evaluate(get_heuristic("sjf", DeepRM(cluster)), [empty, empty], DeepRM(cluster))
+    )
     assert np.isnan(summary.means["slowdown"])
     assert np.isnan(summary.means["slowdown_p95"])
     assert np.isnan(summary.rows("slowdown")).all()
@@ -164,7 +167,9 @@ def test_jobsets_without_jobs_have_no_slowdown_and_no_makespan() -> None:
 def test_training_gets_flat_numbers() -> None:
     workload = BimodalWorkload()
     jobsets = sample_jobsets(workload, 0, Split.VALIDATION, range(20))
-    flat = evaluate_summary(get_heuristic("sjf", workload.cluster), jobsets, workload.cluster)
+    flat = evaluate_summary(
+        get_heuristic("sjf", DeepRM(workload.cluster)), jobsets, DeepRM(workload.cluster)
+    )
     assert {"completion_time", "makespan", "utilization", "unfinished", "within_2"} <= set(flat)
     assert flat["slowdown_low"] < flat["slowdown"] < flat["slowdown_high"]
     assert all(type(value) is float for value in flat.values())

@@ -20,17 +20,18 @@ from cluster_env.evaluation import (
     tune,
 )
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 CLUSTER = Cluster()
 JOBSETS = sample_jobsets(BimodalWorkload(load=0.9, window=40), 0, Split.VALIDATION, range(12))
 
 
 def schedule_of(spec: str = "sjf") -> Schedule:
-    return evaluate(get_heuristic(spec, CLUSTER), JOBSETS, CLUSTER)
+    return evaluate(get_heuristic(spec, DeepRM(CLUSTER)), JOBSETS, DeepRM(CLUSTER))
 
 
 def test_only_jobs_that_arrive_between_the_two_ends_count() -> None:
@@ -97,19 +98,21 @@ def test_a_warm_up_must_leave_something(warmup: int, sentence: str) -> None:
 
 def test_contests_and_tuning_measure_the_same_jobs() -> None:
     names = [f"hold:{number}" for number in (2, 4, 8, 16, 32)]
-    groups = [PolicyGroup(name, (get_heuristic(name, CLUSTER),)) for name in names]
-    results = compare_policies(groups, JOBSETS, CLUSTER, warmup=15)
+    groups = [PolicyGroup(name, (get_heuristic(name, DeepRM(CLUSTER)),)) for name in names]
+    results = compare_policies(groups, JOBSETS, DeepRM(CLUSTER), warmup=15)
     for name, result in zip(names, results, strict=True):
         assert result.means == summarize(schedule_of(name), warmup=15).means
     best = min(results, key=lambda result: result.mean("slowdown"))
-    assert tune("hold", JOBSETS, CLUSTER, warmup=15).spec == best.name
+    assert tune("hold", JOBSETS, DeepRM(CLUSTER), warmup=15).spec == best.name
 
 
 def test_jobs_that_a_full_backlog_dropped_count_as_unfinished() -> None:
     cluster = Cluster(capacity=(2, 2), horizon=6, num_slots=1, backlog_view=1)
     # One runs, one fills the slot, one the backlog; the fourth finds no place.
     jobset = JobSet.of([1, 2, 3, 4], [4, 4, 4, 2], [[2, 2]] * 4, window=8)
-    schedule = evaluate(get_heuristic("sjf", cluster), [jobset], cluster, RELEASED_RULES)
+    schedule = evaluate(
+        get_heuristic("sjf", DeepRM(cluster)), [jobset], DeepRM(cluster, RELEASED_RULES)
+    )
     assert schedule.start.tolist() == [1, 5, 9, -1]
     summary = summarize(schedule)
     assert summary.means["unfinished"] == 1

@@ -350,7 +350,7 @@ def test_head_only_adaptation_moves_nothing_else() -> None:
         for name, value in adapted.items()
         if not torch.equal(value, parameters[name])
     }
-    assert moved == set(HEAD) - {"direct", "skip_classes"}  # it has no skip_connection
+    assert moved == set(HEAD) - {"skip", "skip_classes"}  # it has no skip_connection
     assert adapted_names(tuple(parameters), "all") == tuple(parameters)
 
 

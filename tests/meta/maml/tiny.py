@@ -8,9 +8,9 @@ import torch
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from meta.maml.decisions import Decisions, decisions_of
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler

@@ -107,5 +107,5 @@ def test_codes_of_another_cluster_are_refused() -> None:
     sampler = sampler_of(network_of(cluster_of(1), shows_window=False, skip_connection=False))
     states = states_for(replace(cluster_of(1), num_slots=5))
     for act in (sampler.logits, lambda given: sampler.sample(given, np.zeros(len(given)))):
-        with pytest.raises(InputError, match="codes of this cluster"):
+        with pytest.raises(InputError, match="states of this cluster"):
             act(states)

@@ -7,13 +7,13 @@ import torch
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.networks.rl_modules import DeepRMModule
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.runners.rollout import rollout

@@ -67,7 +67,7 @@ def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
 def played(steps: int = 40) -> dict[str, np.ndarray]:
     """What the registered environment shows while a job is started now and then."""
     env = gymnasium.make(
-        "cluster_env:DeepRM-v0", observation="code", mask_in_observation=True, mask="start_now"
+        "cluster_env:DeepRM-v0", observation="state", mask_in_observation=True, mask="start_now"
     )
     observation, _ = env.reset(seed=4)
     seen = []

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 CLUSTERS = {
     "default": Cluster(),
@@ -48,7 +48,7 @@ def states(cluster: Cluster) -> NDArray[np.uint8]:
     seen = []
     for _ in range(80):
         seen.append(simulator.states[::7].copy())
-        simulator.step(rng.integers(0, cluster.num_actions, 60).astype(np.int32))
+        simulator.step_all(rng.integers(0, cluster.num_actions, 60).astype(np.int32))
     return np.unique(np.concatenate(seen), axis=0)
 
 

@@ -13,11 +13,12 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.clairvoyant import HINTS, clairvoyant_reference, require_solver
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.rules import RULES
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.tiny_jobsets import CAPACITY, best_cost, tiny_jobsets
 
 LIMIT_S = 20.0  # far more than these take, also on a busy machine
@@ -79,7 +80,7 @@ def test_the_makespan_is_not_capped_by_that_of_a_busy_schedule() -> None:
     jobset = JobSet.of(arrival, [12] + 6 * [1], 7 * [[2]], window=12)
     cluster = Cluster(capacity=(2,))
     reference = clairvoyant_reference(jobset, cluster, time_limit_s=LIMIT_S)
-    busy = evaluate(get_heuristic("sjf", cluster), [jobset], cluster)
+    busy = evaluate(get_heuristic("sjf", DeepRM(cluster)), [jobset], DeepRM(cluster))
     assert busy.finish.max() == 18
     assert reference.schedule.start.tolist() == [12, *arrival[1:]]
     assert reference.value == 6 + 24 / 12
@@ -93,9 +94,12 @@ def test_no_policy_beats_the_bound(rules: str) -> None:
     cluster = Cluster()
     references = [clairvoyant_reference(j, cluster, time_limit_s=1.0) for j in jobsets]
     for name in ("random", *HINTS):
-        policy = get_heuristic(name, cluster)
+        policy = get_heuristic(name, DeepRM(cluster))
         schedule = evaluate(
-            policy, jobsets, cluster, RULES.get(rules), episodes_per_jobset=5, max_time=3000
+            policy,
+            jobsets,
+            DeepRM(cluster, RULES.get(rules), max_time=3000),
+            episodes_per_jobset=5,
         )
         assert schedule.finished.all()
         episode = np.bincount(schedule.episode, schedule.slowdown, schedule.num_episodes)
@@ -111,7 +115,10 @@ def test_when_time_is_up_it_has_a_schedule_and_a_bound_that_says_something() -> 
     reference = clairvoyant_reference(jobset, Cluster(), time_limit_s=0.01)
     assert reference.status == "feasible"
     check_schedule(reference.schedule, [jobset], complete_until=1000)
-    hints = [evaluate(get_heuristic(name, Cluster()), [jobset], Cluster()) for name in HINTS]
+    hints = [
+        evaluate(get_heuristic(name, DeepRM(Cluster())), [jobset], DeepRM(Cluster()))
+        for name in HINTS
+    ]
     assert reference.value <= min(hint.slowdown.sum() for hint in hints) + 1e-9
     # A bound that knows nothing of capacity is 1 for each job.
     assert 1.7 * jobset.num_jobs < reference.bound < reference.value

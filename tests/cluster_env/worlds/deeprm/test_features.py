@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import (
     context_feature_names,
@@ -15,6 +14,7 @@ from cluster_env.worlds.deeprm.features import (
 from cluster_env.worlds.deeprm.masks import placeable_mask, start_now_mask
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 
 def test_small_state_by_hand() -> None:
@@ -149,7 +149,7 @@ def test_the_window_of_the_task_is_told_and_what_is_left_of_it_is_not() -> None:
         told = window_features(simulator.states, simulator.layout)
         assert told.dtype == np.float32
         assert told[:, 0].tolist() == pytest.approx([2 * 10 / 80, 2 * 10 / 255])
-        simulator.step(void)
+        simulator.step_all(void)
 
 
 def test_a_window_of_at_most_two_horizons_counts_as_short() -> None:

@@ -51,7 +51,7 @@ class Episode:
         for k in range(self.arrays["actions"].size):
             yield k, self.simulator.states
             action = self.arrays["actions"][k : k + 1].astype(np.int32)
-            self.rewards, self.ended = self.simulator.step(action)
+            self.rewards, self.ended = self.simulator.step_all(action)
             self.check_step(k)
         yield self.arrays["actions"].size, self.simulator.states
 

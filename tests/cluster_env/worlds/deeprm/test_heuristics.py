@@ -8,8 +8,9 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from tests.cluster_env.worlds.deeprm.test_golden_deeprm import golden_episodes
 
@@ -24,12 +25,12 @@ def state_of(jobs: list[tuple[int, int, int]], wait: int = 0) -> np.ndarray:
     simulator = DeepRMSimulator(CLUSTER)
     simulator.load([jobset], get_objective("slowdown"))
     for _ in range(wait):
-        simulator.step(np.array([VOID], np.int32))
+        simulator.step_all(np.array([VOID], np.int32))
     return simulator.states
 
 
 def choice(name: str, state: np.ndarray, uniform: float = 0.0) -> int:
-    return int(get_heuristic(name, CLUSTER).act(state, np.array([uniform]))[0])
+    return int(get_heuristic(name, DeepRM(CLUSTER)).act(state, np.array([uniform]))[0])
 
 
 def test_choices_in_a_hand_worked_state() -> None:
@@ -53,9 +54,9 @@ def test_a_job_that_cannot_start_now_is_passed_over() -> None:
         [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 100)], get_objective("slowdown")
     )
     assert np.array_equal(simulator.states, full)
-    simulator.step(np.array([0], np.int32))
+    simulator.step_all(np.array([0], np.int32))
     assert choice("sjf", simulator.states) == 2
-    simulator.step(np.array([2], np.int32))
+    simulator.step_all(np.array([2], np.int32))
     assert choice("sjf", simulator.states) == VOID
 
 
@@ -66,7 +67,7 @@ def test_hold_rule_withholds_long_jobs_until_arrivals_pause() -> None:
 
 
 def test_random_takes_every_action_equally_often() -> None:
-    policy = get_heuristic("random", CLUSTER)
+    policy = get_heuristic("random", DeepRM(CLUSTER))
     uniforms = (np.arange(600) + 0.5) / 600
     actions = policy.act(np.zeros((600, 1), np.uint8), uniforms)
     assert np.bincount(actions).tolist() == [100] * 6
@@ -75,7 +76,7 @@ def test_random_takes_every_action_equally_often() -> None:
 @pytest.mark.parametrize("name", ["sjff", "tetris:two", "tetris:1.5", "hold:-1", "hold:x", "sjf:3"])
 def test_unknown_heuristics_and_numbers_are_refused(name: str) -> None:
     with pytest.raises(InputError):
-        get_heuristic(name, CLUSTER)
+        get_heuristic(name, DeepRM(CLUSTER))
 
 
 @pytest.mark.golden
@@ -87,7 +88,7 @@ def test_choices_are_those_of_the_released_code(golden: Path) -> None:
             for key, column in episode.arrays.items()
             if key.startswith("s_a_")
         }
-        policies = {spec: get_heuristic(spec, episode.cluster) for spec in columns}
+        policies = {spec: get_heuristic(spec, DeepRM(episode.cluster)) for spec in columns}
         last = episode.arrays["actions"].size
         for k, states in episode.states():
             if k == last:  # the released environment has rewound itself by then

@@ -8,12 +8,12 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.masks import placeable_mask, start_now_mask
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 
 def test_small_state_by_hand() -> None:
@@ -54,13 +54,15 @@ def test_masks_foretell_what_each_action_does(rules: Rules, seed: int, steps: in
     simulator.load([jobset], get_objective("slowdown"), episodes_per_jobset=cluster.num_actions)
     rng = np.random.default_rng(seed)
     for _ in range(steps):
-        simulator.step(np.full(cluster.num_actions, rng.integers(cluster.num_actions), np.int32))
+        simulator.step_all(
+            np.full(cluster.num_actions, rng.integers(cluster.num_actions), np.int32)
+        )
     if not simulator.active[0]:
         return
     placeable = placeable_mask(simulator.states, simulator.layout, rules.try_last_start)[0]
     now = start_now_mask(simulator.states, simulator.layout, rules.try_last_start)[0]
     time, started = int(simulator.time[0]), simulator.state.start.copy()
-    simulator.step(np.arange(cluster.num_actions, dtype=np.int32))
+    simulator.step_all(np.arange(cluster.num_actions, dtype=np.int32))
     for action in range(cluster.num_slots):
         assert placeable[action] == (simulator.time[action] == time)
         changed = simulator.state.start[action] != started[action]

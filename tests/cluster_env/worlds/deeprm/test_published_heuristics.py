@@ -13,9 +13,10 @@ import pytest
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Summary, evaluate, summarize
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 HEURISTICS = ("random", "sjf", "packer", "tetris:0.001")
 NUM_JOBSETS = 1000
@@ -54,7 +55,9 @@ def summaries(load: int) -> list[Summary]:
     return [
         summarize(
             evaluate(
-                get_heuristic(spec, workload.cluster), jobsets, workload.cluster, RELEASED_RULES
+                get_heuristic(spec, DeepRM(workload.cluster)),
+                jobsets,
+                DeepRM(workload.cluster, RELEASED_RULES),
             )
         )
         for spec in HEURISTICS

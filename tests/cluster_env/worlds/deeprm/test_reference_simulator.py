@@ -216,7 +216,7 @@ def play(cluster: Cluster, jobset: JobSet, actions: NDArray[np.int32], max_time:
         assert first.time[0] == reference.clock
         expected = reference.step(int(action))
         for name, simulator in compiled.items():
-            rewards, ended = simulator.step(np.array([action], np.int32))
+            rewards, ended = simulator.step_all(np.array([action], np.int32))
             assert abs(rewards[0] - expected[name]) <= TOLERANCE[name], (k, name)
             assert ended[0] == reference.ended, (k, name)
         if reference.ended:

@@ -9,6 +9,7 @@ from gymnasium.error import ResetNeeded
 from cluster_env.core.jobs import JobSet
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.render import allocation
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
@@ -23,7 +24,7 @@ def test_cells_are_given_from_the_left_in_the_order_of_placing() -> None:
     simulator = DeepRMSimulator(SMALL)
     simulator.load([JOBS, JOBS], get_objective("slowdown"))
     for actions in ((2, 1), (2, 0), (2, 1)):  # job 1, then job 0, then job 2 from the backlog
-        simulator.step(np.asarray(actions, np.int32))
+        simulator.step_all(np.asarray(actions, np.int32))
     cells = allocation(simulator, episode=1)
     assert cells[0].tolist() == [[1, 1, 0], [1, 1, 0], [1, 1, -1], [2, 2, -1]]
     assert cells[1, :, :2].tolist() == [[1, 0], [1, 0], [1, -1], [2, 2]]
@@ -54,11 +55,11 @@ def test_cells_are_those_of_the_released_code(golden: Path, name: str) -> None:
         cells = allocation(simulator, episode=0)
         held = np.where(cells >= 0, arrival[np.maximum(cells, 0)], -1)
         assert np.array_equal(held, arrival_of[stored["s_canvas_job"][k]]), k
-        simulator.step(np.asarray([action], np.int32))
+        simulator.step_all(np.asarray([action], np.int32))
 
 
 def test_picture_has_one_size_and_changes_with_the_state() -> None:
-    env = ClusterEnv(cluster=SMALL, workload=SHORT_JOBS, render_mode="rgb_array")
+    env = ClusterEnv(world=DeepRM(SMALL), workload=SHORT_JOBS, render_mode="rgb_array")
     env.reset(options={"jobset": JOBS})
     pictures = [env.render()]
     for action in (0, 0, 2):
@@ -70,7 +71,7 @@ def test_picture_has_one_size_and_changes_with_the_state() -> None:
 
 
 def test_a_job_keeps_its_color_from_the_slot_to_the_cluster() -> None:
-    env = ClusterEnv(cluster=SMALL, workload=SHORT_JOBS, render_mode="rgb_array")
+    env = ClusterEnv(world=DeepRM(SMALL), workload=SHORT_JOBS, render_mode="rgb_array")
 
     def colors() -> set[tuple[int, ...]]:
         """Colors that fill at least one cell and are neither gray nor white."""
@@ -89,9 +90,9 @@ def test_a_job_keeps_its_color_from_the_slot_to_the_cluster() -> None:
 
 
 def test_every_episode_of_a_vector_is_drawn() -> None:
-    vector = ClusterVectorEnv(2, cluster=SMALL, workload=SHORT_JOBS, render_mode="rgb_array")
+    vector = ClusterVectorEnv(2, world=DeepRM(SMALL), workload=SHORT_JOBS, render_mode="rgb_array")
     vector.reset(seed=0, options={"jobsets": [JOBS, None]})
-    single = ClusterEnv(cluster=SMALL, workload=SHORT_JOBS, render_mode="rgb_array")
+    single = ClusterEnv(world=DeepRM(SMALL), workload=SHORT_JOBS, render_mode="rgb_array")
     single.reset(options={"jobset": JOBS})
     pictures = vector.render()
     assert len(pictures) == 2

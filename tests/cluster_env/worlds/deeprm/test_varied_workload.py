@@ -6,8 +6,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
-from cluster_env.worlds.deeprm.varied import VariedWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
 
 WIDE = VariedWorkload(
     BimodalWorkload(load=0.7),

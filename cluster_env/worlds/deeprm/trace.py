@@ -9,8 +9,8 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.workloads.trace_file import Trace, read_once
 from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.trace_file import Trace, read_once
 
 PARTS = {Split.TRAIN: (0, 60), Split.VALIDATION: (60, 80), Split.HELD_OUT: (80, 100)}
 """Between which percents of a trace's time the jobs of a split arrive."""
@@ -110,6 +110,11 @@ class TraceWorkload:
                     f"in the trace {self.path} no job arrives between {begin} % and {end} % of its "
                     f"time, where the {split.name.lower().replace('_', '-')} jobs come from"
                 )
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return Path(self.path).name
 
     @cached_property
     def trace(self) -> Trace:

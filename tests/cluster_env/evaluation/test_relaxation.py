@@ -9,10 +9,11 @@ from scipy.optimize import linprog
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.evaluation.relaxation import relaxed_bound
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
-from cluster_env.worlds.deeprm.relaxation import relaxed_bound
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.tiny_jobsets import CAPACITY, best_cost, tiny_jobsets
 
 
@@ -48,7 +49,7 @@ def test_the_bound_is_close_to_that_of_the_linear_program(seed: int) -> None:
     workload = BimodalWorkload(load=1.5, window=14)
     jobset = workload.sample(np.random.default_rng(seed))
     cluster = Cluster()
-    start = evaluate(get_heuristic("hold:8", cluster), [jobset], cluster).start
+    start = evaluate(get_heuristic("hold:8", DeepRM(cluster)), [jobset], DeepRM(cluster)).start
     weights = 60060 // jobset.duration.astype(np.int64)
     bound = relaxed_bound(jobset, cluster.capacity, weights, start)
     exact = linear_program(jobset, cluster.capacity, weights, int((start + jobset.duration).max()))

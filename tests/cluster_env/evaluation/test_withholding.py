@@ -6,11 +6,12 @@ import pytest
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import concatenate, evaluate
+from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
-from cluster_env.worlds.deeprm.withholding import find_withheld
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 
 def one_episode(
@@ -105,7 +106,7 @@ def test_episodes_do_not_see_each_other_and_jobs_may_come_in_any_order() -> None
 @pytest.mark.parametrize("spec", ["random", "hold:8"])
 def test_the_same_as_a_search_job_by_job(spec: str) -> None:
     jobsets = sample_jobsets(BimodalWorkload(load=0.9, window=20), 0, Split.VALIDATION, range(6))
-    schedule = evaluate(get_heuristic(spec, Cluster()), jobsets, Cluster())
+    schedule = evaluate(get_heuristic(spec, DeepRM(Cluster())), jobsets, DeepRM(Cluster()))
     found = find_withheld(schedule)
     for job in range(schedule.job.size):
         same = schedule.episode == schedule.episode[job]
@@ -128,9 +129,9 @@ def test_heuristics_that_start_what_fits_withhold_nothing_and_hold_withholds_lon
     cluster = Cluster(num_slots=30)  # so that every waiting job is in a slot
     jobsets = sample_jobsets(BimodalWorkload(load=0.9), 0, Split.VALIDATION, range(10))
     for spec in ("sjf", "packer", "tetris"):
-        schedule = evaluate(get_heuristic(spec, cluster), jobsets, cluster)
+        schedule = evaluate(get_heuristic(spec, DeepRM(cluster)), jobsets, DeepRM(cluster))
         assert find_withheld(schedule).holding_steps.sum() == 0
-    schedule = evaluate(get_heuristic("hold:8", cluster), jobsets, cluster)
+    schedule = evaluate(get_heuristic("hold:8", DeepRM(cluster)), jobsets, DeepRM(cluster))
     held = find_withheld(schedule).withheld
     assert held.any()
     assert schedule.duration[held].min() > 5

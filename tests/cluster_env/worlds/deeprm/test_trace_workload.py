@@ -13,11 +13,14 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import check_cluster_env
-from cluster_env.workloads import TraceWorkload, read_jobs, sample_jobsets
+from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.workload import DividedWorkload, Workload
-from cluster_env.worlds.deeprm.bimodal import BimodalWorkload
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from tests.cluster_env.made_up_trace import make_trace
+from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.trace_file import read_jobs
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
 
 WIDE = Cluster(capacity=(255, 255), horizon=20)
 WINDOW = 20
@@ -247,7 +250,7 @@ def test_a_file_that_changed_is_read_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize("rules", ["DeepRM-v0", "DeepRMReleased-v0"])
 def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None:
     workload = TraceWorkload(make_trace(tmp_path / "jobs.csv"), window=30)
-    env = gymnasium.make(rules, workload=workload, observation="code")
+    env = gymnasium.make(rules, workload=workload, observation="state")
     check_cluster_env(env, num_episodes=2)
     expected = sample_jobsets(workload, 5, Split.TRAIN, range(3))
     for index, jobset in enumerate(expected):
@@ -257,7 +260,9 @@ def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None
 
 def test_vector_environments_play_it_too(numbered: Path) -> None:
     workload = TraceWorkload(numbered, WIDE, WINDOW)
-    envs = gymnasium.make_vec("DeepRM-v0", num_envs=4, workload=workload, observation="code")
+    envs = gymnasium.make_vec(
+        "DeepRM-v0", num_envs=4, world=DeepRM(WIDE), workload=workload, observation="state"
+    )
     states, _ = envs.reset(seed=0)
     for _ in range(60):
         states, *_ = envs.step(np.full(4, WIDE.num_actions - 1))

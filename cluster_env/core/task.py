@@ -1,0 +1,123 @@
+"""A task: a world, a distribution over its jobsets and an objective."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import unknown
+from cluster_env.core.seeding import Split
+from cluster_env.core.world import Kind, Value, World, kind_of
+from cluster_env.objectives import Objective
+from cluster_env.workloads import Workload, part_of, sample_jobsets
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a policy is trained on, adapted to and evaluated on.
+
+    Attributes:
+        world: the machines, and what a policy sees of them.
+        workload: where jobsets come from; a frozen dataclass of its settings.
+        objective: what the rewards are.
+        name: what tables call it, as ``objectives:3``.
+        seed: of its jobsets, at least 0; tasks with different seeds share none.
+    """
+
+    world: World
+    workload: Workload
+    objective: Objective
+    name: str = "task"
+    seed: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        """The registration of its world."""
+        return kind_of(self.world)
+
+    def jobsets(self, split: Split, indices: Iterable[int]) -> list[JobSet]:
+        """The jobsets of these indices.
+
+        What is learned from comes from `Split.TRAIN`, numbers are chosen on `Split.VALIDATION`, and
+        what is reported comes from `Split.HELD_OUT`.
+
+        Raises:
+            InputError: if a trace is missing or broken.
+        """
+        return sample_jobsets(self.workload, self.seed, split, indices)
+
+    def columns(self) -> dict[str, Value]:
+        """The head of a table's rows: what is to be known of the task."""
+        return dict(self.kind.columns(self))
+
+    @property
+    def has_axis(self) -> bool:
+        """Whether it has the setting that comparisons vary; recorded jobs do not."""
+        axis = self.kind.axis
+        if axis is None:
+            return False
+        part, _, name = axis.key.partition(".")
+        return name in {entry.name for entry in fields(getattr(self, part))}
+
+    @cached_property
+    def position(self) -> float:
+        """Where it stands on the axis of comparisons; measured, where that is no setting.
+
+        NaN in a world without an axis, or for a workload that does not know it.
+        """
+        axis = self.kind.axis
+        if axis is None:
+            return float("nan")
+        part, _, name = axis.key.partition(".")
+        source: Any = part_of(self.workload, Split.HELD_OUT) if part == "workload" else self.world
+        return float(getattr(source, name, float("nan")))
+
+    def at(self, value: float, cap: bool = False) -> "Task":
+        """The task at a place of the axis, with jobs that do not vary from jobset to jobset.
+
+        Args:
+            value: as of the load: 0.7 for 70 %.
+            cap: whether a value beyond reach becomes the largest that can be reached.
+
+        Raises:
+            InputError: if there is no such setting, or it cannot have the value.
+        """
+        axis = self.kind.axis
+        if axis is None or not self.has_axis:
+            raise InputError(
+                f"the jobs of this task are as they are, so no {axis.key if axis else 'value'} can "
+                f"be asked of them"
+            )
+        task = self.at_point()
+        part, _, name = axis.key.partition(".")
+        used = min(value, axis.reach(task)) if cap else value
+        changed: Any = replace(getattr(task, part), **{name: used})
+        return replace(task, **{part: changed})
+
+    def at_point(self) -> "Task":
+        """The task with jobs that do not vary from jobset to jobset."""
+        point = getattr(self.workload, "point", None)
+        return self if point is None else replace(self, workload=point())
+
+
+def build_workload(world: World, name: str, options: Mapping[str, Any]) -> Workload:
+    """Builds a workload of a world by name.
+
+    Args:
+        world: what its jobs run in; it decides some of the workload's fields.
+        name: of the workload in the world's registration.
+        options: the other fields, by name.
+
+    Raises:
+        InputError: for an unknown name or option, or an impossible value.
+    """
+    made = kind_of(world).workloads.get(name)
+    given = dict(made.given(world))
+    known = [name for name in made.names if name not in given]
+    for option in options:
+        if option not in known:
+            raise unknown("option of the workload", option, known)
+    workload: Workload = made.workload(**{**given, **options})
+    return workload

@@ -1,0 +1,380 @@
+"""The seam between schedulers and what they act in: a world, its simulator and what a policy sees.
+
+Networks see features and never states. States are small arrays of integers that travel between
+machines; features are a deterministic function of a state and its world. A row is one decider: an
+episode where one agent decides, a pair of episode and agent where several do.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.plain import from_plain
+from cluster_env.core.policy import Policy
+from cluster_env.core.promises import Promises
+from cluster_env.core.registry import Registry
+from cluster_env.core.schedule import Schedule
+from cluster_env.objectives import Objective
+
+State = NDArray[Any]  # (n, state_size), of the type of the world's state space
+Mask = NDArray[np.bool_]  # (n, num_actions)
+Value = str | int | float | bool
+N = TypeVar("N", int, float)
+T = TypeVar("T")
+
+
+class Features(NamedTuple):
+    """What a network sees of n states.
+
+    Items are what a policy chooses from: waiting jobs, candidate next states, nodes. The first
+    feature of an item is 1, or 0 for a place where none is, whose other features are 0 too.
+    """
+
+    items: NDArray[np.float32]  # (n, num_items, item_size)
+    context: NDArray[np.float32]  # (n, context_size)
+    allowed: Mask  # (n, num_items + 1); the last action, void, takes none
+
+
+class Simulator(Protocol):
+    """Many episodes of a world side by side."""
+
+    @property
+    def num_rows(self) -> int:
+        """Number of deciders that are loaded."""
+
+    @property
+    def episode(self) -> NDArray[np.int32]:
+        """Index of each row's episode, int32 ``(num_rows,)``."""
+
+    @property
+    def states(self) -> State:
+        """The states of all rows, ``(num_rows, state_size)``: a view that changes."""
+
+    @property
+    def time(self) -> NDArray[Any]:
+        """The clock of each row in the world's unit, integers ``(num_rows,)``: a view."""
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Which rows are to decide, bool ``(num_rows,)``: a view.
+
+        Where several rows share an episode, one may become active later: agents arrive.
+        """
+
+    @property
+    def truncated(self) -> NDArray[np.bool_]:
+        """Which rows were cut at the world's end of time, bool ``(num_rows,)``: a view."""
+
+    def load(
+        self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
+    ) -> None:
+        """Takes the jobs of the next episodes and resets.
+
+        Args:
+            jobsets: what is scheduled; episode ``e`` runs ``jobsets[e // episodes_per_jobset]``.
+            objective: what the rewards are.
+            episodes_per_jobset: episodes that run each jobset.
+
+        Raises:
+            InputError: if there is no jobset, or a job cannot run in this world.
+        """
+
+    def reset(self, rows: NDArray[np.int32] | None = None) -> None:
+        """Puts all rows, or the given ones, back to the beginning of their jobsets."""
+
+    def step(
+        self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
+    ) -> int:
+        """Takes one decision in some rows, without allocating.
+
+        Args:
+            rows: int32 ``(m,)``; where rows share an episode, all active ones of it.
+            actions: int32 ``(m,)``.
+            rewards: float64, of at least m elements, the first m of which are written.
+
+        Returns:
+            How many of these rows are still active.
+        """
+
+    def take_over(self, other: Any, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
+        """Copies the states of rows under way, all that the rest of an episode depends on.
+
+        Args:
+            other: a simulator of the same world, in which each source row runs the same jobset
+                under the same objective as its target row does here.
+            source: int32 ``(m,)``, rows of the other one.
+            target: int32 ``(m,)``, rows of this one.
+        """
+
+    def schedule(self) -> Schedule:
+        """The jobs that have arrived in each episode, and what became of them."""
+
+
+class World(Protocol):
+    """What a scheduler acts in: a frozen dataclass of its options.
+
+    In Graham's three fields a world is alpha, the machines; a workload is beta, the jobs; an
+    objective is gamma.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def state_space(self) -> spaces.Box:
+        """Of the state of one row; its shape is ``(state_size,)``."""
+
+    @property
+    def num_actions(self) -> int:
+        """One for each item, and void, the last one."""
+
+    @property
+    def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the features of an item, and of the context."""
+
+    def check(self, jobset: JobSet) -> None:
+        """Makes sure that every job can run.
+
+        Raises:
+            InputError: if one cannot.
+        """
+
+    def simulator(self) -> Simulator:
+        """A new simulator, with nothing loaded."""
+
+    def features(self, states: State, out: Features | None = None) -> Features:
+        """What a network sees of states; written to ``out`` if that is given."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A way to look at a state.
+
+    Attributes:
+        space: what the observation of one state is.
+        write: called with states, ``(n, state_size)``, and a batch of n observations, which it
+            fills.
+    """
+
+    space: spaces.Space[Any]
+    write: Callable[[State, Any], None]
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A rule that nobody trained.
+
+    Attributes:
+        make: builds the policy from the world and the text behind the colon of its name, which is
+            empty if there is none.
+        numbers: the texts that are tried where the number is to be tuned; empty for a heuristic
+            without one.
+    """
+
+    make: Callable[[Any, str], Policy]
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """A distribution over jobsets that configs can name.
+
+    Attributes:
+        workload: a frozen dataclass with a method `sample`; its fields are the settings.
+        given: those of its fields that the world decides, from the world.
+    """
+
+    workload: type[Any]
+    given: Callable[[Any], Mapping[str, Any]] = lambda world: {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all its fields."""
+        return tuple(entry.name for entry in fields(self.workload))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The setting that a comparison varies.
+
+    Attributes:
+        key: of the setting in a task, as ``workload.load``.
+        show: writes a value for people: ``load 70%``.
+        reach: the largest value that a task can have, for those that ask for more.
+    """
+
+    key: str
+    show: Callable[[float], str] = "{:g}".format
+    reach: Callable[[Any], float] = lambda task: float("inf")
+
+
+def _write_state(states: State, out: Any) -> None:
+    out[:] = states
+
+
+def _state_itself(world: World) -> Observation:
+    return Observation(world.state_space, _write_state)
+
+
+def _allowed_by_features(world: World, states: State, out: Mask | None = None) -> Mask:
+    allowed = world.features(states).allowed
+    if out is None:
+        return allowed
+    out[:] = allowed
+    return out
+
+
+def _registry(kind: str, name: str, only: T) -> Registry[T]:
+    registry: Registry[T] = Registry(kind)
+    registry.register(name)(only)
+    return registry
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """How the best schedule of a jobset is found in hindsight.
+
+    Attributes:
+        metrics: names of the metrics whose best it can find; the first is the default.
+        search: finds it; called with a jobset, the world and a metric, and by name with starts of
+            known schedules (``known``), ``time_limit_s`` and ``seed``. What it returns has
+            ``metric``, ``status`` (``optimal`` or ``feasible``), ``value``, ``bound`` and
+            ``schedule``.
+        require: raises `InputError` where it cannot work.
+        time_limit_s: how long it usually may search, in seconds.
+    """
+
+    metrics: tuple[str, ...]
+    search: Callable[..., Any]
+    require: Callable[[], None] = lambda: None
+    time_limit_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All that there is to know of a world by name: its one registration.
+
+    Attributes:
+        world: the dataclass; its fields are the settings of ``task.world``.
+        workloads: distributions over its jobsets; their fields are those of ``task.workload``.
+            The first is the default.
+        heuristics: rules by name.
+        baselines: heuristics whose best result divides costs; the first is what returns are
+            measured in while training.
+        metrics: names of what is measured of a schedule; the first is the headline.
+        observations: what Gymnasium environments can show, from the world; the first is the
+            default, as it is of masks. If none is given, the state itself.
+        masks: which actions make sense, from the world, states and, if given, an array to write;
+            if none is given, those that the features allow.
+        axis: what a comparison varies.
+        columns: the head of a table's rows: what is to be known of a task.
+        describe: says in words what the columns say.
+        words: names the jobs of a task: ``load 70%``.
+        check: refuses tasks that make no sense.
+        environments: options of the Gymnasium environments by their ids.
+        draw: makes an RGB picture of a row of a simulator.
+        promises: what its environments promise beyond what all do.
+        warm: runs once what is compiled, so that nothing has to wait for it later.
+        optimum: how the best schedule is found in hindsight, if anybody knows.
+    """
+
+    world: type[Any]
+    workloads: Registry[WorkloadKind] = field(default_factory=lambda: Registry("workload"))
+    heuristics: Registry[Heuristic] = field(default_factory=lambda: Registry("heuristic"))
+    baselines: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ("completion_time", "makespan", "utilization")
+    observations: Registry[Callable[[Any], Observation]] = field(
+        default_factory=lambda: _registry("observation", "state", _state_itself)
+    )
+    masks: Registry[Callable[..., Mask]] = field(
+        default_factory=lambda: _registry("mask", "allowed", _allowed_by_features)
+    )
+    axis: Axis | None = None
+    columns: Callable[[Any], Mapping[str, Value]] = lambda task: {}
+    describe: Callable[[Mapping[str, Any]], str] = lambda columns: ""
+    words: Callable[[Any], str] = lambda task: task.name
+    check: Callable[[Any], None] = lambda task: None
+    environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
+    promises: Promises = field(default_factory=Promises)
+    warm: Callable[[], None] = lambda: None
+    optimum: Optimum | None = None
+
+    @property
+    def headline(self) -> str:
+        """Name of the metric that counts where an objective says nothing else."""
+        return self.metrics[0]
+
+
+WORLDS: Registry[Kind] = Registry("world")
+"""Worlds by name; `cluster_env.worlds` enters those that come with metasched."""
+
+
+def build_world(option: World | str | Mapping[str, Any]) -> World:
+    """A world as its users name it.
+
+    Args:
+        option: a world; the name of a kind, for one with defaults; or options with ``kind``.
+
+    Raises:
+        InputError: for an unknown kind or option, or an impossible value.
+    """
+    if isinstance(option, str):
+        option = {"kind": option}
+    if not isinstance(option, Mapping):
+        return option
+    options = dict(option)
+    made: World = from_plain(
+        WORLDS.get(str(options.pop("kind", ""))).world, options, "option of the world"
+    )
+    return made
+
+
+def kind_of(world: World) -> Kind:
+    """The registration of a world's kind.
+
+    Raises:
+        InputError: if it was not registered.
+    """
+    return WORLDS.get(world.kind)
+
+
+def get_heuristic(spec: str, world: World) -> Policy:
+    """Returns a heuristic of a world.
+
+    Args:
+        spec: a name, or a name and its number: ``sjf``, ``tetris:0.005``.
+        world: what it acts in.
+
+    Raises:
+        InputError: if there is no such heuristic, or its number is out of range.
+    """
+    name, _, argument = spec.partition(":")
+    return kind_of(world).heuristics.get(name).make(world, argument)
+
+
+def no_argument(name: str, argument: str) -> None:
+    """Makes sure that a heuristic without a number was given none.
+
+    Raises:
+        InputError: if it was.
+    """
+    if argument:
+        raise InputError(f"'{name}' takes no number, but '{name}:{argument}' was given")
+
+
+def number_of(name: str, text: str, kind: type[N], default: N) -> N:
+    """The number behind the colon of a heuristic's name.
+
+    Raises:
+        InputError: if the text is none.
+    """
+    try:
+        return kind(text) if text else default
+    except ValueError as error:
+        raise InputError(f"'{name}:' needs a number after the colon, not '{text}'") from error

@@ -1,0 +1,133 @@
+"""The registration of DeepRM's world."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import Registry
+from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
+from cluster_env.core.world import Axis, Kind, Optimum, Value, WorkloadKind
+from cluster_env.workloads import part_of
+from cluster_env.worlds.deeprm.clairvoyant import (
+    DEFAULT_TIME_LIMIT_S,
+    METRICS,
+    ClairvoyantReference,
+    clairvoyant_reference,
+    require_solver,
+)
+from cluster_env.worlds.deeprm.heuristics import HEURISTICS
+from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
+from cluster_env.worlds.deeprm.promises import PROMISES
+from cluster_env.worlds.deeprm.render import draw
+from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.world import DeepRM
+
+_LOW_LOAD = 1e-6  # to ask for the highest one before the load is known
+
+WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+
+
+def _given(world: DeepRM) -> Mapping[str, Any]:
+    return {"cluster": world.cluster, "first_step": world.switches.first_arrival}
+
+
+WORKLOADS.register("bimodal")(WorkloadKind(BimodalWorkload, _given))
+WORKLOADS.register("trace")(WorkloadKind(TraceWorkload, _given))
+
+
+def _columns(task: Task) -> dict[str, Value]:
+    part: Any = part_of(task.workload, Split.HELD_OUT)
+    world: Any = task.world
+    return {
+        "trace": task.workload.name if isinstance(task.workload, TraceWorkload) else "",
+        "arrival_rate": getattr(part, "arrival_rate", float("nan")),
+        "rules": world.rules if isinstance(world.rules, str) else "own",
+        "window": getattr(part, "window", 0),
+    }
+
+
+def _describe(columns: Mapping[str, Any]) -> str:
+    """``arrival window 50 steps, rules of the paper``; with a warm-up, the steps that count."""
+    window, warmup = int(float(columns["window"])), float(columns.get("warmup") or 0)
+    arrivals = f"arrival window {window} steps"
+    if warmup > 0:
+        last = window - int(warmup) - 1
+        arrivals = f"jobs that arrive in steps {warmup:.0f} to {last} of {window}"
+    rules = str(columns["rules"])
+    return f"{arrivals}, rules of the {rules}{' code' if rules == 'released' else ''}"
+
+
+def _words(task: Task) -> str:
+    """``load 70%``, ``trace jobs.csv``, ``loads 10 to 184%, windows 50 to 500``."""
+    workload: Any = task.workload
+    if isinstance(workload, TraceWorkload):
+        return f"trace {workload.name}"
+    if not isinstance(workload, BimodalWorkload):
+        return type(workload).__name__
+    vary = workload.vary
+    parts = [f"loads {_range(*vary.load)}" if vary.load else f"load {workload.load:.0%}"]
+    if vary.window:
+        low, high = min(vary.window), max(vary.window)
+        parts.append(f"windows {low} to {high}" if low < high else f"window {low}")
+    if vary.small_share:
+        parts.append(f"short jobs {_range(*vary.small_share)}")
+    return ", ".join(parts)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{100 * low:.0f} to {high:.0%}"
+
+
+def _check(task: Task) -> None:
+    """Refuses arrival windows that are longer than episodes."""
+    world: Any = task.world
+    workload: Any = task.workload
+    world.check_window(getattr(workload, "longest_window", getattr(workload, "window", 1)))
+
+
+def _reach(task: Task) -> float:
+    """Load of these jobs when one arrives in every step."""
+    workload: Any = task.workload
+    return float(workload.max_load)
+
+
+def _warm() -> None:
+    from cluster_env.worlds.deeprm.warm import warm  # which needs the registration
+
+    warm()
+
+
+def _search(jobset: JobSet, world: DeepRM, metric: str, **options: Any) -> ClairvoyantReference:
+    return clairvoyant_reference(jobset, world.cluster, metric, **options)
+
+
+KIND = Kind(
+    world=DeepRM,
+    workloads=WORKLOADS,
+    heuristics=HEURISTICS,
+    baselines=("sjf", "packer", "tetris"),
+    metrics=(
+        *("slowdown", "slowdown_finished", "slowdown_small", "slowdown_large"),
+        *("bounded_slowdown", "completion_time", "weighted_completion_time"),
+        *("duration_weighted_completion_time", "fair_slowdown", "makespan", "utilization", "idle"),
+        *("within_1", "within_2", "within_3", "within_5"),
+    ),
+    observations=OBSERVATIONS,
+    masks=MASKS,
+    axis=Axis("workload.load", "load {:.0%}".format, _reach),
+    columns=_columns,
+    describe=_describe,
+    words=_words,
+    check=_check,
+    # An environment that changes its behavior gets a new id: published results stay comparable.
+    environments={
+        "DeepRM-v0": {"world": {"kind": "deeprm"}},
+        "DeepRMReleased-v0": {"world": {"kind": "deeprm", "rules": "released", "max_time": 200}},
+    },
+    draw=draw,
+    promises=PROMISES,
+    warm=_warm,
+    optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
+)
