@@ -7,11 +7,11 @@ from functools import cached_property
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
+from cluster_env.core.world import Kind, World, kind_of
 from cluster_env.evaluation import Metric, cost_of
 from cluster_env.objectives import Objective
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import Rules
 from rllib_configs.task_schema import TaskSection
 
 
@@ -45,9 +45,14 @@ class Task:
         return self.section.cluster.build()
 
     @cached_property
-    def rules(self) -> Rules:
-        """The paper's rules or the released code's."""
-        return self.section.build_rules()
+    def world(self) -> World:
+        """What the jobs run in."""
+        return self.section.build_world()
+
+    @property
+    def kind(self) -> Kind:
+        """The registration of its world."""
+        return kind_of(self.world)
 
     @cached_property
     def objective(self) -> Objective:

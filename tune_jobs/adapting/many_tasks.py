@@ -11,7 +11,7 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from meta.study import Plan, adapter
+from meta.study import StudyPlan, adapter
 from meta.tasks import get_distribution
 from rllib_configs.policies import Decode
 from tune_jobs.adapting.rows import Source, measure_heuristics, measure_source, sources_of
@@ -51,16 +51,16 @@ def study_adaptation(
     found = find_runs(split_names(runs))
     if not found:
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
-    plan = Plan(
-        tasks=num_tasks,
+    plan = StudyPlan(
+        num_tasks=num_tasks,
         task_seed=task_seed,
-        seeds=num_seeds,
+        num_seeds=num_seeds,
         steps=_numbers("--steps", steps, int),
-        episodes=num_episodes,
-        jobsets=num_jobsets,
-        evaluation_jobsets=num_held_out,
+        num_episodes=num_episodes,
+        num_jobsets=num_jobsets,
+        num_evaluation_jobsets=num_held_out,
         rates=_numbers("--rates", rates, float),
-        rate_tasks=num_rate_tasks,
+        num_rate_tasks=num_rate_tasks,
         decode=decode,
     )
     sources = sources_of(found, num_scratch, rate)
@@ -89,14 +89,14 @@ def _track(paths: Sequence[Path], run: Path) -> None:
 def _measure_all(
     sources: list[Source],
     family: str,
-    plan: Plan,
+    plan: StudyPlan,
     out: Path,
     num_processes: int,
     progress: Progress,
 ) -> list[Path]:
     """Measures the heuristics, then all sources; the order of the files is that of the sources."""
-    each = plan.tasks * plan.seeds
-    progress.start(plan.tasks + each * len(sources), unit="adaptation")
+    each = plan.num_tasks * plan.num_seeds
+    progress.start(plan.num_tasks + each * len(sources), unit="adaptation")
     done = 0
 
     def report(text: str) -> None:
@@ -116,20 +116,20 @@ def _measure_all(
 def _measure_apart(
     sources: list[Source],
     family: str,
-    plan: Plan,
+    plan: StudyPlan,
     out: Path,
     num_processes: int,
     progress: Progress,
 ) -> list[Path]:
     """Measures each source in one of several processes."""
-    each = plan.tasks * plan.seeds
+    each = plan.num_tasks * plan.num_seeds
     with ProcessPoolExecutor(num_processes, multiprocessing.get_context("spawn")) as pool:
         futures: list[Future[Path]] = [
             pool.submit(measure_source, source, family, plan, out) for source in sources
         ]
         try:
             for count, future in enumerate(as_completed(futures), 1):
-                progress.step(plan.tasks + count * each, future.result().stem)
+                progress.step(plan.num_tasks + count * each, future.result().stem)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

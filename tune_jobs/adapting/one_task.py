@@ -48,7 +48,7 @@ def adapt_to_task(
     task = read_task(texts, policy.task)
     started = time.perf_counter()
     parameters = adapt_parameters(
-        policy, task, num_steps, episodes=num_episodes, jobsets=num_jobsets, seed=seed
+        policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
     )
     seconds = time.perf_counter() - started
     rows = tabulate(

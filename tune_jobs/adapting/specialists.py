@@ -108,7 +108,7 @@ def _train(
 def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
     policy = load_meta_policy(run)
     acting = learned_policy(policy, task, policy.parameters, "specialist")
-    (cost,) = costs_on([acting], task, jobsets=num_jobsets)
+    (cost,) = costs_on([acting], task, num_jobsets=num_jobsets)
     (baseline,) = baselines_of([task], num_jobsets)
     return {
         "task_name": task.name,
