@@ -20,7 +20,6 @@ TABLE = "comparison.csv"
 FIGURE = "comparison.png"
 STEPS_PER_WINDOW = 10
 """How many times as long as the window an episode may be at least, where --window is given."""
-DEFAULT_POLICIES = "random,sjf,packer,tetris,hold"
 
 
 def task_options(command: Any) -> Any:
@@ -41,8 +40,9 @@ def task_options(command: Any) -> Any:
         ),
         click.option(
             "--rules",
-            type=click.Choice(["paper", "released"]),
-            help="Rules of DeepRM's paper or of its released code; by default the config's.",
+            metavar="NAME",
+            help="Rules of DeepRM's paper or of its released code (paper, released), or others "
+            "that are registered; by default the config's.",
         ),
         click.option(
             "--window",
@@ -91,13 +91,16 @@ def task_options(command: Any) -> Any:
     "names",
     metavar="NAME,...",
     multiple=True,
-    default=[DEFAULT_POLICIES],
-    help="Heuristics, run directories and globs of them; can be repeated.",
+    help="Heuristics, run directories and globs of them; can be repeated. By default all "
+    "heuristics of the world.",
 )
 @click.option(
+    "--at",
     "--loads",
-    metavar="LOAD,...",
-    help="Loads, 0.7 for 70 %; by default that of the config. A trace has its own.",
+    "at",
+    metavar="VALUE,...",
+    help="Values of the setting that the world's comparisons vary, in DeepRM loads: 0.7 for 70 %. "
+    "By default that of the config. A trace has its own.",
 )
 @click.option(
     "--objective",
@@ -119,7 +122,7 @@ def task_options(command: Any) -> Any:
 @click.option("--track", is_flag=True, help="Record the comparison in MLflow; needs --out.")
 def command(
     names: tuple[str, ...],
-    loads: str | None,
+    at: str | None,
     objective: str | None,
     guard: bool,
     source: str | None,
@@ -152,7 +155,7 @@ def command(
     from tune_jobs.comparing.comparison import compare
     from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
     from tune_jobs.comparing.policy_specs import find_runs, is_heuristic, load_runs, split_names
-    from tune_jobs.comparing.protocol import Setting
+    from tune_jobs.comparing.protocol import EvaluationProtocol
     from tune_jobs.comparing.table import format_rows
     from tune_jobs.terminal.progress import NoProgress, Progress
     from tune_jobs.terminal.tables import write_table
@@ -160,24 +163,23 @@ def command(
     if track and out is None:
         raise InputError("--track records the table and the figure, so it needs --out FOLDER")
     policies = split_names(names)
-    if not policies:
-        raise InputError(f"--policies names nothing; try --policies {DEFAULT_POLICIES}")
-    load_list = None if loads is None else parse_loads(loads)
+    if names and not policies:
+        raise InputError("--policies names nothing; try --policies random")
+    values = () if at is None else parse_values(at)
     runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
     config = choose_config(source, overrides, rules, runs, window)
-    setting = Setting(
-        config.task,
+    protocol = EvaluationProtocol(
+        config.task.build(config.name, seed),
         metric_of(objective, config),
-        jobsets=jobsets,
-        episodes=episodes,
-        seed=seed,
+        num_jobsets=jobsets,
+        num_episodes=episodes,
         warmup=warmup,
-        guard=CALIBRATION_JOBSETS if guard else 0,
+        num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
     )
     rows = compare(
-        setting,
-        order_specs(policies, runs, decode),
-        setting.loads(load_list),
+        protocol,
+        order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
+        protocol.values(values),
         NoProgress() if as_json else Progress(),
     )
     click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows))
@@ -191,21 +193,19 @@ def command(
         _track(out, rows, seed)
 
 
-def parse_loads(text: str) -> list[float]:
+def parse_values(text: str) -> list[float]:
     """Reads ``0.7,1.1``.
 
     Raises:
         InputError: if a part is no number.
     """
     try:
-        loads = [float(part) for part in text.split(",") if part.strip()]
+        values = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        loads = []
-    if loads and max(loads) >= 10:
-        raise InputError(f"--loads takes 0.7 for 70 %, so {max(loads):g} would be {max(loads):.0%}")
-    if not loads:
-        raise InputError(f"--loads takes numbers like 0.7,1.1 (0.7 is 70 %), not '{text}'")
-    return loads
+        values = []
+    if not values:
+        raise InputError(f"--at takes numbers like 0.7,1.1, not '{text}'")
+    return values
 
 
 def choose_config(
@@ -287,23 +287,29 @@ def _draw(out: Path) -> None:
 
 
 def _track(out: Path, rows: "Sequence[Row]", seed: int) -> None:
-    """Records the comparison as a run of its own; MLflow's step is the load in percent."""
+    """Records the comparison as a run of its own; MLflow's step is the value in percent."""
     from tune_jobs.comparing.table import COLUMNS
+    from tune_jobs.comparing.wording import value_of
     from tune_jobs.tracking.recording import record_result
 
     def means(row: "Row") -> dict[str, float]:
         names = dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))
         return {f"{row['key']}/{name}": float(row[name]) for name in names if name in row}
 
-    shared = ("rules", "metric", "jobsets", "episodes", "window", "warmup")
+    shared = ("world", "jobs", "metric", "jobsets", "episodes", "warmup")
     record_result(
         out,
         "comparison",
         f"compare {out.name}",
         params={"seed": seed, **{name: rows[0][name] for name in shared}},
-        curves=[(round(100 * float(row["load"])), means(row)) for row in rows],
+        curves=[(_percent(value_of(row)), means(row)) for row in rows],
         files=(out / TABLE, out / FIGURE),
     )
+
+
+def _percent(value: float) -> int:
+    """MLflow's step, a whole number; 0 in a world without an axis."""
+    return 0 if math.isnan(value) else round(100 * value)
 
 
 if __name__ == "__main__":

@@ -127,13 +127,14 @@ def _compare(
 ) -> "list[Row]":
     from tune_jobs.comparing.comparison import compare
     from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs, load_runs
-    from tune_jobs.comparing.protocol import Setting
+    from tune_jobs.comparing.protocol import EvaluationProtocol
     from tune_jobs.terminal.tables import write_table
 
     specs = [heuristic_spec(name) for name in (*BASELINES, RULE)]
     specs += learned_specs(load_runs([run.path], "sample"), "sample")
-    setting = Setting(config.task, jobsets=jobsets, seed=config.seed)
-    rows = compare(setting, specs, [config.task.workload.load], progress)
+    task = config.task.build(config.name, config.seed)
+    protocol = EvaluationProtocol(task, num_jobsets=jobsets)
+    rows = compare(protocol, specs, protocol.values(), progress)
     write_table(run.figures / TABLE, rows)
     return rows
 

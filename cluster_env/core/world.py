@@ -210,6 +210,11 @@ class Axis:
     show: Callable[[float], str] = "{:g}".format
     reach: Callable[[Any], float] = lambda task: float("inf")
 
+    @property
+    def name(self) -> str:
+        """The last part of the key, as tables call it: ``load``."""
+        return self.key.rpartition(".")[2]
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -234,6 +239,8 @@ class Kind:
         environments: options of the Gymnasium environments by their ids.
         draw: makes an RGB picture of a row of a simulator.
         promises: what its environments promise beyond what all do.
+        transfers: fields of the world in which a policy may meet another value than it was trained
+            with; in all others they have to agree.
     """
 
     world: type[Any]
@@ -253,6 +260,7 @@ class Kind:
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
     promises: Promises = field(default_factory=Promises)
+    transfers: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:

@@ -108,4 +108,5 @@ KIND = Kind(
     },
     draw=draw,
     promises=PROMISES,
+    transfers=("rules", "max_time"),
 )
