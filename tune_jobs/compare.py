@@ -85,6 +85,21 @@ def task_options(command: Any) -> Any:
     return command
 
 
+def _read_values(context: click.Context, option: click.Parameter, text: str | None) -> list[float]:
+    return [] if text is None else parse_values(text)
+
+
+at_option = click.option(
+    "--at",
+    "--loads",
+    "at",
+    metavar="VALUE,...",
+    callback=_read_values,
+    help="Values of the setting that the world's comparisons vary, in DeepRM loads: 0.7 for 70 %. "
+    "By default that of the config. A trace has its own.",
+)
+
+
 @click.command(name="compare", context_settings=CONTEXT)
 @click.option(
     "--policies",
@@ -94,14 +109,7 @@ def task_options(command: Any) -> Any:
     help="Heuristics, run directories and globs of them; can be repeated. By default all "
     "heuristics of the world.",
 )
-@click.option(
-    "--at",
-    "--loads",
-    "at",
-    metavar="VALUE,...",
-    help="Values of the setting that the world's comparisons vary, in DeepRM loads: 0.7 for 70 %. "
-    "By default that of the config. A trace has its own.",
-)
+@at_option
 @click.option(
     "--objective",
     help="What decides who is best, also 'W NAME + W NAME'; by default the config's objective.",
@@ -122,7 +130,7 @@ def task_options(command: Any) -> Any:
 @click.option("--track", is_flag=True, help="Record the comparison in MLflow; needs --out.")
 def command(
     names: tuple[str, ...],
-    at: str | None,
+    at: list[float],
     objective: str | None,
     guard: bool,
     source: str | None,
@@ -165,7 +173,6 @@ def command(
     policies = split_names(names)
     if names and not policies:
         raise InputError("--policies names nothing; try --policies random")
-    values = () if at is None else parse_values(at)
     runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
     config = choose_config(source, overrides, rules, runs, window)
     protocol = EvaluationProtocol(
@@ -179,7 +186,7 @@ def command(
     rows = compare(
         protocol,
         order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
-        protocol.values(values),
+        protocol.values(at),
         NoProgress() if as_json else Progress(),
     )
     click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows))

@@ -117,7 +117,7 @@ def compare_and_draw(
         tracker.artifact(run.figures / TABLE, "figures")
         progress.say("[3/4] Drawing slowdown against load, with all heuristics")
         at_each_load = (QUICK_JOBSETS if quick else JOBSETS) // 5
-        draw_figure("deeprm-fig4", run, tracker, jobsets=at_each_load, progress=progress)
+        draw_figure("deeprm-fig4", run, tracker, num_jobsets=at_each_load, progress=progress)
         tracker.finish()
     return rows
 

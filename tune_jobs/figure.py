@@ -7,7 +7,7 @@ import click
 
 from cluster_env.core.errors import InputError
 from tune_jobs.cli import CONTEXT
-from tune_jobs.compare import task_options
+from tune_jobs.compare import at_option, task_options
 
 if TYPE_CHECKING:
     from tune_jobs.comparing.policy_specs import Decode
@@ -39,6 +39,7 @@ def _list_figures(context: click.Context, parameter: click.Parameter, value: boo
     type=click.Path(path_type=Path),
     help="Folder that metasched study wrote; the adaptation figures alone need it.",
 )
+@at_option
 @task_options
 @click.option(
     "--time-limit",
@@ -76,6 +77,7 @@ def command(
     name: str | None,
     runs: tuple[str, ...],
     rows: tuple[Path, ...],
+    at: list[float],
     source: str | None,
     overrides: tuple[str, ...],
     rules: str | None,
@@ -101,7 +103,7 @@ def command(
       metasched figure deeprm-fig4 --runs 'runs/deeprm-*' --out figures
       metasched figure deeprm-fig6 --runs runs/MY_RUN
       metasched figure deeprm-fig5 --runs 'runs/*-1.3-*' --jobsets 200
-      metasched figure attainment --window 500 --warmup 100 --jobsets 100
+      metasched figure win-rate --window 500 --warmup 100 --jobsets 100
       metasched figure optimality-gap --runs 'runs/deeprm-*' --jobsets 40
       metasched figure adaptation --rows adaptation --out runs/figures --track
     """
@@ -114,13 +116,14 @@ def command(
     request = FigureRequest(
         runs=split_names(runs),
         rows=rows,
+        at=at,
         source=source,
         overrides=overrides,
         rules=rules,
         window=window,
         warmup=warmup,
-        jobsets=jobsets,
-        episodes=episodes,
+        num_jobsets=jobsets,
+        num_episodes=episodes,
         seed=seed,
         decode=decode,
         time_limit_s=time_limit_s,

@@ -51,7 +51,10 @@ def on_jobs(row: Mapping[str, object]) -> str:
 
 def described(row: Mapping[str, object]) -> str:
     """What else a row rests on: ``arrival window 50 steps, rules of the paper``."""
-    return kind_of_row(row).describe(row)
+    try:
+        return kind_of_row(row).describe(row)
+    except KeyError:  # tables of other versions may lack a column
+        return ""
 
 
 def short(words: str) -> str:

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tune_jobs.figures.style import INK, WIDTH, color_of, headline, new_figure, styled
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.terminal.tables import Cells, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from tune_jobs.figures.adaptation_data import Cells
 
 COLUMNS = ("task", "label", "jobsets", "step", "policy", "cost", "ratio", "unfinished")
 
@@ -41,14 +39,14 @@ def draw(table: Path) -> "Figure":
         headline(
             figure,
             "Cost before and after adaptation to a task",
-            f"Bars: cost over that of the best of tetris, sjf and packer. Beside them the cost "
+            f"Bars: cost over that of the best baseline. Beside them the cost "
             f"itself, a mean over {int(number(rows[0], 'jobsets')):,} held-out jobsets of the "
             "task. One policy and one adaptation, so no intervals. Lower is better",
         )
     return figure
 
 
-def _draw_task(axes: "Axes", rows: "Sequence[Cells]") -> None:
+def _draw_task(axes: "Axes", rows: Sequence[Cells]) -> None:
     num_adapted = sum(bool(row["step"]) for row in rows)
     low, high = _LEARNED_TINTS
     for place, row in enumerate(rows):
