@@ -301,13 +301,14 @@ def label_values(axes: "Axes", rows: list[Cells]) -> None:
     assert axis is not None
     values = sorted({(value_of(row, "_used"), value_of(row)) for row in rows})
     shown = [short(axis.show(asked)) for _, asked in values]
-    axes.set_xticks([used for used, _ in values], shown)
+    percent = all(text.endswith("%") for text in shown)  # once in the label leaves ticks room
+    axes.set_xticks([used for used, _ in values], [text.rstrip("%") for text in shown])
     capped = [
         f"; {short(axis.show(asked))} is out of reach: {short(axis.show(used))} in its place"
         for used, asked in values
         if used < asked
     ]
-    axes.set_xlabel(f"{axis.name}{''.join(capped)}")
+    axes.set_xlabel(f"{axis.name}{' (%)' if percent else ''}{''.join(capped)}")
 
 
 def _scale_shares(axes: "Axes", shares: np.ndarray) -> None:
