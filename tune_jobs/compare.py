@@ -9,7 +9,7 @@ from tune_jobs.terminal.options import (
     COMPARISON_FIGURE,
     COMPARISON_TABLE,
     CONTEXT,
-    DEFAULT_POLICIES,
+    at_option,
     task_options,
 )
 
@@ -20,14 +20,10 @@ from tune_jobs.terminal.options import (
     "names",
     metavar="NAME,...",
     multiple=True,
-    default=[DEFAULT_POLICIES],
-    help="Heuristics, run directories and globs of them; can be repeated.",
+    help="Heuristics, run directories and globs of them; can be repeated. By default all "
+    "heuristics of the world.",
 )
-@click.option(
-    "--loads",
-    metavar="LOAD,...",
-    help="Loads, 0.7 for 70 %; by default that of the config. A trace has its own.",
-)
+@at_option
 @click.option(
     "--objective",
     help="What decides who is best, also 'W NAME + W NAME'; by default the config's objective.",

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, list_option, task_options
+from tune_jobs.terminal.options import CONTEXT, at_option, list_option, task_options
 
 
 def _figures() -> list[tuple[str, str]]:
@@ -29,6 +29,7 @@ def _figures() -> list[tuple[str, str]]:
     type=click.Path(path_type=Path),
     help="Folder that metasched study wrote; the adaptation figures alone need it.",
 )
+@at_option
 @task_options
 @click.option(
     "--time-limit",

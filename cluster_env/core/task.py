@@ -67,12 +67,16 @@ class Task:
 
         NaN in a world without an axis, or for a workload that does not know it.
         """
+        return self.position_on(Split.HELD_OUT)
+
+    def position_on(self, split: Split) -> float:
+        """Where its jobsets of a split stand on the axis, see `position`."""
         axis = self.kind.axis
         if axis is None:
             return float("nan")
-        part, _, name = axis.key.partition(".")
-        source: Any = part_of(self.workload, Split.HELD_OUT) if part == "workload" else self.world
-        return float(getattr(source, name, float("nan")))
+        in_workload = axis.key.startswith("workload.")
+        source: Any = part_of(self.workload, split) if in_workload else self.world
+        return float(getattr(source, axis.name, float("nan")))
 
     def at(self, value: float, cap: bool = False) -> "Task":
         """The task at a place of the axis, with jobs that do not vary from jobset to jobset.

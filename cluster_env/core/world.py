@@ -212,6 +212,11 @@ class Axis:
     show: Callable[[float], str] = "{:g}".format
     reach: Callable[[Any], float] = lambda task: float("inf")
 
+    @property
+    def name(self) -> str:
+        """The last part of the key, as tables call it: ``load``."""
+        return self.key.rpartition(".")[2]
+
 
 def _write_state(states: State, out: Any) -> None:
     out[:] = states
@@ -281,6 +286,8 @@ class Kind:
         promises: what its environments promise beyond what all do.
         warm: runs once what is compiled, so that nothing has to wait for it later.
         optimum: how the best schedule is found in hindsight, if anybody knows.
+        transfers: fields of the world in which a policy may meet another value than it was trained
+            with; in all others they have to agree.
     """
 
     world: type[Any]
@@ -304,6 +311,7 @@ class Kind:
     promises: Promises = field(default_factory=Promises)
     warm: Callable[[], None] = lambda: None
     optimum: Optimum | None = None
+    transfers: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:

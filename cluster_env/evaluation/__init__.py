@@ -3,16 +3,16 @@
 from cluster_env.evaluation.comparison import (
     PolicyGroup,
     Result,
-    attainment,
     best,
     compare_policies,
+    win_rate,
 )
 from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, Metric, cost_of, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
-from cluster_env.evaluation.tuning import Tuned, tune, tuned_numbers
+from cluster_env.evaluation.tuning import Tuned, choose, tune, tuned_numbers
 
 __all__ = [
     "METRICS",
@@ -25,9 +25,9 @@ __all__ = [
     "Result",
     "Summary",
     "Tuned",
-    "attainment",
     "best",
     "check_warmup",
+    "choose",
     "compare_policies",
     "concatenate",
     "cost_of",
@@ -39,4 +39,5 @@ __all__ = [
     "summarize",
     "tune",
     "tuned_numbers",
+    "win_rate",
 ]

@@ -1,4 +1,4 @@
-"""Several policies on the same jobsets: means, differences in pairs, attainment."""
+"""Several policies on the same jobsets: means, differences in pairs, win rates."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -90,18 +90,18 @@ class Result:
         shares = [mean / other.mean(metric) for mean in self._means(metric)]
         return two_level_interval([shares], within, int(np.sum((counts > 0) & (others > 0))))
 
-    def attainment(self, baselines: "Sequence[Result]", metric: str) -> Estimate:
-        """See `attainment`: the share over all members, against the first member of each baseline.
+    def win_rate(self, baselines: "Sequence[Result]", metric: str) -> Estimate:
+        """See `win_rate`: the share over all members, against the first member of each baseline.
 
         The interval over seeds is Student's, cut at 0 and 1.
         """
-        bars = [baseline.members[0] for baseline in baselines]
-        shares = [attainment(member, bars, metric) for member in self.members]
+        others = [baseline.members[0] for baseline in baselines]
+        shares = [win_rate(member, others, metric) for member in self.members]
         if len(shares) == 1:
             return shares[0]
-        attained = np.sum([_attained(member, bars, metric) for member in self.members], axis=0)
+        wins = np.sum([_wins(member, others, metric) for member in self.members], axis=0)
         counts = np.sum([member.num_jobs > 0 for member in self.members], axis=0).astype(np.float64)
-        within = jobset_interval(attained, counts)
+        within = jobset_interval(wins, counts)
         values = [share.value for share in shares]
         wide = two_level_interval([values], within, int(np.sum(counts > 0)))
         low, high = (float(np.clip(end, 0.0, 1.0)) for end in (wide.low, wide.high))
@@ -175,13 +175,11 @@ def best(results: Sequence[Result], metric: str) -> Result:
     return min(results, key=lambda result: rank(result.mean(metric)))
 
 
-def attainment(
-    summary: Summary, baselines: Sequence[Summary], metric: str = "slowdown"
-) -> Estimate:
+def win_rate(summary: Summary, baselines: Sequence[Summary], metric: str = "slowdown") -> Estimate:
     """Share of jobsets on which a policy is at least as good as the best of its baselines there.
 
-    A jobset that the policy leaves unfinished is a miss; a baseline that leaves it unfinished sets
-    no bar. Ties count as attained. Jobsets without jobs are left out.
+    A jobset that the policy leaves unfinished is lost. A baseline that leaves it unfinished cannot
+    win it. Ties count as wins. Jobsets without jobs are left out.
 
     Args:
         summary: the policy's.
@@ -192,19 +190,19 @@ def attainment(
         The share, with its 95 % interval over jobsets.
     """
     return jobset_interval(
-        _attained(summary, baselines, metric), (summary.num_jobs > 0).astype(np.float64)
+        _wins(summary, baselines, metric), (summary.num_jobs > 0).astype(np.float64)
     )
 
 
-def _attained(summary: Summary, baselines: Sequence[Summary], metric: str) -> NDArray[np.float64]:
+def _wins(summary: Summary, baselines: Sequence[Summary], metric: str) -> NDArray[np.float64]:
     """1 for each jobset on which no baseline is better, else 0, float64 ``(num_jobsets,)``."""
     sign = -1.0 if get_metric(metric).higher_is_better else 1.0
-    own = _bar(summary, metric, sign)
-    bar = np.min([_bar(baseline, metric, sign) for baseline in baselines], axis=0)
-    attained = np.isfinite(own) & (own <= bar + _TIE)
-    return np.where(summary.num_jobs > 0, attained, False).astype(np.float64)
+    own = _costs(summary, metric, sign)
+    best_baseline = np.min([_costs(baseline, metric, sign) for baseline in baselines], axis=0)
+    won = np.isfinite(own) & (own <= best_baseline + _TIE)
+    return np.where(summary.num_jobs > 0, won, False).astype(np.float64)
 
 
-def _bar(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:
+def _costs(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:
     """Cost of each jobset, float64 ``(num_jobsets,)``; infinite where a job did not finish."""
     return np.where(summary.unfinished > 0, np.inf, sign * summary.rows(metric))

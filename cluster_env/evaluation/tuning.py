@@ -1,6 +1,6 @@
-"""Heuristics with a number, and the best choice of it."""
+"""Policies with a number, and the best choice of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster_env.core.errors import InputError
@@ -31,6 +31,29 @@ def tuned_numbers(heuristic: str, world: World) -> tuple[str, ...]:
     return known.get(heuristic).numbers if heuristic in known.names() else ()
 
 
+def choose(
+    policies: Mapping[str, Policy],
+    jobsets: Sequence[JobSet],
+    world: World,
+    *,
+    metric: str | None = None,
+    warmup: int = 0,
+) -> str:
+    """The name of the policy with the best mean; the first of equals.
+
+    Args:
+        policies: what to choose from, by name.
+        jobsets: validation jobsets: never those that results are reported on.
+        world: see `evaluate`.
+        metric: name of the metric whose mean decides, by default the world's headline.
+        warmup: see `summarize`: what is chosen suits what is measured.
+    """
+    metric = metric or kind_of(world).headline
+    groups = [PolicyGroup(name, (policy,)) for name, policy in policies.items()]
+    results = compare_policies(groups, jobsets, world, also=[metric], warmup=warmup)
+    return best(results, metric).name
+
+
 def tune(
     heuristic: str,
     jobsets: Sequence[JobSet],
@@ -43,11 +66,10 @@ def tune(
 
     Args:
         heuristic: one with numbers to try.
-        jobsets: validation jobsets: never those that results are reported on.
-        world: see `evaluate`.
-        metric: name of the metric whose mean decides, by default the world's headline; the first
-            of equals wins.
-        warmup: see `summarize`: the number is tuned for what is measured.
+        jobsets: see `choose`, as for the other arguments.
+        world: see there.
+        metric: see there.
+        warmup: see there.
 
     Raises:
         InputError: if the heuristic takes no number.
@@ -57,10 +79,7 @@ def tune(
         known = kind_of(world).heuristics
         tuned = [name for name in known.names() if known.get(name).numbers]
         raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(tuned)} have")
-    metric = metric or kind_of(world).headline
     specs = [f"{heuristic}:{number}" for number in numbers]
-    groups = [PolicyGroup(spec, (get_heuristic(spec, world),)) for spec in specs]
-    results = compare_policies(groups, jobsets, world, also=[metric], warmup=warmup)
-    spec = best(results, metric).name
-    name = f"{heuristic}*({spec.partition(':')[2]})"
-    return Tuned(name, spec, get_heuristic(spec, world))
+    choices = {spec: get_heuristic(spec, world) for spec in specs}
+    spec = choose(choices, jobsets, world, metric=metric, warmup=warmup)
+    return Tuned(f"{heuristic}*({spec.partition(':')[2]})", spec, choices[spec])

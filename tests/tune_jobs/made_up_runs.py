@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,7 +34,8 @@ def make_run(
     policy.mkdir(parents=True)
     for place in (folder, policy):
         write_config(config, place / "config.yaml")
-    cluster = config.task.cluster.build()
+    world: Any = config.task.build_world()
+    cluster = world.cluster
     inputs = LookupLayout(StateLayout(cluster)).image.size
     rng = np.random.default_rng(seed)
     shapes = {

@@ -14,9 +14,7 @@ from tests.tune_jobs.made_up_methods import FOMAML, JOINT, ONE_TASK, make_scorer
 from tune_jobs.figure import command
 from tune_jobs.figures import (
     adaptation,
-    adaptation_attainment,
     adaptation_differences,
-    adaptation_objectives,
     headroom,
     inner_rates,
     meta_curves,
@@ -116,7 +114,7 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
 
 def test_what_lies_beyond_the_panel_is_said(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
-    said = texts(adaptation.draw(tmp_path / "adaptation.csv")).replace("\n", " ")
+    said = texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).replace("\n", " ")
     assert "beyond: scratch 2.05 to 1.75, random 4.0" in said
     assert "20 episodes each" in said
     assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said
@@ -131,10 +129,10 @@ def test_objectives_have_panels_of_their_own(rows: Path, tmp_path: Path) -> None
         assert row["tasks"] == "3"
 
 
-def test_attainment_is_the_share_of_tasks_and_adaptations_at_or_below_the_bar(
+def test_the_win_rate_is_the_share_of_tasks_and_adaptations_at_or_below_the_baseline(
     rows: Path, tmp_path: Path
 ) -> None:
-    found = made("adaptation-attainment", rows, tmp_path)
+    found = made("adaptation-win-rate", rows, tmp_path)
     # Joint training begins at 1 + .02 x task: the first task alone is at most 1.005.
     row = find(found, method="joint", step=0)
     assert number(row, "value") == pytest.approx(1 / 6)
@@ -167,10 +165,10 @@ def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     request = FigureRequest(rows=[rows])
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 1))
     with pytest.raises(InputError, match="two runs of the method 'joint' with the seed 1"):
-        adaptation.collect(request)
+        adaptation.BY_FAMILY.collect(request)
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 7)[:-1])
     with pytest.raises(InputError, match="not measured on the same tasks, seeds and steps"):
-        adaptation.collect(request)
+        adaptation.BY_FAMILY.collect(request)
     (rows / "objectives" / "again.csv").unlink()
     for file in (rows / "objectives").glob("joint*"):
         file.unlink()
@@ -184,23 +182,23 @@ def test_joint_training_alone_has_nothing_to_be_compared_with(tmp_path: Path) ->
         adaptation_differences.collect(FigureRequest(rows=[tmp_path]))
 
 
-def test_arms_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
+def test_methods_of_one_name_are_told_apart_by_the_name_of_their_config(rows: Path) -> None:
     longer = [{**row, "name": "joint-long"} for row in rows_of("joint", 0)]
     write_table(rows / "objectives" / "long.csv", longer)
-    methods = {row["method"] for row in adaptation.collect(FigureRequest(rows=[rows]))}
+    methods = {row["method"] for row in adaptation.BY_FAMILY.collect(FigureRequest(rows=[rows]))}
     assert {"joint (joint)", "joint (joint-long)", "FOMAML K=1"} <= methods
 
 
 def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> None:
-    for module in (adaptation, adaptation_attainment, adaptation_differences):
+    for module in (adaptation.BY_FAMILY, adaptation.WIN_RATE, adaptation_differences):
         with pytest.raises(InputError, match="give the folder of metasched study with --rows"):
             module.collect(FigureRequest())
     with pytest.raises(InputError, match="there are no rows to draw"):
-        adaptation.collect(FigureRequest(rows=[tmp_path]))
+        adaptation.BY_FAMILY.collect(FigureRequest(rows=[tmp_path]))
     single = [{**row, "objective": "slowdown"} for row in rows_of("joint", 0)]
     write_table(tmp_path / "one.csv", single)
     with pytest.raises(InputError, match="a single objective"):
-        adaptation_objectives.collect(FigureRequest(rows=[tmp_path]))
+        adaptation.BY_OBJECTIVE.collect(FigureRequest(rows=[tmp_path]))
 
 
 def test_inner_rates_are_those_of_the_policies(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds import get_heuristic, get_kind
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
@@ -28,7 +29,7 @@ from tune_jobs.comparing.policy_specs import (
     learned_specs,
     load_runs,
 )
-from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.terminal.tables import number, read_table
 
@@ -56,8 +57,8 @@ def test_rows_are_those_of_the_evaluation_on_held_out_jobsets() -> None:
     workload = BimodalWorkload(load=0.9)
     jobsets = sample_jobsets(workload, 0, Split.HELD_OUT, range(20))
     for row in rows:
-        policy = get_heuristic(str(row["policy"]), Cluster())
-        means = summarize(evaluate(policy, jobsets, Cluster())).means
+        policy = get_heuristic(str(row["policy"]), DeepRM())
+        means = summarize(evaluate(policy, jobsets, DeepRM())).means
         for name in ("slowdown", "makespan", "utilization", "within_2", "num_jobs"):
             assert row[name] == pytest.approx(means[name])
     assert [row["best"] for row in rows] == [True, False]
@@ -82,7 +83,7 @@ def test_a_warm_up_measures_the_jobs_in_the_middle() -> None:
     args = ("--policies", "sjf", "--loads", "0.9", "--window", "60", "--warmup", "20")
     row = rows_of(*args)[0]
     jobsets = sample_jobsets(BimodalWorkload(load=0.9, window=60), 0, Split.HELD_OUT, range(20))
-    schedule = evaluate(get_heuristic("sjf", Cluster()), jobsets, Cluster())
+    schedule = evaluate(get_heuristic("sjf", DeepRM()), jobsets, DeepRM())
     kept = (schedule.arrival >= 20) & (schedule.arrival < 40)
     assert row["slowdown"] == pytest.approx(schedule.slowdown[kept].mean())
     assert (row["num_jobs"], row["window"], row["warmup"]) == (kept.sum(), 60, 20)
@@ -121,9 +122,9 @@ def test_tuned_heuristics_show_their_number_and_never_see_the_held_out_jobsets(
         seen.append((split, len(indices)))
         return original(workload, seed, split, indices)
 
-    monkeypatch.setattr("tune_jobs.comparing.comparison.sample_jobsets", spy)
-    setting = Setting(load_config("deeprm").task, jobsets=10)
-    rows = compare(setting, [heuristic_spec("tetris"), heuristic_spec("hold")], [0.7])
+    monkeypatch.setattr("cluster_env.core.task.sample_jobsets", spy)
+    protocol = EvaluationProtocol(load_config("deeprm").task.build(), num_jobsets=10)
+    rows = compare(protocol, [heuristic_spec("tetris"), heuristic_spec("hold")], [0.7])
     assert str(rows[0]["policy"]).startswith("tetris*(0.0")
     assert str(rows[1]["policy"]) in ("hold*(6)", "hold*(8)", "hold*(12)", "hold*(16)")
     assert sorted(seen) == [
@@ -164,7 +165,7 @@ def test_runs_that_differ_in_their_seed_alone_are_one_line(runs: Path) -> None:
     rows = rows_of("--policies", f"sjf,{runs}/small-*", "--loads", "0.7")
     assert [row["policy"] for row in rows] == ["sjf", "small@100%", "small@70%"]
     group = rows[2]
-    assert (group["seeds"], group["trained_load"]) == (3, 0.7)
+    assert (group["seeds"], group["trained_at"], group["trained_on"]) == (3, 0.7, "load 70%")
     assert group["interval_over"] == "seeds and jobsets"
     alone = [
         rows_of("--policies", f"{runs}/small-s{seed}", "--loads", "0.7")[0] for seed in range(3)
@@ -211,7 +212,7 @@ def test_files_hold_all_rows_and_the_figure_is_drawn(tmp_path: Path) -> None:
     assert [(row["load"], row["policy"]) for row in table] == [
         (load, policy) for load in ("0.5", "0.9") for policy in ("sjf", "random")
     ]
-    assert math.isnan(number(table[0], "trained_load"))
+    assert math.isnan(number(table[0], "trained_at"))
     image = (tmp_path / "new" / "comparison.png").read_bytes()
     assert image.startswith(b"\x89PNG")
 
@@ -235,10 +236,12 @@ def test_a_comparison_can_be_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (["--policies", "sjf,sjf"], "'sjf' is named twice"),
         (["--policies", " ,"], "--policies names nothing"),
         (["--policies", "hold:x"], "'hold:' needs a number"),
-        (["--loads", "0.7;1.1"], "--loads takes numbers like 0.7,1.1"),
-        (["--loads", "70"], "70 would be 7000%"),
+        (["--loads", "0.7;1.1"], "--at takes numbers like 0.7,1.1"),
+        (["--at", " ,"], "--at takes numbers like 0.7,1.1"),
+        (["--loads", "70"], r"load 70 is out of reach: .* loads above 0 and up to 1\.845"),
         (["--loads", "1.9"], "load 1.9 is out of reach"),
-        (["--loads", "0"], "a load must be above 0"),
+        (["--at", "0"], "load 0 is out of reach: .* loads above 0"),
+        (["--rules", "papr"], "paper"),
         (["--objective", "makespam"], "did you mean 'makespan'"),
         (["--objective", "1 slowdown + 1 makespam"], "did you mean 'makespan'"),
         (["--config", "deepr"], "did you mean 'deeprm'"),
@@ -264,7 +267,7 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
     make_run(tmp_path / "specialist", "name=wide")
     names = ("--policies", f"{tmp_path}/*")
     rows = rows_of(*names)
-    assert [(row["key"], row["trained_load"]) for row in rows] == [
+    assert [(row["key"], row["trained_at"]) for row in rows] == [
         ("wide@10-100%", None),
         ("wide@70%", 0.7),
     ]
@@ -274,20 +277,43 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
     text = run(*names, "--out", str(tmp_path / "out")).stdout
     assert "wide (trained on loads 10 to 100%, windows 12 to 20)" in text
     again = rows_of("--policies", str(generalist), "--loads", "0.9")[0]
-    assert (again["load"], again["trained_mixture"]) == (0.9, "loads 10 to 100%, windows 12 to 20")
+    assert (again["load"], again["trained_on"]) == (0.9, "loads 10 to 100%, windows 12 to 20")
 
 
 def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tune_jobs.comparing.comparison.compare_policies", pytest.fail)
-    with pytest.raises(InputError, match="small-s0 was trained for another cluster"):
+    with pytest.raises(
+        InputError, match=r"s0 was trained for another world, with capacity \(4, 4\)"
+    ):
         run("--policies", f"sjf,{runs}/small-s0", "--config", "deeprm")
 
 
 def test_learned_policies_are_reported_by_name_even_alone(runs: Path) -> None:
     trained = load_runs(find_runs([str(runs / "small-s0")]), "sample")
-    setting = Setting(trained[0].config.task, jobsets=5)
-    rows = compare(setting, learned_specs(trained, "sample"), [0.7])
-    assert math.isnan(float(rows[0]["attainment"]))
-    assert "attains:" not in format_rows(rows)
+    protocol = EvaluationProtocol(trained[0].config.task.build(), num_jobsets=5)
+    rows = compare(protocol, learned_specs(trained, "sample"), [0.7])
+    assert math.isnan(float(rows[0]["win_rate"]))
+    assert "win rate:" not in format_rows(rows)
+
+
+def test_without_names_all_heuristics_of_the_world_are_compared() -> None:
+    assert [row["key"] for row in rows_of()] == list(get_kind("deeprm").heuristics.names())
+
+
+def test_a_protocol_says_what_it_rests_on_in_the_words_of_its_world() -> None:
+    protocol = EvaluationProtocol(load_config("deeprm").task.build(seed=3)).at(0.9)
+    assert protocol.metric == "slowdown"
+    assert protocol.value == protocol.task.position == 0.9
+    columns = protocol.columns()
+    assert list(columns)[:6] == ["load", "load_used", "trace", "arrival_rate", "rules", "window"]
+    assert (columns["seed"], columns["world"], columns["jobs"]) == (3, "deeprm", "load 90%")
+    capped = replace(protocol, cap=True).at(1.9)
+    assert capped.value == 1.9
+    assert capped.columns()["load_used"] == pytest.approx(1.845)
+
+
+def test_a_world_may_differ_in_what_policies_transfer_over(runs: Path) -> None:
+    row = rows_of("--policies", f"{runs}/small-s0", "--rules", "released")[0]
+    assert (row["rules"], row["learned"]) == ("released", True)

@@ -9,15 +9,20 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
+from cluster_env.worlds import get_kind
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
+from tune_jobs import figures
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec
-from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figure import command
-from tune_jobs.figures import FIGURES, comparison, learning_curves, slowdown_by_load
+from tune_jobs.figures import FIGURES, comparison, deeprm, learning_curves
 from tune_jobs.figures.style import spread
 from tune_jobs.terminal.tables import number, read_table, write_table
+
+RECORDED = Path(figures.__file__).parent / "recorded"
+HEURISTICS = get_kind("deeprm").heuristics.names()
 
 
 def run(*args: str) -> Result:
@@ -61,9 +66,9 @@ def test_all_figures_are_listed_with_what_they_show() -> None:
 
 def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
-    keys = [*slowdown_by_load.HEURISTICS, "small"]
+    keys = [*HEURISTICS, "small"]
     assert [(number(row, "load"), row["key"]) for row in rows] == [
-        (load, key) for load in slowdown_by_load.LOADS[:6] for key in keys
+        (load, key) for load in deeprm.LOADS[:6] for key in keys
     ]
     # 110 % is the first that this workload cannot reach; what was used instead is said.
     assert number(rows[-1], "load") == 1.1
@@ -73,15 +78,15 @@ def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
 
 
 def test_fig4_says_what_it_rests_on(fig4: Path) -> None:
-    figure = slowdown_by_load.draw(fig4 / "deeprm-fig4.csv")
+    figure = comparison.draw(fig4 / "deeprm-fig4.csv")
     shown = texts(figure)
-    assert "6 unseen jobsets a load, arrival window 12 steps, paper's rules" in shown
+    assert "6 unseen jobsets a load, arrival window 12 steps, rules of the paper" in shown
     assert "small\n(trained at 70%, 2 seeds)" in shown
-    assert "110 is a job in every step" in shown
+    assert "load (%); 110% is out of reach: 101% in its place" in shown
 
 
 def test_fig4_draws_the_numbers_of_its_table(fig4: Path) -> None:
-    axes = slowdown_by_load.draw(fig4 / "deeprm-fig4.csv").axes[0]
+    axes = comparison.draw(fig4 / "deeprm-fig4.csv").axes[0]
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     expected = [number(row, "slowdown") for row in rows if row["key"] == "sjf"]
     assert any(np.array_equal(line.get_ydata(), expected) for line in axes.get_lines())
@@ -100,7 +105,7 @@ def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path
     ]
     heuristics = [row for row in rows if row["series"] == "heuristic"]
     assert {(row["key"], row["seed"]) for row in heuristics} == {
-        (key, seed) for key in learning_curves.HEURISTICS for seed in "01"
+        (key, seed) for key in HEURISTICS for seed in "01"
     }
     assert {row["jobsets"] for row in rows} == {"8"}
 
@@ -118,7 +123,9 @@ def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
 def test_fig6_says_what_it_rests_on(fig6: Path) -> None:
     shown = texts(learning_curves.draw(fig6 / "deeprm-fig6.csv"))
     assert "load 70%" in shown
-    assert "8 validation jobsets, paper's rules; bands: all training seeds (small 2)" in shown
+    flat = shown.replace("\n", " ")
+    assert "8 validation jobsets, arrival window 12 steps, rules of the paper; bands: all" in flat
+    assert "all training seeds (small 2)" in flat
 
 
 def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
@@ -126,7 +133,7 @@ def test_figures_say_that_jobs_varied(tmp_path: Path) -> None:
     wide = make_run(tmp_path / "wide", "name=wide", *vary)
     for name in ("deeprm-fig4", "deeprm-fig6"):
         run(name, "--runs", str(wide), "--out", str(tmp_path), "--jobsets", "4")
-    shown = texts(slowdown_by_load.draw(tmp_path / "deeprm-fig4.csv"))
+    shown = texts(comparison.draw(tmp_path / "deeprm-fig4.csv"))
     assert "wide\n(trained on loads 10 to 100%,\nshort jobs 60 to 80%, 1 seed)" in shown
     assert "rings" not in shown
     shown = texts(learning_curves.draw(tmp_path / "deeprm-fig6.csv"))
@@ -144,26 +151,35 @@ def test_a_figure_can_be_drawn_again_from_its_table_alone(fig6: Path, tmp_path: 
 
 
 def test_a_figure_says_which_arrivals_count(tmp_path: Path) -> None:
-    setting = Setting(load_config("deeprm").task, jobsets=5, warmup=10)
-    write_table(tmp_path / "table.csv", compare(setting, [heuristic_spec("sjf")], [0.5, 0.9]))
+    task = load_config("deeprm").task.build()
+    protocol = EvaluationProtocol(task, num_jobsets=5, warmup=10)
+    write_table(tmp_path / "table.csv", compare(protocol, [heuristic_spec("sjf")], [0.5, 0.9]))
     shown = texts(comparison.draw(tmp_path / "table.csv"))
-    assert "5 unseen jobsets a load, jobs that arrive in steps 10 to 39 of 50, paper's" in shown
+    assert "5 unseen jobsets a load, jobs that arrive in steps 10 to 39 of 50, rules" in shown
 
 
 def test_tables_from_before_there_were_warm_ups_can_still_be_drawn(
     fig4: Path, tmp_path: Path
 ) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
-    newer = ("warmup", "trained_for", "within_2_low", "within_2_high", "attainment_low")
+    newer = (
+        "warmup",
+        "world",
+        "jobs",
+        "trained_for",
+        "within_2_low",
+        "within_2_high",
+        "win_rate_low",
+    )
     older = [{name: row[name] for name in row if name not in newer} for row in rows]
     write_table(tmp_path / "old.csv", older)
-    assert "arrival window 12 steps" in texts(slowdown_by_load.draw(tmp_path / "old.csv"))
+    assert "arrival window 12 steps" in texts(comparison.draw(tmp_path / "old.csv"))
 
 
 def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
-    setting = Setting(load_config("deeprm").task, jobsets=20)
+    protocol = EvaluationProtocol(load_config("deeprm").task.build(), num_jobsets=20)
     names = ("random", "sjf", "packer")
-    rows = compare(setting, [heuristic_spec(name) for name in names], [0.9])
+    rows = compare(protocol, [heuristic_spec(name) for name in names], [0.9])
     write_table(tmp_path / "table.csv", rows)
     figure = comparison.draw(tmp_path / "table.csv")
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
@@ -191,6 +207,31 @@ def test_curves_of_different_tasks_are_refused(runs: Path, tmp_path: Path) -> No
     other = make_run(tmp_path / "other", "task.workload.load=1.0")
     with pytest.raises(InputError, match="learn different tasks"):
         run("deeprm-fig6", "--runs", f"{runs}/small-s0,{other}", "--out", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in RECORDED.glob("*.csv") if path.stem in FIGURES.names())
+)
+def test_recorded_tables_can_be_drawn(name: str) -> None:
+    assert texts(FIGURES.get(name).load().draw(RECORDED / f"{name}.csv"))
+
+
+def test_a_table_with_columns_of_old_names_says_how_to_rename_them(
+    fig4: Path, tmp_path: Path
+) -> None:
+    rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
+    old = [{"trained_load": row["trained_at"], **row} for row in rows]
+    write_table(
+        tmp_path / "old.csv", [{k: v for k, v in row.items() if k != "trained_at"} for row in old]
+    )
+    with pytest.raises(InputError, match="rename its column trained_load to trained_at"):
+        run("deeprm-fig4", "--table", str(tmp_path / "old.csv"), "--out", str(tmp_path))
+
+
+def test_lines_are_drawn_along_the_values_that_are_asked_for(tmp_path: Path) -> None:
+    run("deeprm-fig4", "--at", "0.4,0.8", "--jobsets", "3", "--out", str(tmp_path))
+    rows = read_table(tmp_path / "deeprm-fig4.csv", comparison.COLUMNS)
+    assert list(dict.fromkeys(number(row, "load") for row in rows)) == [0.4, 0.8]
 
 
 def test_a_table_of_another_figure_is_refused(fig4: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Figures 5 and 7 of DeepRM, and attainment: what is in their tables, and what is drawn of it."""
+"""Figures 5 and 7 of DeepRM, and win rates: what is in their tables, and what is drawn of it."""
 
 from pathlib import Path
 
@@ -13,16 +13,17 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, evaluate, summarize
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds import get_heuristic, get_kind
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
-from tune_jobs.comparing.comparison import BASELINES
 from tune_jobs.comparing.policy_specs import find_runs, group_by_experiment, load_runs
 from tune_jobs.figure import command
-from tune_jobs.figures import attainment, objectives, withheld_jobs
+from tune_jobs.figures import comparison, objectives, withheld_jobs
 from tune_jobs.terminal.tables import number, read_table
 
 JOBSETS = 8
+HEURISTICS = get_kind("deeprm").heuristics.names()
+BASELINES = get_kind("deeprm").baselines
 
 
 def run(*args: str) -> Result:
@@ -63,7 +64,7 @@ def fig7(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def shares(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made("attainment", tmp_path_factory.mktemp("shares"), "--runs", f"{runs}/slowdown-*")
+    return made("win-rate", tmp_path_factory.mktemp("shares"), "--runs", f"{runs}/slowdown-*")
 
 
 def test_fig5_has_a_panel_for_every_objective_that_is_a_metric(fig5: Path) -> None:
@@ -72,7 +73,7 @@ def test_fig5_has_a_panel_for_every_objective_that_is_a_metric(fig5: Path) -> No
     # In the order of the panels; the mixture has none, and comes last.
     learned = ("small-slowdown", "small-makespan", "small-utilization", "small-mixture")
     assert [(row["metric"], row["key"]) for row in rows] == [
-        (metric, key) for metric in panels for key in (*objectives.HEURISTICS, *learned)
+        (metric, key) for metric in panels for key in (*HEURISTICS, *learned)
     ]
     assert [row["trained_for"] for row in rows[5:9]] == [
         "slowdown",
@@ -90,9 +91,9 @@ def test_fig5_compares_with_the_best_heuristic_of_each_metric(fig5: Path) -> Non
         ranked = sorted(panel, key=lambda row: rank(number(row, "value")))
         heuristics = [row for row in ranked if row["learned"] == "False"]
         assert {row["reference"] for row in panel} == {heuristics[0]["policy"]}
-        bar = number(heuristics[0], "value")
+        best = number(heuristics[0], "value")
         for row in panel:
-            assert number(row, "ratio") == pytest.approx(number(row, "value") / bar)
+            assert number(row, "ratio") == pytest.approx(number(row, "value") / best)
         assert [row["key"] for row in panel if row["best"] == "True"] == [ranked[0]["key"]]
     group = next(row for row in rows if row["key"] == "small-slowdown")
     assert group["interval_over"] == "seeds and jobsets"
@@ -104,7 +105,7 @@ def test_fig5_says_what_policies_were_trained_for_and_draws_their_numbers(fig5: 
     shown = texts(figure)
     assert "small\nfor slowdown, 2\N{NO-BREAK SPACE}seeds" in shown
     assert "small-mixture\nfor 1 slowdown + 0.5" in shown
-    assert f"{JOBSETS} unseen jobsets, arrival window 12 steps, paper's rules" in shown
+    assert f"{JOBSETS} unseen jobsets, arrival window 12 steps, rules of the paper" in shown
     assert "higher is better" in shown
     rows = read_table(fig5, objectives.COLUMNS)
     sjf = next(row for row in rows if row["key"] == "sjf")
@@ -116,7 +117,7 @@ def test_fig5_without_runs_has_the_two_objectives_of_the_paper(tmp_path: Path) -
     small = [arg for text in SMALL_TASK for arg in ("--set", text)]
     rows = read_table(made("deeprm-fig5", tmp_path, *small), objectives.COLUMNS)
     assert list(dict.fromkeys(row["metric"] for row in rows)) == ["slowdown", "completion_time"]
-    assert len(rows) == 2 * len(objectives.HEURISTICS)
+    assert len(rows) == 2 * len(HEURISTICS)
 
 
 def test_runs_that_differ_in_their_objective_are_named_by_it(runs: Path) -> None:
@@ -131,13 +132,13 @@ def test_runs_that_differ_in_their_objective_are_named_by_it(runs: Path) -> None
 
 def test_fig7_holds_what_was_withheld_by_length(fig7: Path) -> None:
     task = load_config("deeprm", list(SMALL_TASK)).task
-    cluster = task.cluster.build()
+    world = task.build_world()
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
     rows = read_table(fig7, withheld_jobs.COLUMNS)
     for key in ("sjf", "hold"):
         mine = [row for row in rows if row["key"] == key]
         spec = mine[0]["policy"].replace("*(", ":").replace(")", "")
-        schedule = evaluate(get_heuristic(spec, cluster), jobsets, cluster)
+        schedule = evaluate(get_heuristic(spec, world), jobsets, world)
         found = find_withheld(schedule)
         lengths = sorted(set(schedule.duration.tolist()))
         assert [row["length"] for row in mine] == ["all", *map(str, lengths)]
@@ -183,23 +184,23 @@ def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Pa
     assert withheld_jobs._with_gaps(far) == [*far[:2], {}, far[2]]
 
 
-def test_attainment_holds_both_shares_with_intervals(shares: Path) -> None:
-    rows = read_table(shares, attainment.COLUMNS)
+def test_win_rate_holds_both_shares_with_intervals(shares: Path) -> None:
+    rows = read_table(shares, comparison.COLUMNS)
     for load in dict.fromkeys(row["load"] for row in rows):
         at = [row for row in rows if row["load"] == load]
         # Somebody is the best of the baselines on each jobset.
-        assert sum(number(row, "attainment") for row in at if row["key"] in BASELINES) >= 1
+        assert sum(number(row, "win_rate") for row in at if row["key"] in BASELINES) >= 1
     for row in rows:
-        for column in attainment.PANELS:
+        for column in comparison.SHARES:
             low, high = number(row, f"{column}_low"), number(row, f"{column}_high")
             assert low - 1e-12 <= number(row, column) <= high + 1e-12
-        assert 0 <= number(row, "attainment_low") <= number(row, "attainment_high") <= 1
+        assert 0 <= number(row, "win_rate_low") <= number(row, "win_rate_high") <= 1
 
 
-def test_attainment_draws_the_numbers_of_its_table(shares: Path) -> None:
-    figure = attainment.draw(shares)
-    rows = read_table(shares, attainment.COLUMNS)
-    for axes, column in zip(figure.axes, attainment.PANELS, strict=True):
+def test_win_rate_draws_the_numbers_of_its_table(shares: Path) -> None:
+    figure = comparison.draw_win_rate(shares)
+    rows = read_table(shares, comparison.COLUMNS)
+    for axes, column in zip(figure.axes, comparison.SHARES, strict=True):
         sjf = [number(row, column) for row in rows if row["key"] == "sjf"]
         assert any(np.array_equal(line.get_ydata(), sjf) for line in axes.get_lines())
     shown = texts(figure)
@@ -207,27 +208,27 @@ def test_attainment_draws_the_numbers_of_its_table(shares: Path) -> None:
     assert f"{JOBSETS} unseen jobsets a load" in shown
 
 
-def test_attainment_is_that_of_the_evaluation(shares: Path) -> None:
-    rows = read_table(shares, attainment.COLUMNS)
+def test_win_rate_is_that_of_the_evaluation(shares: Path) -> None:
+    rows = read_table(shares, comparison.COLUMNS)
     at = {row["key"]: row for row in rows if row["load"] == "0.7"}
     overrides = [*SMALL_TASK, "task.workload.load=0.7"]
     task = load_config("deeprm", overrides).task
-    cluster = task.cluster.build()
+    world = task.build_world()
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
 
     def means(key: str) -> np.ndarray:
         spec = at[key]["policy"].replace("*(", ":").replace(")", "")
-        schedule = evaluate(get_heuristic(spec, cluster), jobsets, cluster)
+        schedule = evaluate(get_heuristic(spec, world), jobsets, world)
         return summarize(schedule).rows("slowdown")
 
-    bar = np.min([means(key) for key in BASELINES], axis=0)
-    jobs = np.isfinite(bar)
+    best = np.min([means(key) for key in BASELINES], axis=0)
+    jobs = np.isfinite(best)
     for key in ("random", "hold", "packer"):
-        share = np.mean(means(key)[jobs] <= bar[jobs] + 1e-9)
-        assert number(at[key], "attainment") == pytest.approx(share)
+        share = np.mean(means(key)[jobs] <= best[jobs] + 1e-9)
+        assert number(at[key], "win_rate") == pytest.approx(share)
 
 
-@pytest.mark.parametrize("name", ["deeprm-fig5", "deeprm-fig7", "attainment"])
+@pytest.mark.parametrize("name", ["deeprm-fig5", "deeprm-fig7", "win-rate"])
 def test_a_warm_up_that_leaves_nothing_is_refused(name: str) -> None:
     with pytest.raises(InputError, match="a warm-up of 25 steps leaves out as many at the end"):
         run(name, "--warmup", "25", "--jobsets", "2")

@@ -14,20 +14,21 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import PolicyGroup
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
 from tune_jobs import compare, figure, guard
-from tune_jobs.comparing import comparison
+from tune_jobs.comparing import comparison, protocol
 from tune_jobs.comparing.guarding import load_decided
-from tune_jobs.comparing.policy_specs import PolicySpec, Scene, heuristic_spec
-from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.figures import guard as guard_figure
 from tune_jobs.terminal.tables import number, read_table
 
-TASK = load_config("deeprm", ["task.workload.load=1.1"]).task
+TASK = load_config("deeprm", ["task.workload.load=1.1"]).task.build()
 
 
 def run(command: click.Command, *args: str) -> Result:
@@ -37,11 +38,11 @@ def run(command: click.Command, *args: str) -> Result:
 def as_learned(key: str, *specs: str) -> PolicySpec:
     """Heuristics in the place of a policy that was trained with so many seeds."""
 
-    def make(scene: Scene) -> PolicyGroup:
-        cluster = scene.task.cluster.build()
-        return PolicyGroup(key, tuple(get_heuristic(spec, cluster) for spec in specs))
+    def make(protocol: EvaluationProtocol) -> PolicyGroup:
+        world = protocol.task.world
+        return PolicyGroup(key, tuple(get_heuristic(spec, world) for spec in specs))
 
-    return PolicySpec(key, make, learned=True, num_seeds=len(specs), trained_load=0.7)
+    return PolicySpec(key, make, learned=True, num_seeds=len(specs), trained_at=0.7)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fig(trained: Path) -> Path:
     out = trained.parent / "figures"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tune_jobs.comparing.comparison.TUNING_JOBSETS", 4)  # to save time
+        patch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
         run(figure.command, "guard", "--runs", str(trained), "--jobsets", "3", "--out", str(out))
     return out
 
@@ -62,14 +63,16 @@ def fig(trained: Path) -> Path:
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tune_jobs.comparing.guarding.HEURISTICS", ("sjf", "packer"))
+    monkeypatch.setattr("cluster_env.core.registry.Registry.names", lambda self: ("sjf", "packer"))
     specs = [
         heuristic_spec("sjf"),
         as_learned("good", "hold:8", "hold:8"),
         as_learned("mixed", "hold:8", "random"),
         as_learned("poor", "random", "packer"),
     ]
-    rows = comparison.compare(Setting(TASK, jobsets=30, guard=60), specs, [1.1])
+    rows = comparison.compare(
+        EvaluationProtocol(TASK, num_jobsets=30, num_guard_jobsets=60), specs, [1.1]
+    )
     shown = {str(row["policy"]): row for row in rows}
     sjf = shown["sjf"]
     good, mixed, poor = rows[4:]
@@ -96,9 +99,10 @@ def test_the_guard_decides_on_jobsets_that_nothing_is_tuned_or_measured_on(
         seen.add((split, indices.start, indices.stop))
         return sample_jobsets(workload, seed, split, indices)
 
-    monkeypatch.setattr("tune_jobs.comparing.comparison.sample_jobsets", spy)
-    comparison.compare(Setting(TASK, jobsets=5, guard=30), [as_learned("it", "sjf")], [1.1])
-    tuning = comparison.TUNING_JOBSETS
+    monkeypatch.setattr("cluster_env.core.task.sample_jobsets", spy)
+    short = EvaluationProtocol(TASK, num_jobsets=5, num_guard_jobsets=30)
+    comparison.compare(short, [as_learned("it", "sjf")], [1.1])
+    tuning = protocol.NUM_TUNING_JOBSETS
     assert {part for part in seen if part[0] is not Split.HELD_OUT} == {
         (Split.VALIDATION, 0, tuning),
         (Split.VALIDATION, tuning, tuning + 30),
@@ -129,7 +133,7 @@ def test_guard_says_who_is_used_and_why(trained: Path, tmp_path: Path) -> None:
     assert "Deciding took" in text
     data = json.loads(run(guard.command, *args, "--json").stdout)
     assert not data["learned_is_used"]
-    assert len(data["candidates"]) == 5
+    assert len(data["candidates"]) == 6  # all heuristics of the world, and the policy
     assert data["candidates"][-1]["policy"] == "poor"
     assert data["candidates"][-1]["difference_low"] > 0
     assert data["chosen"] == data["candidates"][0]["policy"]
@@ -142,7 +146,7 @@ def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:
     chosen: Policy = load_decided(file)
     spec = json.loads(file.read_text())["use"]
     cluster = Cluster((4, 4), horizon=8, num_slots=3, backlog_view=6)
-    assert chosen == get_heuristic(spec, cluster)
+    assert chosen == get_heuristic(spec, DeepRM(cluster))
     file.write_text(file.read_text().replace(f'"{spec}"', '"policy"'))
     assert load_decided(file).name == "poor"
     file.write_text("[]")
@@ -174,7 +178,7 @@ def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
     assert "poor\n(trained at 70%, 1 seed)" in shown
     assert "500 steps, 80% short jobs" in shown
     assert "0/1" in shown
-    assert "3 unseen jobsets of each task, paper's rules" in shown.replace("\n", " ")
+    assert "3 unseen jobsets of each task, rules of the paper" in shown.replace("\n", " ")
 
 
 def test_the_figure_needs_runs(tmp_path: Path) -> None:

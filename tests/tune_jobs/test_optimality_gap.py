@@ -14,14 +14,15 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference, clairvoyant_reference
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.hindsight import Starts
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
+from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.tables import number, read_table, write_table
 
@@ -68,7 +69,7 @@ def rows_of(table: Path, series: str) -> list[Cells]:
 
 
 def test_it_holds_every_policy_and_its_jobsets(table: Path) -> None:
-    keys = [*optimality_gap.HEURISTICS, "small"]
+    keys = [*IN_HINDSIGHT, "small"]
     assert [row["key"] for row in rows_of(table, "policy")] == keys
     assert [(row["key"], row["jobset"]) for row in rows_of(table, "jobset")] == [
         (key, str(jobset)) for key in keys for jobset in range(JOBSETS)
@@ -80,8 +81,8 @@ def test_it_holds_every_policy_and_its_jobsets(table: Path) -> None:
 def test_means_are_pooled_over_the_jobs_of_held_out_jobsets(table: Path) -> None:
     task = load_config("deeprm", SMALL_TASK).task
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
-    cluster = task.cluster.build()
-    mean = evaluate(get_heuristic("sjf", cluster), jobsets, cluster).slowdown.mean()
+    world = task.build_world()
+    mean = evaluate(get_heuristic("sjf", world), jobsets, world).slowdown.mean()
     sjf = next(row for row in rows_of(table, "policy") if row["key"] == "sjf")
     assert number(sjf, "value") == pytest.approx(mean)
     each = [row for row in rows_of(table, "jobset") if row["key"] == "sjf"]

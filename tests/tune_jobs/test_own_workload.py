@@ -12,8 +12,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.trace import TraceWorkload
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
@@ -63,7 +63,7 @@ def test_a_trace_is_compared_at_its_own_load_on_held_out_jobs(trace: Path) -> No
     row = json.loads(run(compare.command, *args, "--json").stdout)[0]
     workload = TraceWorkload(trace)
     jobsets = sample_jobsets(workload, 0, Split.HELD_OUT, range(10))
-    means = summarize(evaluate(get_heuristic("sjf", Cluster()), jobsets, Cluster())).means
+    means = summarize(evaluate(get_heuristic("sjf", DeepRM()), jobsets, DeepRM())).means
     assert row["slowdown"] == pytest.approx(means["slowdown"])
     part = workload.part(Split.HELD_OUT)
     assert (row["load"], row["arrival_rate"]) == (part.load, part.arrival_rate)
@@ -76,15 +76,15 @@ def test_a_policy_of_a_trace_and_one_of_made_up_jobs_meet(trained: Path, tmp_pat
     out = tmp_path / "out"
     policies = f"sjf,{trained},{trained.parent / 'made-up'}"
     text = run(compare.command, "--policies", policies, "--out", str(out)).stdout
-    assert "mine (trained on my jobs.csv)" in text
+    assert "mine (trained on trace my jobs.csv)" in text
     assert "mine (trained at 70%)" in text
     drawn = draw(out / "comparison.csv").findobj(Text)  # type: ignore[attr-defined]
     shown = "\n".join(label.get_text() for label in drawn)
-    assert "Mean slowdown on the trace my jobs.csv (load " in shown
-    assert "(trained on my jobs.csv, 1 seed)" in shown
+    assert "Mean slowdown on trace my jobs.csv, load " in shown
+    assert "(trained on trace my jobs.csv,\n1 seed)" in shown
     rows = json.loads(run(compare.command, "--policies", policies, "--json").stdout)
     assert [row["key"] for row in rows] == ["sjf", "mine@my_jobs.csv", "mine@70%"]
-    assert [row["trained_load"] for row in rows] == [None, None, 0.7]
+    assert [row["trained_at"] for row in rows] == [None, None, 0.7]
 
 
 def test_its_policy_can_be_compared_at_made_up_loads_too(trained: Path) -> None:
@@ -94,9 +94,9 @@ def test_its_policy_can_be_compared_at_made_up_loads_too(trained: Path) -> None:
 
 
 def test_a_trace_has_one_load_only(trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"loads can be asked of made-up jobs only.*my jobs\.csv"):
+    with pytest.raises(InputError, match=r"no load can be asked of trace my jobs\.csv, whose jobs"):
         run(compare.command, "--policies", f"sjf,{trained}", "--loads", "0.5")
-    with pytest.raises(InputError, match=r"deeprm-fig4 draws lines over the load, but the trace"):
+    with pytest.raises(InputError, match=r"draws lines, but trace my jobs\.csv has one value only"):
         run(figure.command, "deeprm-fig4", "--runs", str(trained), "--out", str(tmp_path))
 
 
@@ -107,15 +107,17 @@ def test_learning_curves_name_the_trace(trained: Path, tmp_path: Path) -> None:
     drawn = draw_curves(tmp_path / "deeprm-fig6.csv").findobj(Text)  # type: ignore[attr-defined]
     load = TraceWorkload(trained.parent / "my jobs.csv", window=50).part(Split.VALIDATION).load
     shown = "\n".join(label.get_text() for label in drawn)
-    assert f"Learning curves on the trace my jobs.csv (load {load:.0%})" in shown
+    assert f"Learning curves on trace my jobs.csv, load {load:.0%}" in shown
 
 
 def test_validation_says_what_it_rests_on(trace: Path) -> None:
     config = load_config("deeprm-smoke", [f"task.workload.trace={trace}"])
     told = Validation(config).describe({"sjf": 2.0})
-    assert re.search(r"on the trace my jobs\.csv \(load \d+%\), on 10 validation jobsets", told)
+    assert re.search(
+        r"of the heuristics, trace my jobs\.csv, load \d+%, 10 validation jobsets", told
+    )
     told = Validation(load_config("deeprm-smoke")).describe({"sjf": 2.0})
-    assert "of the heuristics at load 70%, on 10 validation jobsets: sjf 2" in told
+    assert "of the heuristics, load 70%, 10 validation jobsets: sjf 2" in told
 
 
 @pytest.mark.integration

@@ -4,15 +4,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cluster_env.core.seeding import Split, uniforms
-from cluster_env.workloads import sample_jobsets
+from cluster_env.core.seeding import uniforms
+from cluster_env.core.task import Task
+from cluster_env.objectives import get_objective
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.masks import live_mask
 from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.policies import LearnedPolicy
-from rllib_configs.task_schema import TaskSection, WorkloadSection
-from tune_jobs.comparing.policy_specs import VOID_BIASES, Scene, tuned_void_bias
+from tune_jobs.comparing.policy_specs import VOID_BIASES, tuned_void_bias
+from tune_jobs.comparing.protocol import EvaluationProtocol
 
 CLUSTER = Cluster()
 
@@ -38,10 +41,11 @@ class ShortestFirst:
         raise NotImplementedError
 
 
-def scene(load: float, window: int) -> Scene:
-    task = TaskSection(rules="released", workload=WorkloadSection(load=load, window=window))
-    jobsets = sample_jobsets(task.build_workload(), 0, Split.VALIDATION, range(20))
-    return Scene(task, "slowdown", lambda: jobsets)
+def protocol(load: float, window: int) -> EvaluationProtocol:
+    workload = BimodalWorkload(load=load, window=window, first_step=1)
+    return EvaluationProtocol(
+        Task(DeepRM(rules="released"), workload, get_objective("slowdown")), "slowdown"
+    )
 
 
 def test_a_void_bias_makes_a_policy_that_always_waits_start_the_shortest_job() -> None:
@@ -54,16 +58,19 @@ def test_a_void_bias_makes_a_policy_that_always_waits_start_the_shortest_job() -
     waits = LearnedPolicy("waits", ShortestFirst(void=3.0), "argmax")
     hurries = LearnedPolicy("hurries", ShortestFirst(void=3.0), "argmax", void_bias=-6.0)
     assert (waits.act(states, numbers) == CLUSTER.num_slots).all()
-    shortest = get_heuristic("sjf", CLUSTER).act(states, numbers)
+    shortest = get_heuristic("sjf", DeepRM()).act(states, numbers)
     assert np.array_equal(hurries.act(states, numbers), shortest)
 
 
 @pytest.mark.parametrize("window", [50, 400])
-def test_the_void_bias_that_suits_is_found_on_validation_jobsets(window: int) -> None:
+def test_the_void_bias_that_suits_is_found_on_validation_jobsets(
+    window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 20)  # to save time
     # -0.1 x duration against void at -0.8: short jobs start, those of 10 to 15 steps are held
     # until nothing else happens, which is right while the window is short, and ruins a long one.
     policy = LearnedPolicy("holds", ShortestFirst(void=-0.8), "argmax")
-    tuned = tuned_void_bias(policy, scene(0.7, window))
+    tuned = tuned_void_bias(policy, protocol(0.7, window))
     assert tuned.void_bias in VOID_BIASES
     if window == 50:
         assert tuned.void_bias >= 0

@@ -20,21 +20,19 @@ STEPS_PER_WINDOW = 10
 """How many times as long as the window an episode may be at least, where --window is given."""
 
 
-def parse_loads(text: str) -> list[float]:
+def parse_values(text: str) -> list[float]:
     """Reads ``0.7,1.1``.
 
     Raises:
         InputError: if a part is no number.
     """
     try:
-        loads = [float(part) for part in text.split(",") if part.strip()]
+        values = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
-        loads = []
-    if loads and max(loads) >= 10:
-        raise InputError(f"--loads takes 0.7 for 70 %, so {max(loads):g} would be {max(loads):.0%}")
-    if not loads:
-        raise InputError(f"--loads takes numbers like 0.7,1.1 (0.7 is 70 %), not '{text}'")
-    return loads
+        values = []
+    if not values:
+        raise InputError(f"--at takes numbers like 0.7,1.1, not '{text}'")
+    return values
 
 
 def choose_config(

@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from cluster_env.evaluation import Candidate, GuardDecision
-from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.choices import choose_config, metric_of
-from tune_jobs.comparing.comparison import calibrate_at, check_entrants, scene_of
-from tune_jobs.comparing.guarding import write_decision
+from tune_jobs.comparing.comparison import check_specs
+from tune_jobs.comparing.guarding import calibrate, write_decision
 from tune_jobs.comparing.policy_specs import Decode, find_runs, learned_specs, load_runs
-from tune_jobs.comparing.protocol import Setting
-from tune_jobs.comparing.wording import arriving
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.wording import described, jobs_in
 from tune_jobs.terminal.tables import aligned
 
 
@@ -36,19 +35,19 @@ def report_decision(
     runs = load_runs(find_runs([str(run)]), decode)
     config = choose_config(source, overrides, None, runs, window)
     metric = metric_of(objective, config)
-    setting = Setting(config.task, metric, seed=seed, warmup=warmup, guard=num_jobsets)
-    (load,) = setting.loads()
-    task = setting.at(load)
+    task = config.task.build(config.name, seed)
+    whole = EvaluationProtocol(task, metric, warmup=warmup, num_guard_jobsets=num_jobsets)
+    protocol = whole.at(*whole.values())
     spec = learned_specs(runs, decode)[0]
-    check_entrants(setting, [spec], task)
-    policy = spec.make(scene_of(setting, task)).members[0]
-    calibration = calibrate_at(setting, task)
+    check_specs(protocol, [spec])
+    policy = spec.make(protocol).members[0]
+    calibration = calibrate(protocol)
     decision = calibration.guard.decide(policy, spec.key)
     seconds = calibration.seconds + decision.seconds
     if as_json:
         click.echo(json.dumps(_as_data(decision, metric, seconds), indent=1))
     else:
-        click.echo(click.style(_title(task, load, setting), bold=True))
+        click.echo(click.style(_title(protocol), bold=True))
         click.echo(_table(decision, metric))
         verb = "is" if decision.learned_is_used else "is not"
         click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
@@ -59,13 +58,12 @@ def report_decision(
             click.echo(f"Wrote {out}")
 
 
-def _title(task: TaskSection, load: float, setting: Setting) -> str:
-    trace = task.workload.trace_name
-    arrivals = arriving(task.workload.window, setting.warmup)
+def _title(protocol: EvaluationProtocol) -> str:
+    row = protocol.columns()
+    jobs, details = jobs_in(row), described(row)
     return (
-        f"{f'Trace {trace}, load' if trace else 'Load'} {load:.0%}: {setting.guard:,} "
-        f"validation jobsets; {arrivals}, rules of the {task.rules}"
-        f"{' code' if task.rules == 'released' else ''}"
+        f"{jobs[:1].upper()}{jobs[1:]}: {protocol.num_guard_jobsets:,} validation jobsets"
+        f"{'; ' if details else ''}{details}"
     )
 
 

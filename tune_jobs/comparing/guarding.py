@@ -8,16 +8,13 @@ from pathlib import Path
 from time import perf_counter
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.evaluation import Guard, GuardDecision, PolicyGroup, Result
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
-from tune_jobs.comparing.policy_specs import Decode, PolicySpec, Scene, heuristic_spec
+from cluster_env.worlds import get_heuristic
+from tune_jobs.comparing.policy_specs import Decode, PolicySpec, heuristic_spec
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.tables import Value
-
-HEURISTICS = ("sjf", "packer", "tetris", "hold")
-"""What a learned policy has to beat; the numbers of the last two are tuned first."""
 
 CALIBRATION_JOBSETS = 500
 """Validation jobsets that the guard decides on: of heuristics that are nearly equally good, the
@@ -32,27 +29,22 @@ class Guarded:
         spec: its line, ``guarded NAME``.
         result: what it achieved, on the jobsets of the comparison.
         decisions: of the guard, one for each training seed.
-        jobsets: how many the guard decided on.
+        num_jobsets: how many the guard decided on.
         seconds: that the guard took: tuning the heuristics, evaluating them and the policies.
     """
 
     spec: PolicySpec
     result: Result
     decisions: tuple[GuardDecision, ...]
-    jobsets: int
+    num_jobsets: int
     seconds: float
-
-    @property
-    def used(self) -> int:
-        """Number of training seeds whose policy is used."""
-        return sum(decision.learned_is_used for decision in self.decisions)
 
     def cells(self) -> dict[str, Value]:
         """The columns of its row that other rows lack."""
         return {
             "guard_choice": choice_of(self.decisions),
-            "guard_used": self.used,
-            "guard_jobsets": self.jobsets,
+            "guard_used": sum(decision.learned_is_used for decision in self.decisions),
+            "guard_jobsets": self.num_jobsets,
             "guard_s": self.seconds,
         }
 
@@ -63,12 +55,12 @@ class Calibration:
 
     Attributes:
         guard: that has evaluated the heuristics.
-        jobsets: how many it decides on.
+        num_jobsets: how many it decides on.
         seconds: that tuning and evaluating the heuristics took.
     """
 
     guard: Guard
-    jobsets: int
+    num_jobsets: int
     seconds: float
 
     @property
@@ -76,16 +68,18 @@ class Calibration:
         """The best heuristic."""
         return self.guard.heuristic
 
-    def line(self, spec: PolicySpec, scene: Scene, learned: Result, heuristic: Result) -> Guarded:
+    def line(
+        self, spec: PolicySpec, protocol: EvaluationProtocol, learned: Result, heuristic: Result
+    ) -> Guarded:
         """Puts a learned spec behind the guard.
 
         Args:
             spec: the learned spec.
-            scene: what it is prepared for.
+            protocol: what it is prepared for.
             learned: its result on the jobsets of the comparison.
             heuristic: that of the best heuristic on the same jobsets.
         """
-        policies = spec.make(scene).members
+        policies = spec.make(protocol).members
         decisions = tuple(self.guard.decide(policy, spec.key) for policy in policies)
         key = f"guarded {spec.key}"
         name = f"{key} -> {choice_of(decisions)}"
@@ -97,33 +91,31 @@ class Calibration:
         if not any(decision.learned_is_used for decision in decisions):
             members = heuristic.members  # one policy, and nothing that could differ between seeds
         return Guarded(
-            replace(spec, key=key, make=lambda scene: PolicyGroup(name, chosen)),
+            replace(spec, key=key, make=lambda protocol: PolicyGroup(name, chosen)),
             Result(name, members),
             decisions,
-            self.jobsets,
+            self.num_jobsets,
             self.seconds + sum(decision.seconds for decision in decisions),
         )
 
 
-def calibrate(scene: Scene, jobsets: Sequence[JobSet], seed: int) -> Calibration:
-    """Tunes the heuristics on the scene's validation jobsets, and evaluates them on others.
+def calibrate(protocol: EvaluationProtocol) -> Calibration:
+    """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
+
+    They are tuned on some validation jobsets and evaluated on others, on which the guard decides.
 
     Args:
-        scene: task and metric.
-        jobsets: what the guard decides on: validation jobsets that nothing is tuned on.
-        seed: of the policies' random numbers.
+        protocol: at one place of the axis; it says on how many jobsets the guard decides.
     """
     started = perf_counter()
-    task = scene.task
+    jobsets = protocol.guard_jobsets()
     guard = Guard(
-        [heuristic_spec(name).make(scene) for name in HEURISTICS],
+        [heuristic_spec(name).make(protocol) for name in protocol.task.kind.heuristics.names()],
         jobsets,
-        task.cluster.build(),
-        task.build_rules(),
-        metric=scene.metric,
-        run_seed=seed,
-        max_time=task.max_time,
-        warmup=scene.warmup,
+        protocol.task.world,
+        metric=protocol.metric,
+        run_seed=protocol.task.seed,
+        warmup=protocol.warmup,
     )
     return Calibration(guard, len(jobsets), perf_counter() - started)
 
@@ -176,4 +168,4 @@ def load_decided(path: Path | str) -> Policy:
             f"{path} holds no decision of the guard; metasched guard RUN --out FILE writes one"
         ) from None
     policy, config = load_policy(run, "argmax" if decode == "argmax" else "sample")
-    return policy if use == "policy" else get_heuristic(use, config.task.cluster.build())
+    return policy if use == "policy" else get_heuristic(use, config.task.build_world())

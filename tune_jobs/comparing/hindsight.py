@@ -3,21 +3,19 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
-from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.clairvoyant import (
     METRICS,
     ClairvoyantReference,
@@ -25,9 +23,8 @@ from cluster_env.worlds.deeprm.clairvoyant import (
     require_solver,
 )
 from cluster_env.worlds.deeprm.cluster import Cluster
-from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.comparison import TUNING_JOBSETS
-from tune_jobs.comparing.policy_specs import PolicySpec, Scene
+from tune_jobs.comparing.policy_specs import PolicySpec
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
 
 Starts = NDArray[np.int32]
@@ -51,7 +48,7 @@ class Hindsight:
     references: tuple[ClairvoyantReference, ...]
 
     @property
-    def proven(self) -> int:
+    def num_proven(self) -> int:
         """Number of jobsets whose best schedule is proven optimal."""
         return sum(reference.status == "optimal" for reference in self.references)
 
@@ -85,75 +82,67 @@ class Hindsight:
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 
+def metric_in_hindsight(objective: str) -> str:
+    """The metric that is compared where a policy is trained for an objective of that name."""
+    return objective if objective in METRICS else METRICS[0]
+
+
 def look_back(
     specs: Sequence[PolicySpec],
-    task: TaskSection,
+    protocol: EvaluationProtocol,
     *,
-    jobsets: int,
     time_limit_s: float,
-    episodes: int = 1,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> Hindsight:
     """Evaluates policies on held-out jobsets and searches for the best schedule of each jobset.
 
     Args:
         specs: the policies. Their schedules are where the search begins.
-        task: cluster, rules and jobs.
-        jobsets: how many unseen jobsets.
+        protocol: what they are evaluated on; its metric is one of `metric_in_hindsight`.
         time_limit_s: seconds to search for the schedule of one of them.
-        episodes: episodes of each jobset.
-        seed: seed of the jobsets and of the policies' random numbers.
         progress: shows where it is; by default nothing is shown.
 
     Raises:
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
-            cluster.
+            world.
     """
     require_solver()
     progress = progress or NoProgress()
-    metric = next((name for name in METRICS if name == task.objective), "slowdown")
-    workload, cluster = task.build_workload(), task.cluster.build()
-    unseen = sample_jobsets(workload, seed, Split.HELD_OUT, range(jobsets))
-    if not any(jobset.num_jobs for jobset in unseen):
-        raise InputError(f"no job arrives in these {jobsets} jobsets; give more with --jobsets")
-
-    def tuned_on() -> list[JobSet]:
-        return sample_jobsets(workload, seed, Split.VALIDATION, range(TUNING_JOBSETS))
-
-    def run(policy: Policy) -> Schedule:
-        return evaluate(
-            policy,
-            unseen,
-            cluster,
-            task.build_rules(),
-            run_seed=seed,
-            episodes_per_jobset=episodes,
-            max_time=task.max_time,
+    jobsets = protocol.held_out()
+    if not any(jobset.num_jobs for jobset in jobsets):
+        raise InputError(
+            f"no job arrives in these {len(jobsets)} jobsets; give more with --jobsets"
         )
-
-    results, known = _evaluate(specs, Scene(task, metric, tuned_on), run, unseen, progress)
-    references = _search_all(unseen, known, cluster, metric, time_limit_s, progress)
-    return Hindsight(metric, tuple(results), tuple(references))
+    results, known = _evaluate(specs, protocol, jobsets, progress)
+    world: Any = protocol.task.world
+    references = _search_all(jobsets, known, world.cluster, protocol.metric, time_limit_s, progress)
+    return Hindsight(protocol.metric, tuple(results), tuple(references))
 
 
 def _evaluate(
     specs: Sequence[PolicySpec],
-    scene: Scene,
-    run: Callable[[Policy], Schedule],
+    protocol: EvaluationProtocol,
     jobsets: Sequence[JobSet],
     progress: Progress,
 ) -> tuple[list[Result], list[list[Starts]]]:
     """A result for each spec, and for each jobset the starts of all complete schedules."""
     for spec in specs:
-        if spec.learned:
-            spec.make(scene)  # finds out about another cluster before anything takes time
+        spec.check(protocol)
     progress.start(len(specs), unit="evaluation")
     results: list[Result] = []
     known: list[list[Starts]] = [[] for _ in jobsets]
     for done, spec in enumerate(specs, start=1):
-        group = spec.make(scene)
-        schedules = [run(policy) for policy in group.members]
+        group = spec.make(protocol)
+        schedules = [
+            evaluate(
+                policy,
+                jobsets,
+                protocol.task.world,
+                run_seed=protocol.task.seed,
+                episodes_per_jobset=protocol.num_episodes,
+            )
+            for policy in group.members
+        ]
         results.append(Result(group.name, tuple(map(summarize, schedules))))
         for schedule in schedules:
             for jobset, starts in _complete(schedule, jobsets):

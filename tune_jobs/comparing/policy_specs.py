@@ -2,21 +2,19 @@
 
 import glob
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from cluster_env.evaluation import SWEEPS, PolicyGroup, best, compare_policies, tune
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import HEURISTICS, get_heuristic
+from cluster_env.evaluation import PolicyGroup, choose, tune, tuned_numbers
+from cluster_env.worlds import WORLDS, World, get_heuristic, get_kind, kind_of
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.wording import mixture_of
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.wording import short
 
 if TYPE_CHECKING:
-    from cluster_env.core.jobs import JobSet
     from rllib_configs.policies import LearnedPolicy
 
 Decode = Literal["sample", "argmax", "tuned"]
@@ -33,46 +31,40 @@ _AT = "@"
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What an spec is prepared for.
-
-    Attributes:
-        task: cluster, rules, load and all else.
-        metric: name of the metric that counts.
-        validation: draws the jobsets that a heuristic's number may be tuned on.
-        warmup: steps at both ends of the arrival window whose jobs do not count.
-    """
-
-    task: TaskSection
-    metric: str
-    validation: "Callable[[], list[JobSet]]"
-    warmup: int = 0
-
-
-@dataclass(frozen=True)
 class PolicySpec:
     """One line of a comparison.
 
     Attributes:
-        key: short name, the same at all loads: ``tetris``.
-        make: builds the policies for one scene, with the name that tables show:
+        key: short name, the same at all places of the axis: ``tetris``.
+        make: builds the policies for one protocol, with the name that tables show:
             ``tetris*(0.002)``.
         learned: whether it was trained.
         num_seeds: training runs behind it; 1 for a heuristic.
-        trained_load: load that it was trained at; NaN for a heuristic, or if there was not one.
-        trained_trace: name of the trace that it was trained on; empty if it was none.
+        trained_at: value of the axis that it was trained at; NaN for a heuristic, and where the
+            jobs varied or were recorded.
+        trained_on: names the jobs that it was trained on; empty for a heuristic.
         trained_for: objective that it was trained for; empty for a heuristic.
-        trained_mixture: name of the varied jobs that it was trained on; empty if it was none.
     """
 
     key: str
-    make: Callable[[Scene], PolicyGroup]
+    make: Callable[[EvaluationProtocol], PolicyGroup]
     learned: bool = False
     num_seeds: int = 1
-    trained_load: float = float("nan")
-    trained_trace: str = ""
+    trained_at: float = float("nan")
+    trained_on: str = ""
     trained_for: str = ""
-    trained_mixture: str = ""
+
+    def check(self, protocol: EvaluationProtocol) -> None:
+        """Makes sure, before anything is evaluated, that the policies can act.
+
+        Raises:
+            InputError: if there is no such heuristic, its number is out of range, or a policy was
+                trained in a world that differs too much.
+        """
+        if self.learned:
+            self.make(protocol)
+        else:
+            get_heuristic(self.key, protocol.task.world)
 
 
 @dataclass(frozen=True)
@@ -106,30 +98,22 @@ R = TypeVar("R", bound=HasConfig)
 
 
 def heuristic_spec(spec: str) -> PolicySpec:
-    """A heuristic; without its number, ``tetris`` and ``hold`` are tuned at each load anew.
+    """A heuristic; one that takes a number is tuned at each place anew if it is named without."""
 
-    Raises:
-        InputError: if there is no such heuristic, or its number is out of range.
-    """
-    get_heuristic(spec, Cluster())
-
-    def fixed(scene: Scene) -> PolicyGroup:
-        return PolicyGroup(spec, (get_heuristic(spec, scene.task.cluster.build()),))
-
-    def tuned(scene: Scene) -> PolicyGroup:
-        task = scene.task
+    def make(protocol: EvaluationProtocol) -> PolicyGroup:
+        world = protocol.task.world
+        if not tuned_numbers(spec, world):
+            return PolicyGroup(spec, (get_heuristic(spec, world),))
         best = tune(
             spec,
-            scene.validation(),
-            task.cluster.build(),
-            task.build_rules(),
-            metric=scene.metric,
-            max_time=task.max_time,
-            warmup=scene.warmup,
+            protocol.tuning_jobsets(),
+            world,
+            metric=protocol.metric,
+            warmup=protocol.warmup,
         )
         return PolicyGroup(best.name, (best.policy,))
 
-    return PolicySpec(spec, tuned if spec in SWEEPS else fixed)
+    return PolicySpec(spec, make)
 
 
 def split_names(texts: Iterable[str]) -> list[str]:
@@ -138,8 +122,8 @@ def split_names(texts: Iterable[str]) -> list[str]:
 
 
 def is_heuristic(name: str) -> bool:
-    """Whether a name means a heuristic, with or without a number."""
-    return name.partition(":")[0] in HEURISTICS.names()
+    """Whether a name means a heuristic of any world, with or without a number."""
+    return name.partition(":")[0] in _heuristics()
 
 
 def find_runs(names: Iterable[str]) -> list[Path]:
@@ -204,7 +188,7 @@ def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
 
 
 def learned_name(key: str) -> str:
-    """The key of a learned spec, for where the load that it was trained at stands beside."""
+    """The key of a learned spec, for where the jobs that it was trained on stand beside."""
     name, at, rest = key.partition(_AT)
     decode = rest.partition(" ")[2]
     return f"{name} {decode}" if at and decode else name
@@ -214,72 +198,104 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
     name = key if decode == "sample" else f"{key} ({decode})"
     known: dict[str, PolicyGroup] = {}
 
-    def make(scene: Scene) -> PolicyGroup:
+    def make(protocol: EvaluationProtocol) -> PolicyGroup:
         for run in runs:
-            _check_cluster(run, scene.task)
+            _check_fits(run, protocol.task.world)
         if decode != "tuned":
             return PolicyGroup(name, tuple(run.policy for run in runs))
-        where = repr((scene.task, scene.metric, scene.warmup))
+        where = repr((protocol.task, protocol.metric, protocol.warmup))
         if where not in known:
-            known[where] = _tuned(key, [run.policy for run in runs], scene)
+            known[where] = _tuned(key, [run.policy for run in runs], protocol)
         return known[where]
 
-    workload = runs[0].config.task.workload
+    trained_at, trained_on = _training_jobs(runs[0].config)
     return PolicySpec(
         name,
         make,
         learned=True,
         num_seeds=len(runs),
-        trained_load=float("nan") if workload.trace or workload.vary.load else workload.load,
-        trained_trace=workload.trace_name,
+        trained_at=trained_at,
+        trained_on=trained_on,
         trained_for=runs[0].config.task.build_objective().name,
-        trained_mixture=mixture_of(workload),
     )
 
 
-def _tuned(key: str, policies: "Sequence[LearnedPolicy]", scene: Scene) -> PolicyGroup:
-    """The policies with the void bias that suits a scene, and a name that says which."""
-    members = [tuned_void_bias(policy, scene) for policy in policies]
+def _training_jobs(config: ExperimentConfig) -> tuple[float, str]:
+    """Where on the axis a run was trained, or NaN, and its jobs in words."""
+    try:
+        task = config.task.build()
+    except InputError:  # a trace may be gone by now, which the policy does not need
+        return float("nan"), "jobs that are no longer there"
+    fixed = task.has_axis and task.at_point() == task
+    return task.position if fixed else float("nan"), task.kind.words(task)
+
+
+def _tuned(
+    key: str, policies: "Sequence[LearnedPolicy]", protocol: EvaluationProtocol
+) -> PolicyGroup:
+    """The policies with the void bias that suits a protocol, and a name that says which."""
+    members = [tuned_void_bias(policy, protocol) for policy in policies]
     biases = sorted({member.void_bias for member in members})
     shown = f"{biases[0]:g}" if len(biases) == 1 else f"{biases[0]:g} to {biases[-1]:g}"
     return PolicyGroup(f"{key}*(void bias {shown})", tuple(members))
 
 
-def tuned_void_bias(policy: "LearnedPolicy", scene: Scene) -> "LearnedPolicy":
-    """A policy with the void bias that is best on validation jobsets, as a heuristic's number is tuned.
+def tuned_void_bias(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "LearnedPolicy":
+    """A policy with the void bias that is best on validation jobsets, as heuristics are tuned.
 
     How much it pays to hold jobs back depends on how long they keep arriving and how crowded the
-    cluster gets, which a policy that was trained elsewhere cannot know; which job to start next
+    cluster gets, which a policy that was trained elsewhere cannot know. Which job to start next
     carries over far better. One number sets it right, without training.
 
     Args:
-        policy: of which kind is of no matter, but void is its last action.
-        scene: what it is to suit; the first of equally good ones wins.
+        policy: any whose last action is void.
+        protocol: what it is to suit; the first of equally good ones wins.
     """
-    task = scene.task
-    choices = [replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES]
-    results = compare_policies(
-        [PolicyGroup(f"{choice.void_bias:g}", (choice,)) for choice in choices],
-        scene.validation(),
-        task.cluster.build(),
-        task.build_rules(),
-        max_time=task.max_time,
-        also=[scene.metric],
-        warmup=scene.warmup,
+    choices = {
+        f"{bias:g}": replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES
+    }
+    name = choose(
+        choices,
+        protocol.tuning_jobsets(),
+        protocol.task.world,
+        metric=protocol.metric,
+        warmup=protocol.warmup,
     )
-    winner = best(results, scene.metric)
-    return next(choice for choice in choices if f"{choice.void_bias:g}" == winner.name)
+    return choices[name]
 
 
-def _check_cluster(run: TrainedRun, task: TaskSection) -> None:
-    trained, present = run.config.task.cluster, task.cluster
-    for name in type(present).model_fields:
-        theirs, ours = getattr(trained, name), getattr(present, name)
-        if theirs != ours:
-            raise InputError(
-                f"{run.path} was trained for another cluster, with {name} {theirs} instead of "
-                f"{ours}; compare it apart from the others"
-            )
+def _check_fits(run: TrainedRun, world: World) -> None:
+    """Makes sure that a policy can act in a world.
+
+    Raises:
+        InputError: if it was trained in a world that differs in more than the kind lets policies
+            transfer over.
+    """
+    trained = run.config.task.build_world()
+    difference = _difference(trained, world, kind_of(world).transfers)
+    if not difference and trained.state_space != world.state_space:
+        difference = f"with states {trained.state_space} instead of {world.state_space}"
+    if not difference and trained.feature_names != world.feature_names:
+        difference = "with other features"
+    if difference:
+        raise InputError(
+            f"{run.path} was trained for another world, {difference}; compare it apart from the "
+            f"others"
+        )
+
+
+def _difference(trained: Any, world: Any, ignored: Sequence[str] = ()) -> str:
+    """Names the first field in which two worlds differ; empty if they agree."""
+    if type(trained) is not type(world):
+        return f"{type(trained).__name__} instead of {type(world).__name__}"
+    for entry in fields(world):
+        theirs, ours = getattr(trained, entry.name), getattr(world, entry.name)
+        if entry.name in ignored or theirs == ours:
+            continue
+        if is_dataclass(ours):
+            return _difference(theirs, ours)
+        return f"with {entry.name} {theirs} instead of {ours}"
+    return ""
 
 
 def _experiment(config: ExperimentConfig) -> dict[str, Any]:
@@ -288,10 +304,18 @@ def _experiment(config: ExperimentConfig) -> dict[str, Any]:
 
 
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:
-    """Short names that differ: the config's, with load or objective, or that of the folder."""
+    """Short names that differ: the config's, with jobs or objective, or that of the folder."""
     names = [run.config.name for run in runs]
-    with_jobs = [f"{run.config.name}{_AT}{_jobs(run.config.task)}" for run in runs]
-    with_objective = [f"{run.config.name}-{_objective(run.config.task)}" for run in runs]
+    jobs = [short(_training_jobs(run.config)[1]) for run in runs]  # "70%", "10 to 184%", "jobs.csv"
+    with_jobs = [
+        f"{name}{_AT}{text.replace(' to ', '-').replace(' ', '_')}"
+        for name, text in zip(names, jobs, strict=True)
+    ]
+    objectives = [run.config.task.objective for run in runs]
+    with_objective = [
+        f"{name}-{objective if isinstance(objective, str) else 'mixture'}"
+        for name, objective in zip(names, objectives, strict=True)
+    ]
     choices = (names, with_jobs, with_objective)
     return [
         next((c[k] for c in choices if c.count(c[k]) == 1), run.path.resolve().name)
@@ -299,21 +323,13 @@ def _distinct(runs: Sequence[HasConfig]) -> list[str]:
     ]
 
 
-def _objective(task: TaskSection) -> str:
-    """A word for the objective of a task."""
-    return task.objective if isinstance(task.objective, str) else "mixture"
-
-
-def _jobs(task: TaskSection) -> str:
-    """A word for the jobs of a task: their load or loads, or the name of the trace."""
-    if task.workload.vary.load:
-        low, high = task.workload.vary.load
-        return f"{100 * low:.0f}-{high:.0%}"
-    return task.workload.trace_name.replace(" ", "_") or f"{task.workload.load:.0%}"
-
-
 def _no_such(name: str) -> InputError:
     looks_like_a_path = "/" in name or name.startswith(("~", "."))
     if looks_like_a_path:
         return InputError(f"there is no run directory {name}")
-    return unknown("policy or run directory", name, HEURISTICS.names())
+    return unknown("policy or run directory", name, _heuristics())
+
+
+def _heuristics() -> list[str]:
+    """Names of the heuristics of all worlds."""
+    return [name for world in WORLDS.names() for name in get_kind(world).heuristics.names()]

@@ -1,82 +1,110 @@
-"""What policies are compared on."""
+"""What policies are compared on, and how."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.task_schema import TaskSection
+from cluster_env.core.task import Task
+from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.terminal.tables import Value
 
 DEFAULT_JOBSETS = 1000
 
+NUM_TUNING_JOBSETS = 200
+"""Validation jobsets that the number of a heuristic is tuned on, at each place of the axis."""
+
 
 @dataclass(frozen=True)
-class Setting:
-    """What policies are compared on.
+class EvaluationProtocol:
+    """What policies are compared on, and how: the same for all of them.
 
     Attributes:
-        task: cluster, rules and jobs; the load of made-up jobs is replaced.
-        metric: name of the metric that decides who is best.
-        jobsets: unseen jobsets of each load.
-        episodes: episodes of each jobset.
-        seed: seed of the jobsets and of the policies' random numbers.
-        cap_loads: whether a load that the workload cannot reach is replaced by the highest that
-            it can (and shown as ``load_used``); else it is an error.
+        task: world and jobs; its seed is that of the jobsets and of the policies' random numbers.
+        metric: name of the metric that decides who is best; by default the world's headline.
+        num_jobsets: unseen jobsets, at each place of the axis.
+        num_episodes: episodes of each jobset.
         warmup: steps at the beginning and at the end of the arrival window whose jobs do not count:
-            what is measured is then a cluster in steady operation, and no longer how it fills and
+            what is measured is then a world in steady operation, and no longer how it fills and
             empties. Heuristics are tuned on the same.
-        guard: validation jobsets on which the guard decides between a learned policy and the best
-            heuristic, at each load; with 0 nothing is guarded. See `tune_jobs.comparing.guarding`.
+        num_guard_jobsets: validation jobsets on which the guard decides between a learned policy
+            and the best heuristic; with 0 nothing is guarded. See `tune_jobs.comparing.guarding`.
+        cap: whether a value that the task cannot have is replaced by the largest that it can;
+            else it is an error.
+        asked: the value of the axis that `at` was asked for; the task's own if unset.
     """
 
-    task: TaskSection
-    metric: str = "slowdown"
-    jobsets: int = DEFAULT_JOBSETS
-    episodes: int = 1
-    seed: int = 0
-    cap_loads: bool = False
+    task: Task
+    metric: str = ""
+    num_jobsets: int = DEFAULT_JOBSETS
+    num_episodes: int = 1
     warmup: int = 0
-    guard: int = 0
+    num_guard_jobsets: int = 0
+    cap: bool = False
+    asked: float | None = None
 
-    def loads(self, asked: Sequence[float] | None = None) -> list[float]:
-        """The loads to compare at: those asked for, else the task's, measured for a trace.
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metric", self.metric or self.task.kind.headline)
+
+    def values(self, asked: Sequence[float] = ()) -> list[float]:
+        """Values of the axis to compare at: those asked for, else the task's, or what is measured.
 
         Raises:
-            InputError: if loads are asked for, but the jobs are a trace's.
+            InputError: if values are asked for, but the task has no such setting.
         """
-        trace = self.task.workload.trace
-        if trace is None:
-            return list(asked) if asked else [self.task.workload.load]
-        if asked:
+        if not asked:
+            return [self.task.position]
+        if not self.task.has_axis:
+            kind = self.task.kind
             raise InputError(
-                f"loads can be asked of made-up jobs only, but the jobs are those of the trace "
-                f"{trace}, which has the load that it has; give no loads, or set "
-                f"task.workload.trace=null"
+                f"no {kind.axis.name if kind.axis else 'value'} can be asked of "
+                f"{kind.words(self.task)}, whose jobs are as they are; leave out --at, or compare "
+                f"on jobs that are drawn"
             )
-        return [self.task.build_part(Split.HELD_OUT).load]
+        return list(asked)
 
-    def at(self, load: float) -> TaskSection:
-        """The task at a load, with jobs that do not vary; that of a trace is as it is.
+    def at(self, value: float) -> "EvaluationProtocol":
+        """The protocol at a place of the axis, with jobs that do not vary from jobset to jobset.
 
         Raises:
-            InputError: if the workload cannot reach it.
+            InputError: if the task cannot have the value.
         """
-        if self.task.workload.trace is not None:
-            return self.task
-        if load <= 0:
-            raise InputError(f"a load must be above 0, for instance 0.7 for 70 %, not {load:g}")
-        point = self.task.at_point()
-        used = min(load, _highest_load(point)) if self.cap_loads else load
-        workload = point.workload.model_copy(update={"load": used})
-        task = point.model_copy(update={"workload": workload})
-        task.build_workload()
-        return task
+        task = self.task.at(value, self.cap) if self.task.has_axis else self.task.at_point()
+        return replace(self, task=task, asked=value)
 
+    @property
+    def value(self) -> float:
+        """The value of the axis that was asked for, else the task's; NaN without an axis."""
+        return self.task.position if self.asked is None else self.asked
 
-def _highest_load(task: TaskSection) -> float:
-    """Load of these made-up jobs when one arrives in every step."""
-    section = task.workload.model_copy(update={"load": 1e-6})
-    workload = task.model_copy(update={"workload": section}).build_workload()
-    assert isinstance(workload, BimodalWorkload)
-    return workload.max_load
+    def held_out(self) -> list[JobSet]:
+        """The unseen jobsets that results are means over."""
+        return self.task.jobsets(Split.HELD_OUT, range(self.num_jobsets))
+
+    def tuning_jobsets(self) -> list[JobSet]:
+        """The validation jobsets that numbers are tuned on."""
+        return self.task.jobsets(Split.VALIDATION, range(NUM_TUNING_JOBSETS))
+
+    def guard_jobsets(self) -> list[JobSet]:
+        """Further validation jobsets, on which the guard decides."""
+        last = NUM_TUNING_JOBSETS + self.num_guard_jobsets
+        return self.task.jobsets(Split.VALIDATION, range(NUM_TUNING_JOBSETS, last))
+
+    def columns(self) -> dict[str, Value]:
+        """The head of a table's rows: on what their numbers rest."""
+        axis = self.task.kind.axis
+        place: dict[str, Value] = {}
+        if axis is not None:
+            place = {axis.name: self.value, f"{axis.name}_used": self.task.position}
+        return {
+            **place,
+            **self.task.columns(),
+            "warmup": self.warmup,
+            "metric": self.metric,
+            "jobsets": self.num_jobsets,
+            "episodes": self.num_episodes,
+            "seed": self.task.seed,
+            "world": self.task.world.kind,
+            "jobs": jobs_of(self.task),
+        }

@@ -7,7 +7,7 @@ from itertools import groupby
 import click
 
 from tune_jobs.comparing.policy_specs import learned_name
-from tune_jobs.comparing.wording import arriving, trained_on
+from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on, value_of
 from tune_jobs.terminal.tables import Row, aligned
 
 
@@ -29,21 +29,22 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "completion_time": ("completion", lambda value: _number(value, 1)),
     "makespan": ("makespan", lambda value: _number(value, 1)),
     "utilization": ("utilization", _share),
-    "attainment": ("attains", _share),
+    "win_rate": ("win rate", _share),
 }
-"""Columns of the table behind the one that decides: title, and how a value is written."""
+"""Columns of the table behind the one that decides, as far as the world has them: title, and how a
+value is written."""
 
 
 def format_rows(rows: Sequence[Row]) -> str:
-    """The rows as text: one block for each load, and what its columns mean."""
-    blocks = [_block(list(block)) for _, block in groupby(rows, key=lambda row: row["load"])]
+    """The rows as text: one block for each place of the axis, and what its columns mean."""
+    blocks = [_block(list(block)) for _, block in groupby(rows, lambda row: str(value_of(row)))]
     return "\n\n".join([*blocks, _legend(rows)])
 
 
 def _block(rows: Sequence[Row]) -> str:
     first = rows[0]
     metric = str(first["metric"])
-    others = [name for name in COLUMNS if name != metric]
+    others = [name for name in COLUMNS if name != metric and name in first]
     digits = 3 if metric == "utilization" else 2
     titles = [COLUMNS[name][0] for name in others]
     table = [["", "policy", f"{metric} [95%]", *titles, "unfinished"]]
@@ -53,12 +54,10 @@ def _block(rows: Sequence[Row]) -> str:
         interval = f"{value} [{low}, {high}]"
         table.append([_mark(row), _name(row), interval, *cells, f"{float(row['unfinished']):,.4g}"])
     episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
-    jobs = f"Trace {first['trace']}, load" if first["trace"] else "Load"
+    jobs, details = jobs_in(first), described(first)
     title = (
-        f"{jobs} {float(first['load']):.0%}: {first['jobsets']:,} unseen jobsets{episodes}, "
-        f"{float(first['num_jobs']):,.0f} jobs; "
-        f"{arriving(first['window'], float(first['warmup']))}, rules of the {first['rules']}"
-        f"{' code' if first['rules'] == 'released' else ''}"
+        f"{jobs[:1].upper()}{jobs[1:]}: {first['jobsets']:,} unseen jobsets{episodes}, "
+        f"{float(first['num_jobs']):,.0f} jobs{'; ' if details else ''}{details}"
     )
     return "\n".join([click.style(title, bold=True), *aligned(table, names=2)])
 
@@ -75,11 +74,8 @@ def _name(row: Row) -> str:
     if not row["learned"]:
         return str(row["policy"])
     seeds = f", {row['seeds']} seeds" if int(row["seeds"]) > 1 else ""
-    jobs = trained_on(
-        float(row["trained_load"]), str(row["trained_trace"]), str(row["trained_mixture"])
-    )
     choice = f" -> {row['guard_choice']}" if row.get("guard_choice") else ""
-    return f"{learned_name(str(row['key']))} ({jobs}{seeds}){choice}"
+    return f"{learned_name(str(row['key']))} ({trained_on(row)}{seeds}){choice}"
 
 
 def _legend(rows: Sequence[Row]) -> str:
@@ -87,7 +83,7 @@ def _legend(rows: Sequence[Row]) -> str:
     over = {row["interval_over"] for row in rows}
     if over - {"nothing"}:
         lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
-    if any(row["trace"] for row in rows):
+    if any(row.get("trace") for row in rows):
         lines.append(
             "Jobsets are windows of the last 20 % of the trace and may overlap: intervals say "
             "nothing of other jobs than these."
@@ -95,11 +91,12 @@ def _legend(rows: Sequence[Row]) -> str:
     if "seeds and jobsets" in over:
         lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
     if any(str(row["policy"]).partition("*")[1] for row in rows):
-        lines.append("The star: the best number of a sweep on validation jobsets of this load.")
-    if any(not math.isnan(float(row["attainment"])) for row in rows):
+        lines.append("The star: the best number of a sweep on validation jobsets of the same task.")
+    if any(not math.isnan(float(row["win_rate"])) for row in rows):
+        *some, last = kind_of_row(rows[0]).baselines
         lines.append(
-            "attains: share of jobsets at or below the best of sjf, packer and tetris there, as "
-            "far as they are compared."
+            f"win rate: share of jobsets on which a policy is at least as good as the best of "
+            f"{', '.join(some)}{' and ' if some else ''}{last}, as far as they are compared."
         )
     if any(float(row["warmup"]) for row in rows):
         lines.append(
@@ -119,6 +116,6 @@ def _legend(rows: Sequence[Row]) -> str:
             "Unfinished jobs count with the time they had spent when their episode was cut: "
             "means with any are lower bounds."
         )
-        if any(row["rules"] == "released" for row in rows):
+        if any(row.get("rules") == "released" for row in rows):
             lines.append("Jobs that a full backlog dropped are among the unfinished.")
     return "\n".join(lines)

@@ -1,60 +1,76 @@
 """How tables, figures and messages name the jobs that numbers rest on."""
 
-from rllib_configs.task_schema import WorkloadSection
+from collections.abc import Mapping
+from math import isnan
+
+from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
+from cluster_env.worlds import WORLDS, Kind, get_kind
 
 
-def on_jobs(load: float, trace: str = "", mixture: str = "") -> str:
-    """Says which jobs: ``at load 70%``, or ``on the trace jobs.csv (load 62%)``.
-
-    Args:
-        load: asked for, or measured where there is a trace.
-        trace: name of the trace's file; empty for made-up jobs.
-        mixture: what `mixture_of` calls jobs that vary; empty for others.
-    """
-    if mixture:
-        return f"on {mixture}"
-    return f"on the trace {trace} (load {load:.0%})" if trace else f"at load {load:.0%}"
-
-
-def arriving(window: object, warmup: float = 0) -> str:
-    """Says which arrivals count: ``arrival window 50 steps``, or a part of it.
+def jobs_of(task: Task, split: Split = Split.HELD_OUT) -> str:
+    """Names the jobs of a task: ``load 70%``; measured, ``trace jobs.csv, load 62%``.
 
     Args:
-        window: steps in which jobs may arrive.
-        warmup: steps at both of its ends whose jobs do not count; NaN stands for 0.
+        task: whose jobs.
+        split: whose jobsets are measured, where the axis is no setting.
     """
-    if not warmup > 0:
-        return f"arrival window {window} steps"
-    last = int(float(str(window))) - int(warmup) - 1
-    return f"jobs that arrive in steps {warmup:.0f} to {last} of {window}"
+    axis, words = task.kind.axis, task.kind.words(task)
+    if axis is None or task.has_axis:
+        return words
+    return f"{words}, {axis.show(task.position_on(split))}"
 
 
-def trained_on(load: float, trace: str = "", mixture: str = "") -> str:
-    """Says what a policy was trained on: ``trained at 70%``, or ``trained on jobs.csv``.
+def kind_of_row(row: Mapping[str, object]) -> Kind:
+    """The kind of world that a row is about; the first in tables from before there were several."""
+    return get_kind(str(row.get("world") or WORLDS.names()[0]))
 
-    Args:
-        load: of the made-up jobs that it was trained on.
-        trace: name of the file that it was trained on instead; empty for none.
-        mixture: what `mixture_of` calls the jobs that it was trained on; empty for others.
+
+def value_of(row: Mapping[str, object], ending: str = "") -> float:
+    """The value of the axis in a row: what was asked for, or with ``_used`` what was measured at.
+
+    NaN in a world without an axis.
     """
-    jobs = trace or mixture
-    return f"trained on {jobs}" if jobs else f"trained at {load:.0%}"
+    axis = kind_of_row(row).axis
+    return float("nan") if axis is None else _number(row.get(f"{axis.name}{ending}"))
 
 
-def mixture_of(workload: WorkloadSection) -> str:
-    """Names jobs that vary: ``loads 10 to 184%, windows 50 to 500``; empty if none do."""
-    vary = workload.vary
-    if not vary.anything:
+def jobs_in(row: Mapping[str, object]) -> str:
+    """Names the jobs that a row rests on, as `jobs_of`."""
+    axis = kind_of_row(row).axis
+    shown = "" if axis is None else axis.show(value_of(row))
+    return str(row.get("jobs") or shown)
+
+
+def on_jobs(row: Mapping[str, object]) -> str:
+    """Says which jobs a row rests on: ``at load 70%``, ``on trace jobs.csv, load 62%``."""
+    axis, jobs = kind_of_row(row).axis, jobs_in(row)
+    at_value = axis is not None and jobs.startswith(f"{axis.name} ")
+    return f"{'at' if at_value else 'on'} {jobs}"
+
+
+def described(row: Mapping[str, object]) -> str:
+    """What else a row rests on: ``arrival window 50 steps, rules of the paper``."""
+    try:
+        return kind_of_row(row).describe(row)
+    except KeyError:  # tables of other versions may lack a column
         return ""
-    parts = [f"loads {_range(*vary.load)}" if vary.load else f"load {workload.load:.0%}"]
-    if vary.window:
-        low, high = min(vary.window), max(vary.window)
-        parts.append(f"windows {low} to {high}" if low < high else f"window {low}")
-    if vary.small_share:
-        parts.append(f"short jobs {_range(*vary.small_share)}")
-    return ", ".join(parts)
 
 
-def _range(low: float, high: float) -> str:
-    """``10 to 184%``."""
-    return f"{100 * low:.0f} to {high:.0%}"
+def short(words: str) -> str:
+    """What stands behind the first word of the first part: ``70%`` of ``load 70%, windows 9``."""
+    part = words.partition(",")[0]
+    return part.partition(" ")[2] or part
+
+
+def trained_on(row: Mapping[str, object]) -> str:
+    """Says where a policy was trained: ``trained at 70%``, ``trained on trace jobs.csv``."""
+    axis, value = kind_of_row(row).axis, _number(row["trained_at"])
+    if axis is None or isnan(value):
+        return f"trained on {row['trained_on']}"
+    return f"trained at {short(axis.show(value))}"
+
+
+def _number(value: object) -> float:
+    """The number in a cell, NaN if it is empty."""
+    return float("nan") if value in ("", None) else float(str(value))

@@ -1,120 +1,192 @@
-"""Cost over that of the best heuristic against steps of adaptation: every method, by family."""
+"""Adaptation step by step: every method's cost over the best baseline's, and its win rate."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval
-from tune_jobs.figures.adaptation_data import Method, Statistic, cells_of, load_arms, ratio
-from tune_jobs.figures.adaptation_panels import draw_arms, grid_of_panels, measured_on
+from cluster_env.worlds import WORLDS, get_kind
+from tune_jobs.figures.adaptation_data import (
+    WIN_RATIO,
+    Method,
+    Statistic,
+    cells_of,
+    load_methods,
+    ratio,
+    won,
+)
+from tune_jobs.figures.adaptation_panels import draw_methods, grid_of_panels, measured_on
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, color_of, headline, styled
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLUMNS = (
-    "series",
-    "family",
-    "method",
-    "step",
-    "episodes",
-    "value",
-    "value_low",
-    "value_high",
-    "seeds",
-    "tasks",
-    "adaptations",
+    *("series", "family", "objective", "method", "step", "episodes"),
+    *("value", "value_low", "value_high", "seeds", "tasks", "adaptations"),
 )
 
-DRAWN = ("hold", "random")
-"""Heuristics with a line of their own; the best of the others is where the ratio is 1."""
 
+@dataclass(frozen=True)
+class StepsFigure:
+    """A statistic of every method against steps of adaptation, a panel for each kind of task.
 
-def collect(request: FigureRequest) -> list[Row]:
-    """Sums up rows of `metasched study`.
-
-    Returns:
-        For each family, a row for each method and number of steps (``series`` is ``method``): the
-        mean over meta-seeds, tasks and adaptations of cost over baseline, with its 95 % interval;
-        and one for each heuristic.
-
-    Raises:
-        InputError: if there are no rows, or they do not belong together.
+    Attributes:
+        title: of the figure.
+        note: what its small print says of the statistic.
+        statistic: of the ratio of cost to baseline.
+        by_objective: whether each objective has a panel of its own, and not each family.
+        heuristics: whether heuristics that are no baselines have lines of their own.
+        share: whether the statistic is a share, from 0 to 1.
     """
-    methods, heuristics = load_arms(request)
-    rows = summarize_methods(methods, ratio)
-    for family in dict.fromkeys(row["family"] for row in heuristics):
-        for name in DRAWN:
-            ratios = np.array(
-                [
-                    number(row, "ratio")
-                    for row in heuristics
-                    if (row["family"], row["method"]) == (family, name)
+
+    title: str
+    note: str
+    statistic: Statistic = ratio
+    by_objective: bool = False
+    heuristics: bool = False
+    share: bool = False
+
+    def collect(self, request: FigureRequest) -> list[Row]:
+        """Sums up rows of `metasched study`.
+
+        Returns:
+            For each panel, a row for each method and number of steps (``series`` is ``method``):
+            the mean of the statistic over meta-seeds, tasks and adaptations, with its 95 %
+            interval; and one for each heuristic that is drawn.
+
+        Raises:
+            InputError: if there are no rows, they do not belong together, or each family has a
+                single objective where objectives have panels.
+        """
+        methods, heuristics = load_methods(request)
+        if self.by_objective:
+            methods = _by_objective(methods)
+        rows = [row for method in methods for row in self._rows(method)]
+        return rows + (_heuristics(heuristics) if self.heuristics else [])
+
+    def draw(self, table: Path) -> "Figure":
+        """Draws the CSV file of `collect`.
+
+        Raises:
+            InputError: if the file does not hold it.
+        """
+        from matplotlib.ticker import PercentFormatter
+
+        rows = read_table(table, COLUMNS)
+        keys = list(dict.fromkeys(_panel_of(row) for row in rows))
+        several = len({family for family, _ in keys}) > 1
+        with styled():
+            figure, panels = grid_of_panels(len(keys))
+            headline(figure, self.title, f"{measured_on(rows)}; {self.note}")
+            for axes, (family, objective) in zip(panels, keys, strict=True):
+                mine = [row for row in rows if _panel_of(row) == (family, objective)]
+                name = objective.replace("_", " ")
+                axes.set_title(f"{family}:\n{name}" if name and several else name or family)
+                if self.share:
+                    axes.set_ylabel("share of tasks")
+                    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+                else:
+                    axes.set_ylabel("cost over the best baseline's")
+                    axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
+                lines = [
+                    (number(row, "value"), row["method"], color_of(row["method"], learned=False))
+                    for row in mine
+                    if row["series"] == "heuristic"
                 ]
-            )
-            estimate = jobset_interval(ratios, np.ones(ratios.size))
+                of_methods = [row for row in mine if row["series"] == "method"]
+                draw_methods(axes, of_methods, lines, (0.0, 1.03) if self.share else None)
+        return figure
+
+    def _rows(self, method: Method) -> list[Row]:
+        """A row for each number of steps."""
+        rows: list[Row] = []
+        for step, episodes in zip(method.steps, method.episodes, strict=True):
+            cells = cells_of(method.estimate(step, self.statistic), "value")
+            if self.share:  # Student's interval over seeds knows no bounds
+                for end in ("value_low", "value_high"):
+                    cells[end] = float(np.clip(float(cells[end]), 0.0, 1.0))
             rows.append(
                 {
-                    "series": "heuristic",
-                    "family": family,
-                    "method": name,
-                    **cells_of(estimate, "value"),
-                    "tasks": ratios.size,
+                    "series": "method",
+                    "family": method.family,
+                    "objective": method.objectives[0] if self.by_objective else "",
+                    "method": method.label,
+                    "step": step,
+                    "episodes": episodes,
+                    **cells,
+                    "seeds": method.num_seeds,
+                    "tasks": method.num_tasks,
+                    "adaptations": int(method.ratios.shape[3]),
                 }
             )
-    return rows
+        return rows
 
 
-def summarize_methods(
-    methods: Sequence[Method], statistic: Statistic, objective: str = ""
-) -> list[Row]:
-    """A row for each method and number of steps: the mean of a statistic, with its interval."""
-    return [
-        {
-            "series": "method",
-            "family": method.family,
-            "objective": objective,
-            "method": method.label,
-            "step": step,
-            "episodes": episodes,
-            **cells_of(method.estimate(step, statistic), "value"),
-            "seeds": method.num_seeds,
-            "tasks": method.num_tasks,
-            "adaptations": int(method.ratios.shape[3]),
-        }
-        for method in methods
-        for step, episodes in zip(method.steps, method.episodes, strict=True)
-    ]
+BY_FAMILY = StepsFigure(
+    "Adaptation to unseen tasks: cost over that of the best baseline",
+    "1 is the best baseline on each task",
+    heuristics=True,
+)
+BY_OBJECTIVE = StepsFigure(
+    "Adaptation by objective: cost over that of the best baseline",
+    "axes differ",
+    by_objective=True,
+)
+WIN_RATE = StepsFigure(
+    "On how many unseen tasks methods do as well as the best baseline after adaptation",
+    f"a task is won at a cost of at most {WIN_RATIO:g} times the baseline's",
+    statistic=won,
+    share=True,
+)
 
 
-def draw(table: Path) -> "Figure":
-    """Draws the CSV file of `collect`.
+def _panel_of(row: Cells) -> tuple[str, str]:
+    return row["family"], row["objective"]
 
-    Raises:
-        InputError: if the file does not hold it.
-    """
-    rows = read_table(table, COLUMNS)
-    families = list(dict.fromkeys(row["family"] for row in rows if row["series"] == "method"))
-    with styled():
-        figure, panels = grid_of_panels(len(families))
-        headline(
-            figure,
-            "Adaptation to unseen tasks: cost over that of the best heuristic",
-            f"{measured_on(rows)}; 1 is the best of Tetris*, SJF and Packer on each task",
-        )
-        for axes, family in zip(panels, families, strict=True):
-            mine = [row for row in rows if row["family"] == family]
-            axes.set_title(family)
-            axes.set_ylabel("cost over the best heuristic's")
-            axes.axhline(1.0, color=INK, linewidth=1.2, zorder=1)
-            lines = [
-                (number(row, "value"), row["method"], color_of(row["method"], learned=False))
-                for row in mine
-                if row["series"] == "heuristic"
+
+def _by_objective(methods: Sequence[Method]) -> list[Method]:
+    """The methods on the tasks of each objective, in families that have several."""
+    found: list[Method] = []
+    for family in dict.fromkeys(method.family for method in methods):
+        mine = [method for method in methods if method.family == family]
+        objectives = sorted({name for method in mine for name in method.objectives})
+        if len(objectives) > 1:
+            found += [method.on(objective) for objective in objectives for method in mine]
+    if not found:
+        raise InputError("in these rows every family has a single objective; draw adaptation")
+    return found
+
+
+def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
+    """A row for each family and each heuristic that is no baseline: those are what 1 stands for."""
+    baselines = {name for world in WORLDS.names() for name in get_kind(world).baselines}
+    pairs = dict.fromkeys((row["family"], row["method"]) for row in heuristics)
+    rows: list[Row] = []
+    for family, name in pairs:
+        if name in baselines:
+            continue
+        ratios = np.array(
+            [
+                number(row, "ratio")
+                for row in heuristics
+                if (row["family"], row["method"]) == (family, name)
             ]
-            draw_arms(axes, [row for row in mine if row["series"] == "method"], lines)
-    return figure
+        )
+        estimate = jobset_interval(ratios, np.ones(ratios.size))
+        rows.append(
+            {
+                "series": "heuristic",
+                "family": family,
+                "method": name,
+                **cells_of(estimate, "value"),
+                "tasks": ratios.size,
+            }
+        )
+    return rows

@@ -11,16 +11,15 @@ from cluster_env.evaluation import Estimate
 from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
 from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.terminal.tables import Value, number
+from tune_jobs.terminal.tables import Cells, Value, number
 
-Cells = dict[str, str]
 Ratios = NDArray[np.float64]
 Style = str | tuple[int, tuple[int, ...]]
 Statistic = Callable[[Ratios, Ratios], Ratios]
 """From ratios after some steps and after none, ``(..., adaptations)``, to a number for each."""
 
-ATTAINED = 1.005
-"""Ratio of cost to baseline up to which a task counts as attained; the baseline is an estimate."""
+WIN_RATIO = 1.005
+"""Ratio of cost to baseline up to which a task counts as won; the baseline is an estimate."""
 
 WORSE = 1.05
 """Times its cost without adaptation from which adaptation has made a task worse."""
@@ -108,13 +107,13 @@ def ratio(at: Ratios, before: Ratios) -> Ratios:
     return at
 
 
-def attained(at: Ratios, before: Ratios) -> Ratios:
-    """1 where the ratio is at most `ATTAINED`, else 0."""
-    return (at <= ATTAINED).astype(np.float64)
+def won(at: Ratios, before: Ratios) -> Ratios:
+    """1 where the ratio is at most `WIN_RATIO`, else 0."""
+    return (at <= WIN_RATIO).astype(np.float64)
 
 
 def untrained(method: str) -> bool:
-    """Whether an method begins without training, far above all others."""
+    """Whether a method begins without training, far above all others."""
     return kind_of(method) in ("scratch", "DeepRM")
 
 
@@ -143,11 +142,11 @@ def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
     return two_level_interval(means, within, by_task.size)
 
 
-def load_arms(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
+def load_methods(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
     """The methods of the rows that a request names, and the rows of heuristics.
 
     Raises:
-        InputError: if there are no rows, or some of an method are missing or there twice.
+        InputError: if there are no rows, or some of a method are missing or there twice.
     """
     if not request.rows:
         raise InputError("this figure needs rows: give the folder of metasched study with --rows")
@@ -157,21 +156,21 @@ def load_arms(request: FigureRequest) -> tuple[list[Method], list[Cells]]:
         key = tuple(row[name] for name in ("family", "method", "name", "trained_on"))
         groups.setdefault(key, []).append(row)
     labels = _labels(list(groups))
-    methods = [_arm(labels[key], rows) for key, rows in groups.items()]
+    methods = [_method(labels[key], rows) for key, rows in groups.items()]
     return sorted(methods, key=_rank), heuristics
 
 
 def color_and_style(
     method: str, others: Sequence[str]
 ) -> tuple[str, str | tuple[int, tuple[int, ...]]]:
-    """Color of an method by its kind, and a style of line that tells methods of a kind apart."""
+    """Color of a method by its kind, and a style of line that tells methods of a kind apart."""
     kind = kind_of(method)
     alike = [other for other in dict.fromkeys(others) if kind_of(other) == kind]
     return _COLORS.get(kind, "#6b6b6b"), _STYLES[alike.index(method) % len(_STYLES)]
 
 
 def kind_of(method: str) -> str:
-    """The kind of an method, from its label; empty for one that nobody knows."""
+    """The kind of a method, from its label; empty for one that nobody knows."""
     return next((kind for kind in _COLORS if method.split(" K=")[0].startswith(kind)), "")
 
 
@@ -195,7 +194,7 @@ def _labels(keys: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     return labels
 
 
-def _arm(label: str, rows: Sequence[Cells]) -> Method:
+def _method(label: str, rows: Sequence[Cells]) -> Method:
     steps, seeds, tasks, adaptations = (
         sorted({int(number(row, name)) for row in rows})
         for name in ("step", "meta_seed", "task", "seed")

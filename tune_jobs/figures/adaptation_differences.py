@@ -10,19 +10,18 @@ from cluster_env.core.errors import InputError
 from tune_jobs.figures.adaptation_data import (
     JOINT,
     WORSE,
-    Cells,
     Method,
     cells_of,
     color_and_style,
     interval,
-    load_arms,
+    load_methods,
     made_worse,
     ratio,
     untrained,
 )
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +63,7 @@ def collect(request: FigureRequest) -> list[Row]:
         InputError: if there are no rows, they do not belong together, or joint training is not
             among them or alone.
     """
-    methods, _ = load_arms(request)
+    methods, _ = load_methods(request)
     rows: list[Row] = []
     for family in dict.fromkeys(method.family for method in methods):
         mine = [method for method in methods if method.family == family]

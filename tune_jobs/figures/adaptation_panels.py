@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
-from tune_jobs.figures.adaptation_data import Cells, color_and_style, untrained
+from tune_jobs.figures.adaptation_data import color_and_style, untrained
 from tune_jobs.figures.style import MUTED, WIDTH, label_ends, new_figure
-from tune_jobs.terminal.tables import number
+from tune_jobs.terminal.tables import Cells, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,18 +23,18 @@ _NOTE_CHARACTERS = 36
 _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
 
-def grid_of_panels(count: int) -> "tuple[Figure, list[Axes]]":
+def grid_of_panels(num_panels: int) -> "tuple[Figure, list[Axes]]":
     """A figure with so many panels, and no empty ones; many stand in three columns."""
-    columns = min(count, 2 if count <= 4 else 3)
-    lines = -(-count // columns)
+    columns = min(num_panels, 2 if num_panels <= 4 else 3)
+    lines = -(-num_panels // columns)
     figure = new_figure(1.0 + lines * _HEIGHT, WIDTH * max(1.0, columns / 2))
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes in panels[count:]:
+    for axes in panels[num_panels:]:
         axes.remove()
-    return figure, list(panels[:count])
+    return figure, list(panels[:num_panels])
 
 
-def draw_arms(
+def draw_methods(
     axes: "Axes",
     rows: Sequence[Cells],
     lines: Sequence[tuple[float, str, str]] = (),
@@ -116,7 +116,7 @@ def measured_on(rows: Sequence[Cells]) -> str:
         for name in ("tasks", "adaptations", "seeds")
     )
     return (
-        f"{tasks} held-out tasks, {adaptations} adaptations of each, {seeds} training seeds of an "
+        f"{tasks} held-out tasks, {adaptations} adaptations of each, {seeds} training seeds of a "
         f"method; bands: 95% intervals over tasks and training seeds"
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
+from tune_jobs.comparing.choices import parse_values
 from tune_jobs.comparing.policy_specs import find_runs, split_names
 from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FIGURES, FigureRequest, make_figure
@@ -23,8 +24,7 @@ def report_figure(
     *,
     name: str | None,
     runs: Sequence[str],
-    num_jobsets: int,
-    num_episodes: int,
+    at: str | None,
     out: Path,
     table: Path | None,
     track: bool,
@@ -39,8 +39,7 @@ def report_figure(
         raise InputError(f"say which figure: {', '.join(FIGURES.names())}")
     wanted = FigureRequest(
         runs=split_names(runs),
-        jobsets=num_jobsets,
-        episodes=num_episodes,
+        at=[] if at is None else parse_values(at),
         progress=Progress(),
         **request,
     )

@@ -1,66 +1,37 @@
 """Policies with and without the guard, over the best heuristic, on many different tasks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.comparing.choices import STEPS_PER_WINDOW, metric_of
-from tune_jobs.comparing.comparison import (
-    check_entrants,
-    evaluate_specs,
-    guard_at,
-    head_of,
-    spec_cells,
-)
-from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, HEURISTICS, Guarded
+from tune_jobs.comparing.comparison import check_specs, evaluate_specs, guard_at, spec_cells
+from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import Setting
-from tune_jobs.figures.comparison import name_of, rules_of
+from tune_jobs.figures.comparison import POLICY, name_of, read_rows
+from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, WORLD
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, color_of, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, Value, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, Value, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Cells = dict[str, str]
-
-LOADS = (0.3, 0.7, 1.1, 1.5)
-GROUPS = ((50, 0.8), (50, 0.6), (200, 0.8), (200, 0.6), (500, 0.8))
-"""Arrival windows, in time steps, with shares of short jobs; each is measured at all loads."""
-
 COLUMNS = (
-    "load",
-    "window",
-    "small_share",
-    "rules",
-    "metric",
-    "jobsets",
-    "policy",
-    "key",
-    "learned",
-    "trained_load",
-    "seeds",
-    "heuristic",
-    "policy_unfinished",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "guarded_ratio",
-    "guarded_ratio_low",
-    "guarded_ratio_high",
-    "guard_used",
-    "guard_jobsets",
-    "guard_s",
-    "worse",
-    "worse_seeds",
+    *("load", "window", "small_share", "rules", "metric", "jobsets"),
+    *POLICY,
+    *("heuristic", "policy_unfinished", "ratio", "ratio_low", "ratio_high"),
+    *("guarded_ratio", "guarded_ratio_low", "guarded_ratio_high"),
+    *("guard_used", "guard_jobsets", "guard_s", "worse", "worse_seeds"),
 )
 
 _ROW_HEIGHT = 0.24
@@ -88,43 +59,48 @@ def collect(request: FigureRequest) -> list[Row]:
     runs, config = request.load()
     if not runs:
         raise InputError("the figure guard needs learned policies: name runs with --runs")
-    if config.task.workload.trace is not None:
+    whole = request.protocol(config, cap=True)
+    if whole.task.world.kind != WORLD or not whole.task.has_axis:
         raise InputError(
-            "the figure guard draws made-up jobs of several loads, windows and mixes; for a trace "
-            "use metasched guard RUN"
+            "the figure guard draws made-up jobs of several loads, windows and mixes; for other "
+            "jobs use metasched guard RUN"
         )
     if request.window is not None:
         raise InputError("the figure guard has windows of its own, so leave out --window")
-    specs = [heuristic_spec(name) for name in HEURISTICS]
+    whole = replace(
+        whole,
+        metric=metric_of(None, config),
+        num_guard_jobsets=min(2 * request.num_jobsets, CALIBRATION_JOBSETS),
+    )
+    specs = [heuristic_spec(name) for name in whole.task.kind.heuristics.names()]
     specs += learned_specs(runs, request.decode)
     progress = request.progress
-    progress.start(len(GROUPS) * len(LOADS) * len(specs), unit="evaluation")
+    progress.start(len(GUARD_JOBS) * len(GUARD_LOADS) * len(specs), unit="evaluation")
     rows: list[Row] = []
-    done = 0
-    for window, small_share in GROUPS:
-        changes = {"window": window, "small_share": small_share}
-        section = config.task.at_point().workload.model_copy(update=changes)
-        max_time = max(config.task.max_time, STEPS_PER_WINDOW * window)
-        setting = Setting(
-            config.task.model_copy(update={"workload": section, "max_time": max_time}),
-            metric_of(None, config),
-            jobsets=request.jobsets,
-            episodes=request.episodes,
-            seed=request.seed,
-            cap_loads=True,
-            warmup=request.warmup,
-            guard=min(2 * request.jobsets, CALIBRATION_JOBSETS),
-        )
-        check_entrants(setting, specs, setting.at(LOADS[0]))
-        for load in LOADS:
-            task = setting.at(load)
-            results = evaluate_specs(setting, task, load, specs, progress, done)
-            done += len(results)
-            head = {**head_of(setting, task, load), "small_share": small_share}
-            guarded = guard_at(setting, task, load, specs, results)
-            rows += _rows(head, setting.metric, specs, results, guarded)
+    num_done = 0
+    for window, small_share in GUARD_JOBS:
+        task = _with_jobs(whole.task, window, small_share, STEPS_PER_WINDOW * window)
+        places = [replace(whole, task=task).at(load) for load in GUARD_LOADS]
+        check_specs(places[0], specs)
+        for protocol in places:
+            results = evaluate_specs(protocol, specs, progress, num_done)
+            num_done += len(results)
+            head = {**protocol.columns(), "small_share": small_share}
+            guarded = guard_at(protocol, specs, results)
+            rows += _rows(head, protocol.metric, specs, results, guarded)
     progress.close()
     return rows
+
+
+def _with_jobs(task: Task, window: int, small_share: float, max_time: int) -> Task:
+    """A task of DeepRM with other jobs, in episodes that are at least so long."""
+    workload: Any = task.at_point().workload
+    world: Any = task.world
+    return replace(
+        task,
+        workload=replace(workload, window=window, small_share=small_share),
+        world=replace(world, max_time=max(world.max_time, max_time)),
+    )
 
 
 def draw(table: Path) -> "Figure":
@@ -133,7 +109,7 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_table(table, COLUMNS)
+    rows = read_rows(table, COLUMNS)
     keys = list(dict.fromkeys(row["key"] for row in rows))
     panels = [[row for row in rows if row["key"] == key] for key in keys]
     label = get_metric(rows[0]["metric"]).label
@@ -305,7 +281,8 @@ def _measured_on(rows: Sequence[Cells]) -> str:
         f"Hollow: the policy alone{bounds}. Filled: behind the guard, which takes the policy of as "
         f"many training seeds as stand at the right; worse than the best heuristic with the whole "
         f"95% interval (over jobsets, seeds pooled) {found}. "
-        f"{int(number(first, 'jobsets')):,} unseen jobsets of each task, {rules_of(first)}; the "
+        f"{int(number(first, 'jobsets')):,} unseen jobsets of each task, rules of the "
+        f"{first['rules']}{' code' if first['rules'] == 'released' else ''}; the "
         f"guard decides on {first['guard_jobsets']} others, in {seconds[0]:.1f} to "
         f"{seconds[-1]:.1f} s"
     )

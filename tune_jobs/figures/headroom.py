@@ -12,20 +12,19 @@ from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.figures.adaptation_data import (
     JOINT,
-    Cells,
     Method,
     Ratios,
     cells_of,
     color_and_style,
     interval,
-    load_arms,
+    load_methods,
     ratio,
     untrained,
 )
 from tune_jobs.figures.adaptation_panels import grid_of_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, styled
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,7 +46,7 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if there are no rows, no specialists, or no joint training to compare with.
     """
-    methods, _ = load_arms(request)
+    methods, _ = load_methods(request)
     rows: list[Row] = []
     for family in dict.fromkeys(method.family for method in methods):
         specialists = _specialists(request.rows, family)

@@ -11,10 +11,10 @@ from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
 from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.comparing.policy_specs import find_runs
-from tune_jobs.figures.adaptation_data import Cells, color_and_style
+from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def draw(table: Path) -> "Figure":
         headline(
             figure,
             "Inner rates that were learned",
-            "a dot for each run, a line at the geometric mean of an method's runs; dotted: where "
+            "a dot for each run, a line at the geometric mean of a method's runs; dotted: where "
             "they began; layers from the input (top) to the actions (bottom)",
         )
         for axes, family in zip(panels, families, strict=True):

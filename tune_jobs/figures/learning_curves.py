@@ -11,18 +11,19 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import compare_policies, get_metric, objective_metric
-from cluster_env.workloads import sample_jobsets
-from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.policy_specs import (
-    PolicySpec,
-    Scene,
-    find_runs,
-    group_by_experiment,
-    heuristic_spec,
+from cluster_env.core.task import Task
+from cluster_env.evaluation import (
+    PolicyGroup,
+    compare_policies,
+    get_metric,
+    objective_metric,
+    tune,
+    tuned_numbers,
 )
-from tune_jobs.comparing.wording import mixture_of, on_jobs
-from tune_jobs.figures.comparison import rules_of
+from cluster_env.worlds import get_heuristic
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.policy_specs import find_runs, group_by_experiment
+from tune_jobs.comparing.wording import described, jobs_of, on_jobs
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
     color_of,
@@ -35,27 +36,16 @@ from tune_jobs.figures.style import (
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.runs.history import MetricRow as Iteration
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, Value, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Cells = dict[str, str]
 Curve = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
-HEURISTICS = ("random", "packer", "sjf", "tetris", "hold")
 COLUMNS = (
-    "series",
-    "key",
-    "seed",
-    "iteration",
-    "metric",
-    "value",
-    "return_mean",
-    "return_max",
-    "load",
-    "rules",
+    *("series", "key", "seed", "iteration", "metric", "value", "return_mean", "return_max"),
     "jobsets",
 )
 
@@ -83,16 +73,18 @@ def collect(request: FigureRequest) -> list[Row]:
     _check_same_task(runs)
     metric = objective_metric(runs[0].config.task.build_objective()).name
     rows: list[Row] = []
+    tasks: dict[int, Task] = {}
     for key, group in group_by_experiment(runs):
         for run in group:
-            head = _head("run", key, run.config, metric)
+            task = run.config.task.build(run.config.name, run.config.seed)
+            tasks[task.seed] = task
+            head = _head("run", key, task, metric, run.config.evaluation.jobsets)
             rows += [{**head, **_cells(iteration, metric)} for iteration in run.rows]
-    seeds = {run.config.seed: run.config for run in runs}
-    todo = [(config, name) for config in seeds.values() for name in HEURISTICS]
+    todo = [(task, name) for task in tasks.values() for name in task.kind.heuristics.names()]
     request.progress.start(len(todo), unit="evaluation")
-    for done, (config, name) in enumerate(todo, start=1):
-        rows.append(_heuristic(heuristic_spec(name), config, metric))
-        request.progress.step(done, f"seed {config.seed}: {name}")
+    for done, (task, name) in enumerate(todo, start=1):
+        rows.append(_heuristic(name, task, metric, runs[0].config.evaluation.jobsets))
+        request.progress.step(done, f"seed {task.seed}: {name}")
     request.progress.close()
     return rows
 
@@ -113,11 +105,10 @@ def draw(table: Path) -> "Figure":
         figure = new_figure(_HEIGHT)
         left, right = figure.subplots(1, 2)
         first = rows[0]
-        jobs = on_jobs(number(first, "load"), first.get("trace", ""), first.get("mixture", ""))
         headline(
             figure,
-            f"Learning curves {jobs}",
-            f"{first['jobsets']} validation jobsets, {rules_of(first)}; {_seeds_note(runs)}",
+            f"Learning curves {on_jobs(first)}",
+            f"{first['jobsets']} validation jobsets, {described(first)}; {_seeds_note(runs)}",
         )
         left.set_title(f"(a) {metric.label}")
         right.set_title("(b) mean and maximum reward")
@@ -147,17 +138,19 @@ def _check_same_task(runs: Sequence[_Recorded]) -> None:
             )
 
 
-def _head(series: str, key: str, config: ExperimentConfig, metric: str) -> dict[str, str | float]:
+def _head(series: str, key: str, task: Task, metric: str, num_jobsets: int) -> dict[str, Value]:
+    axis = task.kind.axis
+    place = {} if axis is None else {axis.name: task.position_on(Split.VALIDATION)}
     return {
         "series": series,
         "key": key,
-        "seed": config.seed,
+        "seed": task.seed,
         "metric": metric,
-        "load": config.task.build_part(Split.VALIDATION).load,
-        "trace": config.task.workload.trace_name,
-        "mixture": mixture_of(config.task.workload),
-        "rules": config.task.rules,
-        "jobsets": config.evaluation.jobsets,
+        **place,
+        **task.columns(),
+        "world": task.world.kind,
+        "jobs": jobs_of(task, Split.VALIDATION),
+        "jobsets": num_jobsets,
     }
 
 
@@ -172,26 +165,18 @@ def _cells(iteration: Iteration, metric: str) -> dict[str, float]:
     return {short: iteration.get(name, math.nan) for short, name in names.items()}
 
 
-def _heuristic(spec: PolicySpec, config: ExperimentConfig, metric: str) -> Row:
+def _heuristic(name: str, task: Task, metric: str, num_jobsets: int) -> Row:
     """A heuristic on a run's validation jobsets, which are also those that it is tuned on."""
-    task = config.task
-    jobsets = sample_jobsets(
-        task.build_workload(), config.seed, Split.VALIDATION, range(config.evaluation.jobsets)
-    )
-    result = compare_policies(
-        [spec.make(Scene(task, metric, lambda: jobsets))],
-        jobsets,
-        task.cluster.build(),
-        task.build_rules(),
-        run_seed=config.seed,
-        max_time=task.max_time,
-        also=[metric],
-    )[0]
-    value = result.mean(metric)
+    jobsets = task.jobsets(Split.VALIDATION, range(num_jobsets))
+    group = PolicyGroup(name, (get_heuristic(name, task.world),))
+    if tuned_numbers(name, task.world):
+        best = tune(name, jobsets, task.world, metric=metric)
+        group = PolicyGroup(best.name, (best.policy,))
+    (result,) = compare_policies([group], jobsets, task.world, run_seed=task.seed, also=[metric])
     return {
-        **_head("heuristic", spec.key, config, metric),
+        **_head("heuristic", name, task, metric, num_jobsets),
         "policy": result.name,
-        "value": value,
+        "value": result.mean(metric),
         "unfinished": result.means["unfinished"],
     }
 

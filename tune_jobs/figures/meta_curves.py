@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.comparing.policy_specs import find_runs
-from tune_jobs.figures.adaptation_data import Cells, color_and_style
+from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
-from tune_jobs.terminal.tables import Row, Value, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, Value, number, read_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +48,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
     Returns:
         One row for each run and iteration: ``before`` and ``after``, the mean return over the
-        iteration's tasks before and after the inner steps, over the absolute return of SJF;
+        iteration's tasks before and after the inner steps, over the baseline's absolute return;
         ``entropy`` of the adapted policies, in nats; ``collapsed``, whether the run went back.
 
     Raises:
@@ -106,7 +106,7 @@ def draw(table: Path) -> "Figure":
         for (left, right), family in zip(panels, families, strict=True):
             mine = [row for row in rows if row["trained_on"] == family]
             left.set_title(f"trained on {family}")
-            left.set_ylabel("return over that of SJF")
+            left.set_ylabel("return over the baseline's")
             right.set_ylabel("entropy after adaptation (nats)")
             _draw(left, mine, (("before", (0, (4, 2))), ("after", "-")))
             _draw(right, mine, (("entropy", "-"),))

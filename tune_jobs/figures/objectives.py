@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Result, best
-from tune_jobs.comparing.comparison import check_entrants, evaluate_specs, head_of, spec_cells
+from tune_jobs.comparing.comparison import check_specs, evaluate_specs, spec_cells
 from tune_jobs.comparing.policy_specs import (
     PolicySpec,
     TrainedRun,
@@ -17,42 +17,21 @@ from tune_jobs.comparing.policy_specs import (
     learned_specs,
 )
 from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import is_learned, look_of, measured_on
+from tune_jobs.figures.comparison import POLICY, is_learned, look_of, measured_on, read_rows
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Cells = dict[str, str]
-
-HEURISTICS = ("random", "packer", "sjf", "tetris", "hold")
 ALWAYS = ("slowdown", "completion_time")
 """Metrics that have a panel whatever the runs were trained for: the paper's two."""
 
 COLUMNS = (
-    "load",
-    "load_used",
-    "rules",
-    "window",
-    "metric",
-    "jobsets",
-    "policy",
-    "key",
-    "learned",
-    "trained_for",
-    "seeds",
-    "value",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "interval_over",
-    "reference",
-    "best",
-    "tied",
-    "unfinished",
+    *("metric", "jobsets", *POLICY, "trained_for", "value", "ratio", "ratio_low", "ratio_high"),
+    *("interval_over", "reference", "best", "tied", "unfinished"),
 )
 
 _ROW_HEIGHT = 0.46
@@ -64,8 +43,8 @@ _WIDEST = 2.5  # times the best heuristic; whoever is farther is an arrow at the
 def collect(request: FigureRequest) -> list[Row]:
     """Evaluates all heuristics and the runs' policies by every metric that one was trained for.
 
-    tetris and hold are tuned for each metric anew. The objective of a run that has no metric of its
-    own name, such as a mixture, gets no panel; its policy is in all others.
+    Heuristics that take a number are tuned for each metric anew. The objective of a run that has no
+    metric of its own name, such as a mixture, gets no panel; its policy is in all others.
 
     Returns:
         One row for each metric and policy: ``value``, its mean, over that of ``reference``, the
@@ -76,24 +55,23 @@ def collect(request: FigureRequest) -> list[Row]:
         InputError: if a run cannot be used, or no job arrives.
     """
     runs, config = request.load()
-    setting = request.setting(config.task)
-    load = setting.loads()[0]
-    task = setting.at(load)
-    heuristics = [heuristic_spec(name) for name in HEURISTICS]
+    whole = request.protocol(config)
+    protocol = whole.at(*whole.values())
+    heuristics = [heuristic_spec(name) for name in protocol.task.kind.heuristics.names()]
     learned = learned_specs(runs, request.decode)
-    check_entrants(setting, [*heuristics, *learned], task)
+    check_specs(protocol, [*heuristics, *learned])
     metrics = _metrics_of(runs)
     learned.sort(key=lambda one: [*metrics, one.trained_for].index(one.trained_for))
     progress = request.progress
     progress.start(len(learned) + len(metrics) * len(heuristics), unit="evaluation")
-    learned_results = evaluate_specs(setting, task, load, learned, progress)
-    done = len(learned)
+    learned_results = evaluate_specs(protocol, learned, progress)
+    num_done = len(learned)
     rows: list[Row] = []
     for metric in metrics:
-        tuned = replace(setting, metric=metric)
-        results = evaluate_specs(tuned, task, load, heuristics, progress, done)
-        done += len(heuristics)
-        head = head_of(tuned, task, load)
+        tuned = replace(protocol, metric=metric)
+        results = evaluate_specs(tuned, heuristics, progress, num_done)
+        num_done += len(heuristics)
+        head = tuned.columns()
         pairs = zip([*heuristics, *learned], [*results, *learned_results], strict=True)
         rows += [{**head, **row} for row in _rows(list(pairs), best(results, metric), metric)]
     progress.close()
@@ -106,7 +84,7 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_table(table, COLUMNS)
+    rows = read_rows(table, COLUMNS)
     metrics = list(dict.fromkeys(row["metric"] for row in rows))
     keys = list(dict.fromkeys(row["key"] for row in rows))
     columns = 2 if len(metrics) in (2, 4) else 3
@@ -114,13 +92,11 @@ def draw(table: Path) -> "Figure":
     with styled():
         figure = new_figure(1.1 + lines * (1.1 + _ROW_HEIGHT * len(keys)))
         panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
-        first = rows[0]
-        jobs = on_jobs(number(first, "load"), first.get("trace", ""))
         far = any(number(row, "ratio") > _WIDEST for row in rows)
         beyond = f"; arrows: more than {_WIDEST:g} times" if far else ""
         headline(
             figure,
-            f"How policies do by each objective, {jobs}",
+            f"How policies do by each objective, {on_jobs(rows[0])}",
             f"{measured_on(rows)}; bold: the best, and what cannot be told from it{beyond}",
         )
         for axes, metric in zip(panels, metrics, strict=False):
@@ -135,8 +111,8 @@ def draw(table: Path) -> "Figure":
 
 def _metrics_of(runs: Sequence[TrainedRun]) -> list[str]:
     """The metrics to show: `ALWAYS`, then those of the runs' objectives."""
-    objectives = [run.config.task.objective for run in runs]
-    named = [name for name in objectives if isinstance(name, str) and name in METRICS.names()]
+    objectives = [run.config.task.build_objective().name for run in runs]
+    named = [name for name in objectives if name in METRICS.names()]
     return list(dict.fromkeys((*ALWAYS, *named)))
 
 

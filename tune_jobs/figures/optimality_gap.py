@@ -1,19 +1,20 @@
 """How far policies are from the best that anybody could have done in hindsight."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, Result
 from cluster_env.worlds.deeprm.clairvoyant import require_solver
-from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.hindsight import Hindsight, look_back
+from tune_jobs.comparing.comparison import spec_cells
+from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import is_learned, name_of, rules_of
+from tune_jobs.comparing.wording import described, on_jobs
+from tune_jobs.figures.comparison import POLICY, is_learned, name_of, read_rows
+from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
     INK,
@@ -24,43 +25,19 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.terminal.tables import Row, Value, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Cells = dict[str, str]
-
-HEURISTICS = ("packer", "sjf", "tetris", "hold")
 COLUMNS = (
-    "series",
-    "jobset",
-    "policy",
-    "key",
-    "learned",
-    "trained_load",
-    "seeds",
-    "unfinished",
-    "value",
-    "best",
-    "bound",
-    "status",
-    "ratio",
-    "ratio_low",
-    "ratio_high",
-    "interval_over",
-    "load",
-    "rules",
-    "window",
-    "metric",
-    "jobsets",
-    "proven",
-    "time_limit_s",
+    *("series", "jobset", *POLICY, "unfinished", "value", "best", "bound", "status"),
+    *("ratio", "ratio_low", "ratio_high", "interval_over"),
+    *("metric", "jobsets", "proven", "time_limit_s"),
 )
 
 _ROW_HEIGHT = 0.62
-_START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
 
 
 def collect(request: FigureRequest) -> list[Row]:
@@ -80,19 +57,19 @@ def collect(request: FigureRequest) -> list[Row]:
     """
     require_solver()
     runs, config = request.load()
-    task = config.task.at_point()
-    specs = [heuristic_spec(name) for name in HEURISTICS]
+    whole = request.protocol(config)
+    metric = metric_in_hindsight(whole.task.objective.name)
+    protocol = replace(whole.at(*whole.values()), metric=metric)
+    specs = [heuristic_spec(name) for name in IN_HINDSIGHT]
     specs += learned_specs(runs, request.decode)
     hindsight = look_back(
-        specs,
-        task,
-        jobsets=request.jobsets,
-        time_limit_s=request.time_limit_s,
-        episodes=request.episodes,
-        seed=request.seed,
-        progress=request.progress,
+        specs, protocol, time_limit_s=request.time_limit_s, progress=request.progress
     )
-    head = _head(request, task, hindsight)
+    head = {
+        **protocol.columns(),
+        "proven": hindsight.num_proven,
+        "time_limit_s": request.time_limit_s,
+    }
     pairs = list(zip(specs, hindsight.results, strict=True))
     rows = [_policy_row(spec, result, hindsight) for spec, result in pairs]
     for spec, result in pairs:
@@ -106,17 +83,16 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_table(table, COLUMNS)
+    rows = read_rows(table, COLUMNS)
     policies = [row for row in rows if row["series"] == "policy"]
     first = policies[0]
     label = METRICS.get(first["metric"]).label
-    jobs = on_jobs(number(first, "load"), first.get("trace", ""))
     with styled():
         figure = new_figure(1.9 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
         headline(
             figure,
-            f"{label[0].upper()}{label[1:]} over the best in hindsight, {jobs}",
+            f"{label[0].upper()}{label[1:]} over the best in hindsight, {on_jobs(first)}",
             _measured_on(first),
         )
         _draw_ranking(axes, rows, policies)
@@ -127,42 +103,14 @@ def draw(table: Path) -> "Figure":
     return figure
 
 
-def _head(request: FigureRequest, task: TaskSection, hindsight: Hindsight) -> dict[str, Value]:
-    """What all rows share."""
-    return {
-        "load": task.build_part(Split.HELD_OUT).load,
-        "trace": task.workload.trace_name,
-        "rules": task.rules,
-        "window": task.workload.window,
-        "metric": hindsight.metric,
-        "jobsets": request.jobsets,
-        "episodes": request.episodes,
-        "seed": request.seed,
-        "proven": hindsight.proven,
-        "time_limit_s": request.time_limit_s,
-    }
-
-
-def _spec_cells(spec: PolicySpec, result: Result) -> dict[str, Value]:
-    return {
-        "policy": result.name,
-        "key": spec.key,
-        "learned": spec.learned,
-        "trained_load": spec.trained_load,
-        "trained_trace": spec.trained_trace,
-        "trained_mixture": spec.trained_mixture,
-        "seeds": spec.num_seeds,
-    }
-
-
 def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> Row:
     num_jobs = float(hindsight.counts.sum())
-    proven = hindsight.proven == len(hindsight.references)
+    proven = hindsight.num_proven == len(hindsight.references)
     ratio = hindsight.ratio(result)
     return {
         "series": "policy",
         "jobset": "",
-        **_spec_cells(spec, result),
+        **spec_cells(spec, result),
         "num_jobs": num_jobs,
         "unfinished": result.means["unfinished"],
         "value": result.mean(hindsight.metric),
@@ -184,7 +132,7 @@ def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list
         {
             "series": "jobset",
             "jobset": index,
-            **_spec_cells(spec, result),
+            **spec_cells(spec, result),
             "num_jobs": reference.num_jobs,
             "unfinished": float(unfinished[index]),
             "value": float(means[index]),
@@ -257,8 +205,8 @@ def _measured_on(row: Cells) -> str:
     bars = "no intervals" if over == "nothing" else f"95% intervals over {over}"
     return (
         f"{jobsets:,} unseen jobsets, {proven:,} of them proven optimal in "
-        f"{number(row, 'time_limit_s'):g} s each{band}; arrival window {row['window']} steps, "
-        f"{rules_of(row)}, {bars}; strokes: single jobsets"
+        f"{number(row, 'time_limit_s'):g} s each{band}; {described(row)}, {bars}; "
+        f"strokes: single jobsets"
     )
 
 

@@ -4,14 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
-from cluster_env.worlds.deeprm.clairvoyant import DEFAULT_TIME_LIMIT_S
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.policy_specs import Decode, TrainedRun, find_runs, load_runs
-from tune_jobs.comparing.protocol import Setting
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures.style import save
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, write_table
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rllib_configs.schema import ExperimentConfig
-    from rllib_configs.task_schema import TaskSection
+
+DEFAULT_TIME_LIMIT_S = 12.0
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,14 @@ class FigureRequest:
     Attributes:
         runs: run directories and globs of them.
         rows: folders of `metasched study`, for a figure of adaptation.
+        at: values of the axis that lines are drawn along; by default those of DeepRM's figure 4.
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
         rules: name of the rules, if not the config's.
         window: steps in which jobs may arrive, if not the config's.
         warmup: steps at both ends of it whose jobs do not count.
-        jobsets: unseen jobsets that policies are evaluated on.
-        episodes: episodes of each.
+        num_jobsets: unseen jobsets that policies are evaluated on.
+        num_episodes: episodes of each.
         seed: seed of the jobsets and of the policies' random numbers.
         decode: how learned policies choose.
         time_limit_s: seconds that the search for the best schedule of a jobset may take, for a
@@ -46,13 +47,14 @@ class FigureRequest:
 
     runs: Sequence[str] = ()
     rows: Sequence[Path] = ()
+    at: Sequence[float] = ()
     source: str | None = None
     overrides: Sequence[str] = ()
     rules: str | None = None
     window: int | None = None
     warmup: int = 0
-    jobsets: int = 1000
-    episodes: int = 1
+    num_jobsets: int = 1000
+    num_episodes: int = 1
     seed: int = 0
     decode: Decode = "sample"
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
@@ -67,20 +69,25 @@ class FigureRequest:
         runs = load_runs(find_runs(self.runs), self.decode)
         return runs, choose_config(self.source, self.overrides, self.rules, runs, self.window)
 
-    def setting(self, task: "TaskSection", cap_loads: bool = False) -> Setting:
-        """What policies are compared on, see `Setting`."""
-        return Setting(
-            task,
-            jobsets=self.jobsets,
-            episodes=self.episodes,
-            seed=self.seed,
-            cap_loads=cap_loads,
+    def protocol(self, config: "ExperimentConfig", cap: bool = False) -> EvaluationProtocol:
+        """What policies are compared on by the world's headline, see `EvaluationProtocol`."""
+        return EvaluationProtocol(
+            config.task.build(config.name, self.seed),
+            num_jobsets=self.num_jobsets,
+            num_episodes=self.num_episodes,
             warmup=self.warmup,
+            cap=cap,
         )
 
 
-class FigureModule(Protocol):
-    """What the module of a figure offers."""
+@dataclass(frozen=True)
+class FigureRecipe:
+    """How a figure is made; the module of a single figure has two functions of these names.
+
+    Attributes:
+        collect: gives rows, from recorded runs or by running what it needs.
+        draw: makes an image from the CSV file of those rows, and from nothing else.
+    """
 
     collect: Callable[[FigureRequest], list[Row]]
     draw: "Callable[[Path], Figure]"
@@ -93,19 +100,21 @@ class FigureKind:
     Attributes:
         name: what the command line calls it; also the name of its files.
         about: what it shows, in one line.
-        module: where ``collect`` (rows from recorded runs, or by running what it needs) and
-            ``draw`` (an image from the CSV file of those rows, and from nothing else) are.
+        source: where ``collect`` and ``draw`` are, see `FigureRecipe`: a module, or a module and
+            the name of a recipe in it, as ``tune_jobs.figures.comparison:WIN_RATE``.
         steady: whether it can leave out the jobs of a warm-up.
     """
 
     name: str
     about: str
-    module: str
+    source: str
     steady: bool = True
 
     def load(self) -> Any:
-        """The module, imported now."""
-        return import_module(self.module)
+        """What has ``collect`` and ``draw``, imported now."""
+        module, _, name = self.source.partition(":")
+        loaded = import_module(module)
+        return getattr(loaded, name) if name else loaded
 
 
 FIGURES: Registry[FigureKind] = Registry("figure")
@@ -113,7 +122,7 @@ for _kind in (
     FigureKind(
         "deeprm-fig4",
         "Slowdown against load, 10 to 190 %: every heuristic, and learned policies (--runs).",
-        "tune_jobs.figures.slowdown_by_load",
+        "tune_jobs.figures.comparison:VALUES",
     ),
     FigureKind(
         "deeprm-fig5",
@@ -134,10 +143,10 @@ for _kind in (
         "tune_jobs.figures.withheld_jobs",
     ),
     FigureKind(
-        "attainment",
-        "How often a policy is as good as the best of sjf, packer and tetris on the same jobset, "
-        "and how many jobs have a slowdown of at most 2, against load.",
-        "tune_jobs.figures.attainment",
+        "win-rate",
+        "How often a policy is as good as the best baseline on the same jobset, and how many jobs "
+        "have a slowdown of at most 2, along the values --at.",
+        "tune_jobs.figures.comparison:WIN_RATE",
     ),
     FigureKind(
         "optimality-gap",
@@ -156,20 +165,20 @@ for _kind in (
         "adaptation",
         "Cost over the best heuristic's against steps of adaptation, on unseen tasks of each "
         "family (--rows of metasched study).",
-        "tune_jobs.figures.adaptation",
+        "tune_jobs.figures.adaptation:BY_FAMILY",
         steady=False,
     ),
     FigureKind(
         "adaptation-objectives",
         "The same for the tasks of each objective alone (--rows).",
-        "tune_jobs.figures.adaptation_objectives",
+        "tune_jobs.figures.adaptation:BY_OBJECTIVE",
         steady=False,
     ),
     FigureKind(
-        "adaptation-attainment",
+        "adaptation-win-rate",
         "Share of unseen tasks on which a policy is as good as the best heuristic, against steps "
         "of adaptation (--rows).",
-        "tune_jobs.figures.adaptation_attainment",
+        "tune_jobs.figures.adaptation:WIN_RATE",
         steady=False,
     ),
     FigureKind(
@@ -230,10 +239,10 @@ def make_figure(
     kind = FIGURES.get(name)
     if request.warmup and not kind.steady:
         raise InputError(f"{name} measures all jobs of an episode, so leave out --warmup")
-    module: FigureModule = kind.load()
+    recipe: FigureRecipe = kind.load()
     if table is None:
         table = out / f"{name}.csv"
-        write_table(table, module.collect(request))
+        write_table(table, recipe.collect(request))
     image = out / f"{name}.png"
-    save(module.draw(table), image)
+    save(recipe.draw(table), image)
     return image, table

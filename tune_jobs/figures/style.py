@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 from numpy.typing import NDArray
 
+from cluster_env.worlds import WORLDS, get_kind
 from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
@@ -27,15 +28,9 @@ MUTED = "#6b6b6b"
 GRID = "#e4e4e4"
 
 # Okabe and Ito's colors, which people with any kind of color vision tell apart; yellow left out.
-_HEURISTICS = {
-    "random": "#8a8a8a",
-    "packer": "#e69f00",
-    "sjf": "#56b4e9",
-    "tetris": "#009e73",
-    "hold": "#cc79a7",
-}
+_HEURISTICS = ("#8a8a8a", "#56b4e9", "#e69f00", "#009e73", "#cc79a7")
 _LEARNED = ("#d55e00", "#0072b2", "#000000", "#7f3b08")
-_MARKERS = {"random": "x", "packer": "s", "sjf": "^", "tetris": "D", "hold": "v"}
+_MARKERS = ("x", "^", "s", "D", "v")
 
 _TICKS = (1, 1.5, 2, 3, 5, 7)
 
@@ -80,13 +75,25 @@ def color_of(key: str, learned: bool, place: int = 0) -> str:
         learned: whether it was trained.
         place: which of the learned policies, or of the numbers of a heuristic, it is.
     """
-    base = _HEURISTICS.get(key.partition(":")[0], MUTED)
-    return _LEARNED[place % len(_LEARNED)] if learned else base
+    if learned:
+        return _LEARNED[place % len(_LEARNED)]
+    place = _place_of(key)
+    return MUTED if place < 0 else _HEURISTICS[place % len(_HEURISTICS)]
 
 
 def marker_of(key: str, learned: bool) -> str:
     """Marker of a policy, so that color is not all that tells lines apart."""
-    return "o" if learned else _MARKERS.get(key.partition(":")[0], ".")
+    place = _place_of(key)
+    return "o" if learned else "." if place < 0 else _MARKERS[place % len(_MARKERS)]
+
+
+def _place_of(key: str) -> int:
+    """Where a heuristic stands among those of its world; -1 for one that nobody registered."""
+    for world in WORLDS.names():
+        names = get_kind(world).heuristics.names()
+        if key.partition(":")[0] in names:
+            return names.index(key.partition(":")[0])
+    return -1
 
 
 def label_ends(axes: "Axes", labels: Sequence[tuple[float, str, str]], size: float = 10) -> None:

@@ -11,47 +11,37 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Result, Summary, evaluate
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
-from cluster_env.workloads import sample_jobsets
-from rllib_configs.task_schema import TaskSection
-from tune_jobs.comparing.comparison import check_entrants, head_of, scene_of, spec_cells
+from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.comparing.protocol import Setting
-from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import by_policy, is_learned, look_of, measured_on, name_of
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.wording import jobs_of, on_jobs
+from tune_jobs.figures.comparison import (
+    POLICY,
+    by_policy,
+    is_learned,
+    look_of,
+    measured_on,
+    name_of,
+    read_rows,
+)
+from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.terminal.tables import Row, number, read_table
+from tune_jobs.terminal.tables import Cells, Row, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Cells = dict[str, str]
-
-HEURISTICS = ("sjf", "tetris", "hold")
 ALL = "all"
 """What stands in the column ``length`` of the row that holds all jobs of a policy."""
 
 OF_A_LENGTH = ("slowdown", "withheld", "waited")
 COLUMNS = (
-    "load",
-    "load_used",
-    "rules",
-    "window",
-    "jobsets",
-    "policy",
-    "key",
-    "learned",
-    "trained_load",
-    "seeds",
-    "interval_over",
-    "length",
-    "num_jobs",
-    "holding",
+    *("jobsets", *POLICY, "interval_over", "length", "num_jobs", "holding"),
     *(f"{name}{end}" for name in OF_A_LENGTH for end in ("", "_low", "_high")),
 )
 
@@ -75,25 +65,22 @@ def collect(request: FigureRequest) -> list[Row]:
         InputError: if a run cannot be used, or no job arrives.
     """
     runs, config = request.load()
-    setting = request.setting(config.task)
-    load = setting.loads()[0]
-    task = setting.at(load)
-    specs = [heuristic_spec(name) for name in HEURISTICS]
+    whole = request.protocol(config)
+    protocol = whole.at(*whole.values())
+    specs = [heuristic_spec(name) for name in WITHHOLDING]
     specs += learned_specs(runs, request.decode)
-    check_entrants(setting, specs, task)
-    jobsets = sample_jobsets(
-        task.build_workload(), setting.seed, Split.HELD_OUT, range(setting.jobsets)
-    )
+    check_specs(protocol, specs)
+    jobsets = protocol.held_out()
     lengths = sorted({int(length) for jobset in jobsets for length in jobset.duration})
     if not lengths:
         raise InputError("no job arrives in these jobsets; give more with --jobsets")
-    head = head_of(setting, task, load)
+    head = protocol.columns()
     request.progress.start(len(specs), unit="evaluation")
     rows: list[Row] = []
     for done, spec in enumerate(specs, start=1):
-        results = _results(setting, task, spec, jobsets, lengths)
+        results = _results(protocol, spec, jobsets, lengths)
         rows += [{**head, **_row(spec, length, results[length])} for length in results]
-        request.progress.step(done, f"{on_jobs(load, task.workload.trace_name)}: {spec.key}")
+        request.progress.step(done, f"{jobs_of(protocol.task)}: {spec.key}")
     request.progress.close()
     return rows
 
@@ -104,15 +91,13 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_table(table, COLUMNS)
-    first = rows[0]
+    rows = read_rows(table, COLUMNS)
     with styled():
         figure = new_figure(_HEIGHT)
         panels = figure.subplots(1, 3)
-        jobs = on_jobs(number(first, "load"), first.get("trace", ""))
         headline(
             figure,
-            f"Jobs kept waiting though there is room for them, {jobs}",
+            f"Jobs kept waiting though there is room for them, {on_jobs(rows[0])}",
             f"{measured_on(rows)}; time steps in which a job is kept waiting: {_holding(rows)}",
         )
         titles = ("(a) mean slowdown", "(b) share of jobs withheld", "(c) steps withheld")
@@ -132,26 +117,23 @@ def draw(table: Path) -> "Figure":
 
 
 def _results(
-    setting: Setting,
-    task: TaskSection,
+    protocol: EvaluationProtocol,
     spec: PolicySpec,
     jobsets: Sequence[JobSet],
     lengths: Sequence[int],
 ) -> dict[str, Result]:
-    """What an spec achieved: ``all``, then by length."""
-    group = spec.make(scene_of(setting, task))
+    """What a spec achieved: ``all``, then by length."""
+    group = spec.make(protocol)
     members = []
     for policy in group.members:
         schedule = evaluate(
             policy,
             jobsets,
-            task.cluster.build(),
-            task.build_rules(),
-            run_seed=setting.seed,
-            episodes_per_jobset=setting.episodes,
-            max_time=task.max_time,
+            protocol.task.world,
+            run_seed=protocol.task.seed,
+            episodes_per_jobset=protocol.num_episodes,
         )
-        members.append(_summaries(schedule, setting.warmup, lengths))
+        members.append(_summaries(schedule, protocol.warmup, lengths))
     return {
         length: Result(group.name, tuple(member[length] for member in members))
         for length in members[0]

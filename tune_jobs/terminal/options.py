@@ -8,7 +8,6 @@ import click
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
-DEFAULT_POLICIES = "random,sjf,packer,tetris,hold"
 COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
 ADAPTATION_TABLE = "adaptation.csv"
 
@@ -42,8 +41,9 @@ task_options = _together(
     ),
     click.option(
         "--rules",
-        type=click.Choice(["paper", "released"]),
-        help="Rules of DeepRM's paper or of its released code; by default the config's.",
+        metavar="NAME",
+        help="Rules of DeepRM's paper or of its released code (paper, released), or others "
+        "that are registered; by default the config's.",
     ),
     click.option(
         "--window",
@@ -87,6 +87,15 @@ task_options = _together(
     ),
 )
 """What policies are evaluated on."""
+
+at_option = click.option(
+    "--at",
+    "--loads",
+    "at",
+    metavar="VALUE,...",
+    help="Values of the setting that the world's comparisons vary, in DeepRM loads: 0.7 for 70 %. "
+    "By default that of the config. A trace has its own.",
+)
 
 cluster_options = _together(
     click.option(

@@ -10,6 +10,7 @@ from tune_jobs.terminal.files import replacing
 
 Value = str | float | int | bool
 Row = Mapping[str, Value]
+Cells = dict[str, str]  # a row as it stands in a file
 
 
 def write_table(path: Path, rows: Sequence[Row]) -> None:

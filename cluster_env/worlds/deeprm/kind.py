@@ -130,4 +130,5 @@ KIND = Kind(
     promises=PROMISES,
     warm=_warm,
     optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
+    transfers=("rules", "max_time"),
 )

@@ -1,8 +1,8 @@
 """The set scorer's forward and backward pass, compiled, one row after the other.
 
 A row's results never depend on the rows beside it, and every sum has a fixed order, so the same
-weights give the same bits however a batch is cut. Places without an item, more than half of them, cost
-nothing.
+weights give the same bits however a batch is cut. Places without an item, more than half of them,
+cost nothing.
 
 Weights and whatever is computed from them are fields of structured arrays, whose shapes are part of
 their types: the compiler knows the width of each layer, and keeps a sum over its inputs in vector
@@ -143,7 +143,8 @@ def score_rows(
 
     Args:
         packed: `weights_type` ``(1,)``.
-        items: float32 ``(n, num_items, item_size)``; the first feature is 0 for a place without an item.
+        items: float32 ``(n, num_items, item_size)``; the first feature is 0 for a place without an
+            item.
         context: float32 ``(n, context_size)``.
         allowed: bool ``(n, num_items + 1)``; the last action is void.
         keep: whether what `backward_rows` needs is kept, of all rows. Else the next four arrays

@@ -1,4 +1,4 @@
-"""Policies on the same jobsets: differences, attainment, and tuned heuristics."""
+"""Policies on the same jobsets: differences, win rates, and tuned heuristics."""
 
 from dataclasses import replace
 
@@ -11,13 +11,14 @@ from cluster_env.evaluation import (
     PolicyGroup,
     Result,
     Summary,
-    attainment,
     best,
+    choose,
     compare_policies,
     evaluate,
     summarize,
     tune,
     tuned_numbers,
+    win_rate,
 )
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
@@ -71,30 +72,30 @@ def test_several_seeds_give_an_interval_over_both_levels(results: dict[str, Resu
     assert group.means["makespan"] == pytest.approx(middle)
 
 
-def test_attainment_counts_ties_and_is_one_against_oneself() -> None:
+def test_win_rate_counts_ties_and_is_one_against_oneself() -> None:
     sjf = summary("sjf")
-    assert attainment(sjf, [sjf]).value == 1.0
-    assert attainment(sjf, [sjf, summary("packer")]).value > 0.9
-    assert attainment(summary("random"), [sjf]).value < 0.1
+    assert win_rate(sjf, [sjf]).value == 1.0
+    assert win_rate(sjf, [sjf, summary("packer")]).value > 0.9
+    assert win_rate(summary("random"), [sjf]).value < 0.1
 
 
-def test_attainment_is_the_share_of_jobsets_at_or_below_the_best_rival() -> None:
+def test_win_rate_is_the_share_of_jobsets_at_or_below_the_best_baseline() -> None:
     own, baselines = summary("tetris:0.01"), [summary("sjf"), summary("packer")]
     bar = np.minimum(*(baseline.rows("slowdown") for baseline in baselines))
     share = np.mean(own.rows("slowdown") <= bar + 1e-9)
-    estimate = attainment(own, baselines)
+    estimate = win_rate(own, baselines)
     assert estimate.value == share
     assert estimate.low < share < estimate.high
 
 
-def test_unfinished_jobsets_are_missed_and_set_no_bar() -> None:
+def test_unfinished_jobsets_are_lost_by_policy_and_baseline() -> None:
     sjf = summary("sjf")
     unfinished = sjf.unfinished.copy()
     unfinished[:15] = 1
     cut = replace(sjf, unfinished=unfinished)
-    assert attainment(cut, [sjf]).value == 45 / 60
+    assert win_rate(cut, [sjf]).value == 45 / 60
     better = replace(cut, totals={**sjf.totals, "slowdown": sjf.totals["slowdown"] / 2})
-    assert attainment(sjf, [better]).value == 15 / 60
+    assert win_rate(sjf, [better]).value == 15 / 60
 
 
 def test_tuning_finds_the_best_number_of_the_sweep() -> None:
@@ -118,3 +119,11 @@ def test_tuning_follows_the_metric() -> None:
 def test_only_heuristics_with_a_number_are_tuned() -> None:
     with pytest.raises(InputError, match="'sjf' has no number to tune; tetris and hold have"):
         tune("sjf", JOBSETS, DeepRM(CLUSTER))
+
+
+def test_choosing_takes_the_best_mean_and_the_first_of_equals() -> None:
+    world = DeepRM(CLUSTER)
+    policies = {name: get_heuristic(name, world) for name in ("random", "packer", "sjf")}
+    assert choose(policies, JOBSETS, world) == "sjf"
+    twice = {"first": policies["sjf"], "second": policies["sjf"]}
+    assert choose(twice, JOBSETS, world) == "first"

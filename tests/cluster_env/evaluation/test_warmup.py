@@ -13,11 +13,11 @@ from cluster_env.evaluation import (
     METRICS,
     PolicyGroup,
     Result,
-    attainment,
     compare_policies,
     evaluate,
     summarize,
     tune,
+    win_rate,
 )
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
@@ -80,7 +80,7 @@ def test_jobs_that_do_not_count_may_stay_unfinished() -> None:
     assert summarize(cut).unfinished.sum() == late.sum()
     summary = summarize(cut, warmup=10)
     assert summary.unfinished.sum() == 0
-    assert attainment(summary, [summary]).value == 1.0
+    assert win_rate(summary, [summary]).value == 1.0
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_jobs_that_a_full_backlog_dropped_count_as_unfinished() -> None:
     assert summary.means["unfinished"] == 1
     # It counts as one that waited from its arrival to the end of the episode.
     assert schedule.completion[3] == schedule.end[0] - 4
-    assert attainment(summary, [summary]).value == 0.0
+    assert win_rate(summary, [summary]).value == 0.0
 
 
-def test_quotients_and_attainment_of_several_seeds() -> None:
+def test_quotients_and_win_rate_of_several_seeds() -> None:
     sjf, packer, random = (summarize(schedule_of(name)) for name in ("sjf", "packer", "random"))
     baseline, group = Result("sjf", (sjf,)), Result("two", (packer, random))
     quotient = group.ratio(baseline, "slowdown")
@@ -129,9 +129,9 @@ def test_quotients_and_attainment_of_several_seeds() -> None:
     assert quotient.value == pytest.approx(middle / sjf.mean("slowdown"))
     assert quotient.over == "seeds and jobsets"
     assert baseline.ratio(baseline, "slowdown").high == 1.0
-    share = group.attainment([baseline], "slowdown")
+    share = group.win_rate([baseline], "slowdown")
     assert share.value == pytest.approx(
-        (attainment(packer, [sjf]).value + attainment(random, [sjf]).value) / 2
+        (win_rate(packer, [sjf]).value + win_rate(random, [sjf]).value) / 2
     )
     assert share.over == "seeds and jobsets"
-    assert baseline.attainment([baseline], "slowdown").value == 1.0
+    assert baseline.win_rate([baseline], "slowdown").value == 1.0
