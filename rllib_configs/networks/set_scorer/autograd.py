@@ -235,7 +235,7 @@ def transposed(packed: Records) -> Records:
 
 
 def unpack(packed: Records) -> list[Floats]:
-    """All of `PARAMETERS`, and the vector of the skip connection, in their shapes; views as far as possible."""
+    """All of `PARAMETERS`, and the skip connection, in their shapes; views as far as possible."""
     heads = ("score", "void")
     parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
     found = [part[None] if name in heads else part.T for name, part in parts]
