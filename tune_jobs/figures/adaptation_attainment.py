@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.figures.adaptation import COLUMNS, summarize_methods
 from tune_jobs.figures.adaptation_data import ATTAINED, attained, load_arms
@@ -42,6 +41,8 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
+    from matplotlib.ticker import PercentFormatter
+
     rows = read_table(table, COLUMNS)
     families = list(dict.fromkeys(row["family"] for row in rows))
     with styled():

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import PercentFormatter
 
 from tune_jobs.comparing.comparison import BASELINES
 from tune_jobs.figures import comparison
@@ -72,6 +71,8 @@ def draw(table: Path) -> "Figure":
 
 def _scale_shares(axes: "Axes", shares: np.ndarray) -> None:
     """Percent, from 0 or from where the lowest share is, to all."""
+    from matplotlib.ticker import PercentFormatter
+
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     lowest = np.nanmin(shares) if np.isfinite(shares).any() else 0.0
     axes.set_ylim(0.0 if lowest < 0.4 else lowest - 0.05, 1.02)
