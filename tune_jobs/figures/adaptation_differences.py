@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from matplotlib.ticker import PercentFormatter
-
 from cluster_env.core.errors import InputError
 from tune_jobs.figures.adaptation_data import (
     JOINT,
@@ -188,6 +186,8 @@ def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells
 
 def _draw_worse(axes: "Axes", rows: Sequence[Cells]) -> None:
     """A bar for each method: the share of tasks that adaptation has made worse."""
+    from matplotlib.ticker import PercentFormatter
+
     methods = list(dict.fromkeys(row["method"] for row in rows))
     steps = sorted({int(row["step"]) for row in rows if row.get("worse")})
     if not steps:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from tune_jobs.figures.adaptation_data import color_and_style, untrained
 from tune_jobs.figures.style import MUTED, WIDTH, label_ends, new_figure
@@ -123,6 +122,8 @@ def measured_on(rows: Sequence[Cells]) -> str:
 
 def _scale_steps(axes: "Axes", steps: Sequence[int]) -> None:
     """Ticks at the steps that were evaluated; many steps get a logarithmic axis."""
+    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
+
     if steps[-1] > _MANY_STEPS:
         axes.set_xscale("symlog", linthresh=1, linscale=0.5)
     axes.xaxis.set_major_locator(FixedLocator(list(steps)))

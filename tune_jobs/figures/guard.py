@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
@@ -213,6 +212,8 @@ def _draw_panel(axes: "Axes", rows: Sequence[Cells], color: str) -> None:
 
 def _scale(axes: "Axes", rows: Sequence[Cells]) -> None:
     """Makes the x axis logarithmic, with the same limits and plain numbers in all panels."""
+    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
+
     names = ("ratio_low", "ratio_high", "guarded_ratio_low", "guarded_ratio_high")
     values = np.array([number(row, name) for row in rows for name in names])
     values = np.append(values[values > 0], 1.0)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import FixedLocator
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import ratio_interval
@@ -128,6 +127,8 @@ def _rows(methods: Sequence[Method], specialists: Ratios) -> list[Row]:
 
 
 def _draw_panel(axes: "Axes", family: str, rows: Sequence[Cells]) -> None:
+    from matplotlib.ticker import FixedLocator
+
     floor = next(row for row in rows if row["method"] == SPECIALIST)
     methods = [row for row in rows if row["method"] != SPECIALIST and not untrained(row["method"])]
     names = list(dict.fromkeys(row["method"] for row in methods))

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
@@ -91,6 +90,8 @@ def draw(table: Path) -> "Figure":
 
 def _draw_panel(axes: "Axes", rows: Sequence[Cells], blocks: Sequence[str]) -> None:
     """All methods of a family, beside each other on the line of each block."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
     methods = list(dict.fromkeys(row["method"] for row in rows))
     for order, method in enumerate(methods):
         color, _ = color_and_style(method, methods)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
 from numpy.typing import NDArray
 
 from cluster_env.worlds import WORLDS, get_kind
@@ -172,6 +171,8 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
         axes: whose axis.
         values: what is drawn, of any shape; NaN does not count.
     """
+    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
+
     values = values[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
         return

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
@@ -226,6 +225,8 @@ def _with_gaps(points: Sequence[Cells]) -> list[Cells]:
 
 
 def _scale(panels: "Sequence[Axes]", rows: list[Cells]) -> None:
+    from matplotlib.ticker import PercentFormatter
+
     slowdown, share, steps = panels
     values = [number(row, "slowdown") for row in rows if row["length"] != ALL]
     scale_values(slowdown, np.array(values))

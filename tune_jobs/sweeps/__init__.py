@@ -1,7 +1,8 @@
 """Sweeps: many runs on Ray Tune, over objectives and hyperparameters.
 
 definition      what a sweep is: YAML, typed
-spaces          the values that settings may take, and one choice of them
+spaces          the values that settings may take
+searched        what searches work on: options, a sweep as they see it, points
 searches        random, grid, asha, pbt, optuna: what each allows and needs
 points          which trials there are: settings, seeds, whole configs
 folder          what is on disk

@@ -12,7 +12,7 @@ from tune_jobs.sweeps.folder import SweepFolder
 from tune_jobs.sweeps.points import as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial
-from tune_jobs.sweeps.spaces import Point
+from tune_jobs.sweeps.searched import Point
 from tune_jobs.tracking import AnyTracker
 
 

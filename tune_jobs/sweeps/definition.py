@@ -12,8 +12,9 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.registry import unknown
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.task_schema import Count, Section, WholeNumber
+from tune_jobs.sweeps.searched import AshaSection, PbtSection
 from tune_jobs.sweeps.searches import SEARCHES, Search
-from tune_jobs.sweeps.spaces import AshaSection, Dimension, PbtSection
+from tune_jobs.sweeps.spaces import Dimension
 from tune_jobs.terminal.files import replacing
 
 NAMED = Path(__file__).parent / "named"

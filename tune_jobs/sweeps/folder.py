@@ -17,7 +17,7 @@ from typing import Literal
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.directory import RunDirectory, open_run
 from tune_jobs.sweeps.definition import Sweep, load_sweep, write_sweep
-from tune_jobs.sweeps.spaces import Point
+from tune_jobs.sweeps.searched import Point
 from tune_jobs.terminal.files import FileLock, replacing
 
 DEFINITION = "sweep.yaml"

@@ -15,7 +15,7 @@ from rllib_configs.loading import change, load_config, make_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.overrides import as_changes
 from tune_jobs.sweeps.definition import PRESET, Sweep
-from tune_jobs.sweeps.spaces import Point, Stream
+from tune_jobs.sweeps.searched import Point, Stream
 
 Presets = Mapping[str, Mapping[str, Any]]
 

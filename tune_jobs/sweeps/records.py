@@ -12,7 +12,7 @@ from tune_jobs.runs.directory import RunDirectory, create_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.folder import OVER, SweepFolder, TrialFile, TrialStatus
 from tune_jobs.sweeps.points import list_points, num_trials
-from tune_jobs.sweeps.spaces import Point
+from tune_jobs.sweeps.searched import Point
 
 
 class TrialRecord:

@@ -16,7 +16,8 @@ from ray.tune.schedulers import (
 
 from cluster_env.core.seeding import Purpose, generator
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.sweeps.spaces import Dimension, SearchedSweep, Stream
+from tune_jobs.sweeps.searched import SearchedSweep, Stream
+from tune_jobs.sweeps.spaces import Dimension
 
 _BY_SCORE = {"metric": "score", "time_attr": "iteration"}
 

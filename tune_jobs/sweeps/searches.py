@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.sweeps.spaces import Point, SearchedSweep
+from tune_jobs.sweeps.searched import Point, SearchedSweep
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler

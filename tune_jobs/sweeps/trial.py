@@ -25,7 +25,7 @@ from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import Presets, trial_config
 from tune_jobs.sweeps.records import pack, unpack
-from tune_jobs.sweeps.spaces import Point
+from tune_jobs.sweeps.searched import Point
 
 if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need it
     from tune_jobs.runs.trainer import Trainer

@@ -18,7 +18,7 @@ from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial, pack, rewind, unpack
 from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trial, score_of, write_results
 from tune_jobs.sweeps.schedulers import Evolution, Halving
-from tune_jobs.sweeps.spaces import Point
+from tune_jobs.sweeps.searched import Point
 from tune_jobs.terminal.tables import write_table
 
 
