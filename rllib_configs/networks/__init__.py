@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.registry import Registry
 from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
+from rllib_configs.registries import NETWORKS, found
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.deeprm.mlp import DeepRMSampler
 
@@ -39,14 +39,11 @@ class Network:
     sampler: Callable[[ExperimentConfig, Weights], Sampler]
 
 
-NETWORKS: Registry[Network] = Registry("network")
-
-
 def network_spec(experiment: ExperimentConfig) -> "RLModuleSpec":
     """What RLlib builds an experiment's network from."""
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    network = NETWORKS.get(experiment.training.network)
+    network = _network(experiment)
     return RLModuleSpec(
         module_class=network.module(), model_config=network.model_config(experiment)
     )
@@ -58,23 +55,22 @@ def make_sampler(experiment: ExperimentConfig, weights: Weights) -> Sampler:
     Raises:
         RuntimeError: if the weights are those of another network.
     """
-    return NETWORKS.get(experiment.training.network).sampler(experiment, weights)
+    return _network(experiment).sampler(experiment, weights)
+
+
+def _network(experiment: ExperimentConfig) -> Network:
+    network: Network = found(NETWORKS.get(experiment.training.network).network)
+    return network
 
 
 def _model_config(experiment: ExperimentConfig) -> dict[str, Any]:
-    return {
-        "cluster": experiment.task.cluster.model_dump(),
-        "hidden": experiment.training.hidden,
-        "since_column": experiment.training.since_column,
-        "critic": experiment.training.critic,
-        "show_window": experiment.training.show_window,
-        "skip_connection": experiment.training.skip_connection,
-        "seed": experiment.seed,
-    }
+    entry = NETWORKS.get(experiment.training.network)
+    options = {name: getattr(experiment.training, name) for name in entry.options.model_fields}
+    return {"cluster": experiment.task.world.cluster.model_dump(), **options, "seed": experiment.seed}
 
 
 def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSampler:
-    cluster, training = experiment.task.cluster.build(), experiment.training
+    cluster, training = experiment.task.world.cluster.build(), experiment.training
     layout = LookupLayout(StateLayout(cluster), training.since_column)
     expected = {
         "hidden_weight": (layout.num_inputs, training.hidden),
@@ -91,7 +87,7 @@ def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSam
 def _slot_scorer_sampler(experiment: ExperimentConfig, weights: Weights) -> SetScorerSampler:
     training = experiment.training
     network = SetScorer(
-        experiment.task.cluster.build(),
+        experiment.task.world.cluster.build(),
         training.hidden,
         None,
         training.critic,
@@ -114,5 +110,5 @@ def _slot_scorer_module() -> "type[TorchRLModule]":
     return SetScorerModule
 
 
-NETWORKS.register("deeprm_mlp")(Network(_deeprm_module, _model_config, _deeprm_sampler))
-NETWORKS.register("set_scorer")(Network(_slot_scorer_module, _model_config, _slot_scorer_sampler))
+DEEPRM_MLP = Network(_deeprm_module, _model_config, _deeprm_sampler)
+SET_SCORER = Network(_slot_scorer_module, _model_config, _slot_scorer_sampler)

@@ -19,7 +19,7 @@ from cluster_env.core.seeding import Purpose, generator
 from tune_jobs.runs.history import Row
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import EVOLUTION
-from tune_jobs.sweeps.spaces import Dimension
+from rllib_configs.dimensions import Dimension
 
 _BY_SCORE = {"metric": "score", "time_attr": "iteration"}
 

@@ -11,7 +11,7 @@ from cluster_env.core.seeding import Purpose, generator
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import SEARCHER, Point
 from tune_jobs.sweeps.schedulers import as_trial
-from tune_jobs.sweeps.spaces import Dimension
+from rllib_configs.dimensions import Dimension
 
 
 def check_searcher(sweep: Sweep) -> None:
