@@ -20,13 +20,14 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.steps import Parameters
 from meta.tasks.task import Task
 from rllib_configs.networks import Weights, make_sampler
 from rllib_configs.networks.set_scorer.network import plain_scorer
 from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
-from rllib_configs.schema import ExperimentConfig, MetaSection
+from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
 
 DEFAULT_RATE = 1.0
@@ -75,9 +76,9 @@ class MetaPolicy:
         return self.config.task.at_point()
 
     @property
-    def meta(self) -> MetaSection:
+    def meta(self) -> MAMLOptions:
         """How its steps are made: as in its meta-training, else as usual there."""
-        return self.config.meta or MetaSection()
+        return maml_options(self.config)
 
     def with_rate(self, rate: float) -> "MetaPolicy":
         """The policy with one inner rate for all parameters, above 0.
@@ -238,8 +239,8 @@ def _sample(
 
 def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:
     """The policy with the rates among its weights, else with one of its config."""
-    meta = config.meta
-    rate = DEFAULT_RATE if meta is None else float(meta.inner_rate)
+    learner = config.training if isinstance(config.training, MAMLOptions) else None
+    rate = DEFAULT_RATE if learner is None else float(learner.inner_rate)
     policy = MetaPolicy(name, config, weights, {}, learned_rates=False)
     rates = dict.fromkeys(policy.parameters, rate)
     found = {
@@ -247,7 +248,7 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
         for parameter in rates
         if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
     }
-    learned = bool(found) and (meta is None or (meta.learn_rates and meta.inner_steps > 0))
+    learned = bool(found) and (learner is None or (learner.learn_rates and learner.inner_steps > 0))
     return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 

@@ -12,7 +12,7 @@ from cluster_env.core.world import Kind
 from cluster_env.worlds import WORLDS
 from rllib_configs.extensions import load_extensions
 from rllib_configs.migration import new_key, new_value
-from rllib_configs.options import TrainingSection, owners, training_section
+from rllib_configs.options import TrainingSection, goes_with, training_section
 
 Changes = Iterable[str] | Mapping[str, Any]
 """Texts of the form ``key=value``, or values by their keys."""
@@ -91,8 +91,8 @@ def _choose_training(data: dict[str, Any], chosen: Mapping[str, Any]) -> None:
         for name, key in keys.items()
     }
     with contextlib.suppress(InputError, TypeError):  # which is told when the whole is checked
-        known = training_section(**names).model_fields
-        for option in [name for name in training if name not in known and owners(name)]:
+        section = training_section(**names)
+        for option in [name for name in training if not goes_with(name, section)]:
             del training[option]
 
 

@@ -11,6 +11,7 @@ from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, owners
 from rllib_configs.sections import DerivedSection
 
+_TYPES = ("str", "int", "float", "bool")  # which of several types a value was tried as
 _SECRET = "secret"  # the type of errors whose input is not to be shown
 
 
@@ -23,7 +24,7 @@ def explain(error: ValidationError, model: type[BaseModel], place: Sequence[str]
         place: keys at which the model stands in the whole.
     """
     problem = error.errors()[0]
-    inner = [str(part) for part in problem["loc"]]
+    inner = [str(part) for part in problem["loc"] if part not in _TYPES]
     path = [*place, *inner]
     context = problem.get("ctx", {})
     if problem["type"] == "nested":
@@ -64,9 +65,9 @@ def _elsewhere(model: type[BaseModel], name: str) -> tuple[str, str]:
         return f"the {kind} {chosen[kind]}", told
     if issubclass(model, DerivedSection):
         _, own, _ = model.origin
-        for kind in map(WORLDS.get, WORLDS.names()):
-            if _is_workload(kind, model):
-                others = _workloads_with(kind, name)
+        for world in map(WORLDS.get, WORLDS.names()):
+            if _is_workload(world, model):
+                others = _workloads_with(world, name)
                 told = f"the workload{'s' if len(others) > 1 else ''} {' and '.join(others)}"
                 return f"the workload {own}", told if others else ""
     return "", ""

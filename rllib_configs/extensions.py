@@ -33,7 +33,9 @@ def load_extensions() -> None:
         _load(name, f"{IMPORTS} names {name}, which", partial(importlib.import_module, name))
     if GROUP not in _loaded:
         for entry in entry_points(group=GROUP):
-            _load(entry.value, f"the entry point {entry.name} names {entry.value}, which", entry.load)
+            _load(
+                entry.value, f"the entry point {entry.name} names {entry.value}, which", entry.load
+            )
         _loaded.add(GROUP)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster_env.core.errors import InputError
-from rllib_configs.options import owners, training_section
+from rllib_configs.options import goes_with, training_section
 
 _MOVED = {
     "task.cluster": "task.world.cluster",
@@ -116,5 +116,5 @@ def _used(training: dict[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in training.items()
-        if name in section.model_fields or not (owners(name) or name in gone)
+        if name not in gone and goes_with(name, section)
     }

@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
 from pydantic import Field, create_model, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -46,13 +46,14 @@ class TrainingSection(Section):
 
     @field_validator("start")
     @classmethod
-    def _make_absolute(cls, path: Path | None) -> Path | None:
+    def _make_start_absolute(cls, path: Path | None) -> Path | None:
         """Lets a run be resumed from elsewhere."""
         return None if path is None else path.expanduser().absolute()
 
     @model_validator(mode="after")
     def _check_that_the_network_goes_with_the_algorithm(self) -> Self:
         algorithm, network = ALGORITHMS.get(self.algorithm), NETWORKS.get(self.network)
+        fitting = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
         if algorithm.needs_item_scores and not network.scores_items:
             raise PydanticCustomError(
                 "network",
@@ -61,7 +62,7 @@ class TrainingSection(Section):
                 {
                     "algorithm": self.algorithm,
                     "network": self.network,
-                    "fitting": ", ".join(n for n in NETWORKS.names() if NETWORKS.get(n).scores_items),
+                    "fitting": ", ".join(fitting),
                 },
             )
         both = (algorithm.options.model_fields, network.options.model_fields)
@@ -216,6 +217,15 @@ def owners(option: str) -> list[str]:
     return told
 
 
+def goes_with(option: str, section: type[TrainingSection]) -> bool:
+    """Whether the algorithm and the network of a section can use an option that others have."""
+    names = [section.model_fields[kind].default for kind in ("algorithm", "network")]
+    entries = (ALGORITHMS.get(names[0]), NETWORKS.get(names[1]))
+    if option in CriticOption.model_fields:
+        return all(option in entry.options.model_fields for entry in entries)
+    return option in section.model_fields or not owners(option)
+
+
 def _with_option(registry: Registry[Any], option: str) -> list[str]:
     return [name for name in registry.names() if option in registry.get(name).options.model_fields]
 
@@ -224,14 +234,15 @@ def _with_option(registry: Registry[Any], option: str) -> list[str]:
 def _composed(
     algorithm: str, network: str, of_algorithm: Algorithm, of_network: NetworkEntry
 ) -> type[TrainingSection]:
-    made: type[TrainingSection] = create_model(
+    made: Any = create_model(
         "TrainingSection",
-        __base__=(of_network.options, of_algorithm.options, TrainingSection),
+        __base__=cast("Any", (of_network.options, of_algorithm.options, TrainingSection)),
         __module__=__name__,
         algorithm=(str, Field(algorithm, description="The learning algorithm.")),
         network=(str, Field(network, description="What is trained.")),
     )
-    return made
+    section: type[TrainingSection] = made
+    return section
 
 
 def _restored(algorithm: str, network: str, state: dict[Any, Any]) -> TrainingSection:

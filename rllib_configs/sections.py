@@ -2,11 +2,22 @@
 
 import types
 from collections.abc import Mapping
-from dataclasses import MISSING, Field as DataclassField, fields, is_dataclass
-from functools import cache
+from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import Field as DataclassField
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, Union, get_args, get_origin
-from typing import get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Self,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import PydanticCustomError
@@ -52,9 +63,7 @@ class DerivedSection(Section):
         Raises:
             SectionError: if it refuses its values.
         """
-        values = {
-            name: _built(value, (name,)) for name, value in self if name not in ("kind",)
-        }
+        values = {name: _built(value, (name,)) for name, value in self if name not in ("kind",)}
         try:
             return self.origin[0](**{**values, **(given or {})})
         except InputError as error:
@@ -108,7 +117,7 @@ def section_of(
 
 
 @cache
-def _made(kind: type[Any], name: str, left_out: frozenset[str]) -> type[DerivedSection]:
+def _made(kind: Any, name: str, left_out: frozenset[str]) -> type[DerivedSection]:
     if not is_dataclass(kind):
         raise TypeError(f"the settings of {kind.__name__} are its fields, so it is a dataclass")
     hints = get_type_hints(kind, include_extras=True)
@@ -158,7 +167,7 @@ def _converted(hint: Any) -> Any:
     if isinstance(hint, type) and is_dataclass(hint):
         return section_of(hint)
     if _is_union(hint):
-        return Union[tuple(_converted(part) for part in get_args(hint))]
+        return reduce(or_, (_converted(part) for part in get_args(hint)))
     if get_origin(hint) in (tuple, list, dict):
         parts = tuple(part if part is ... else _converted(part) for part in get_args(hint))
         return get_origin(hint)[parts]

@@ -145,6 +145,15 @@ class TaskSection(Section):
         """The workload that the jobsets of a split come from."""
         return part_of(self.build_workload(), split)
 
+    def at_point(self) -> Self:
+        """The task with jobs that do not vary from jobset to jobset; see `Task.at_point`."""
+        if not hasattr(self.workload.origin[0], "point"):
+            return self
+        world = self.build_world()
+        kind, point = WORLDS.get(self.world.kind), self.build_workload().point()
+        section = _workload_section(world, kind, _kind_of_workload(kind, point))
+        return self.model_copy(update={"workload": section.of(point)})
+
     def _workload_on(self, world: World) -> Workload:
         given = WORLDS.get(self.world.kind).workloads.get(self.workload.kind).given(world)
         try:
@@ -171,8 +180,8 @@ def _kind_of_workload(kind: Kind, workload: Any) -> str:
         if type(workload) is kind.workloads.get(name).workload:
             return name
     raise InputError(
-        f"a config cannot name a {type(workload).__name__}, because the world has no such workload; "
-        f"it has {', '.join(kind.workloads.names())}"
+        f"a config cannot name a {type(workload).__name__}, because the world has no such "
+        f"workload; it has {', '.join(kind.workloads.names())}"
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster_env.core.errors import InputError
+from meta.maml.options import MAMLOptions
 from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ def command(
 
     joint = open_run(run)
     config = joint.config()
-    if config.meta is None or config.meta.inner_steps:
+    if not isinstance(config.training, MAMLOptions) or config.training.inner_steps:
         raise InputError(f"{run} is no joint training: its meta.inner_steps is not 0")
     if tasks > count:
         raise InputError(f"--tasks {tasks} is more than the {count} tasks of the methods")
-    distribution = get_distribution(config.meta.family)
+    distribution = get_distribution(config.training.family)
     chosen = TaskSplit(distribution, task_seed, Split.HELD_OUT).balanced(count)[:tasks]
     folder = out / distribution.name
     progress = Progress()
@@ -118,14 +119,18 @@ def _train(
 
     family = folder.with_suffix(".yaml")
     family.parent.mkdir(parents=True, exist_ok=True)
-    base = task.section.model_dump(mode="json")
+    base = TaskSection.of(task).model_dump(mode="json")
     family.write_text(yaml.safe_dump({"name": folder.name, "base": base}))
-    assert config.meta is not None
     changed = {
         "name": folder.name,
         "task": TaskSection(),
-        "training": {"start": start, "iterations": iterations},
-        "meta": {"family": str(family.absolute()), "warm_up": 0.0, "entropy_target": ENTROPY},
+        "training": {
+            "start": start,
+            "iterations": iterations,
+            "family": str(family.absolute()),
+            "warm_up": 0.0,
+            "entropy_target": ENTROPY,
+        },
         "tracking": {"enabled": False},
         "evaluation": {"every": 0, "jobsets": _FEW_JOBSETS},
     }

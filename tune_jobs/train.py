@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.cli import CONTEXT, program
 
 if TYPE_CHECKING:
-    from rllib_configs.schema import ExperimentConfig
+    pass
 
 
 def _list_presets(context: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -115,6 +115,7 @@ def command(
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000
     """
     from rllib_configs.loading import load_config
+    from rllib_configs.registries import prepare
     from tune_jobs.runs.resuming import find_continuation, find_resumption
     from tune_jobs.runs.training import run_training
     from tune_jobs.terminal.progress import Progress
@@ -133,7 +134,7 @@ def command(
     else:
         config = load_config(preset, changes)
         if goes_on and run_dir is not None:
-            config = _with_base_task(config)
+            config = prepare(config)
             resumption = find_continuation(run_dir.expanduser(), config)
     result = run_training(
         config, run_dir=run_dir, resume=resumption, address=address, progress=Progress()
@@ -146,15 +147,6 @@ def command(
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
         click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
-
-
-def _with_base_task(config: "ExperimentConfig") -> "ExperimentConfig":
-    """The config as a run keeps it."""
-    if config.meta is None:
-        return config
-    from meta.maml.algorithm import with_base_task
-
-    return with_base_task(config)
 
 
 def _as_overrides(

@@ -8,6 +8,7 @@ import torch
 
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.module import MetaSetScorerModule
+from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, outer_loss
 from rllib_configs.networks.set_scorer.network import SetScorer
@@ -57,8 +58,7 @@ def task_gradients(
         networks: a network for each cluster; its own parameters are not used.
         tasks: of an iteration.
     """
-    assert experiment.meta is not None
-    kind = FirstOrderGradients if experiment.meta.order == "first" else GraphGradients
+    kind = FirstOrderGradients if experiment.training.order == "first" else GraphGradients
     return kind(experiment, module, networks, tasks)
 
 
@@ -86,7 +86,7 @@ class GraphGradients:
 
     def __call__(self, index: int) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, task, meta = self._module, self._tasks[index], self._experiment.meta
+        module, task, meta = self._module, self._tasks[index], self._experiment.training
         assert meta is not None
         parameters = module.parameters_by_name()
         loss, stats = outer_loss(
@@ -125,8 +125,7 @@ class FirstOrderGradients:
         networks: Networks,
         tasks: Sequence[TaskSample],
     ) -> None:
-        assert experiment.meta is not None
-        self._options = StepOptions.of(experiment.meta)
+        self._options = StepOptions.of(maml_options(experiment))
         self._experiment, self._module = experiment, module
         self._networks, self._tasks = networks, tasks
         self._steps: dict[str, FirstOrder] = {}

@@ -59,7 +59,7 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
         parameters = [p for p in found if p.ndim > 0]
         groups = [{"params": parameters, "scale": 1.0}]
         if rates:
-            groups.append({"params": rates, "scale": experiment.meta.rates_lr})
+            groups.append({"params": rates, "scale": experiment.training.rates_lr})
         lr = experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
@@ -157,6 +157,6 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
         if key not in self._networks:
             experiment = self.config.experiment
             network = plain_scorer(section.build(), experiment.training)
-            network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
+            network.compiled = experiment.training.order == "first"  # else PyTorch's, twice derived
             self._networks[key] = network
         return self._networks[key]

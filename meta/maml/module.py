@@ -66,15 +66,14 @@ class MetaSetScorerModule(TorchRLModule):
 
 def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     """What `MetaSetScorerModule` is built from."""
-    assert experiment.meta is not None
     return {
         "cluster": experiment.task.cluster.model_dump(),
         "hidden": experiment.training.hidden,
         "seed": experiment.seed,
         "show_window": experiment.training.show_window,
         "skip_connection": experiment.training.skip_connection,
-        "inner_rate": experiment.meta.inner_rate,
-        "learn_rates": experiment.meta.learn_rates,
+        "inner_rate": experiment.training.inner_rate,
+        "learn_rates": experiment.training.learn_rates,
         "entropy": experiment.training.entropy,
     }
 

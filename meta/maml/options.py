@@ -63,7 +63,7 @@ class MAMLOptions(ClippedOptions):
 
     @field_validator("family")
     @classmethod
-    def _make_absolute(cls, family: str) -> str:
+    def _make_family_absolute(cls, family: str) -> str:
         """Lets a run be resumed from elsewhere."""
         return str(Path(family).absolute()) if family.endswith((".yaml", ".yml")) else family
 
@@ -86,9 +86,9 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     return experiment.model_copy(update={"task": base})
 
 
-def maml_options(experiment: ExperimentConfig) -> Any:
+def maml_options(experiment: ExperimentConfig) -> MAMLOptions:
     """MAML's options of an experiment, or their defaults if it was trained by another algorithm."""
-    training = experiment.training
+    training: Any = experiment.training
     return training if isinstance(training, MAMLOptions) else MAMLOptions()
 
 

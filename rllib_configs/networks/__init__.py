@@ -66,7 +66,11 @@ def _network(experiment: ExperimentConfig) -> Network:
 def _model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     entry = NETWORKS.get(experiment.training.network)
     options = {name: getattr(experiment.training, name) for name in entry.options.model_fields}
-    return {"cluster": experiment.task.world.cluster.model_dump(), **options, "seed": experiment.seed}
+    return {
+        "cluster": experiment.task.world.cluster.model_dump(),
+        **options,
+        "seed": experiment.seed,
+    }
 
 
 def _deeprm_sampler(experiment: ExperimentConfig, weights: Weights) -> DeepRMSampler:

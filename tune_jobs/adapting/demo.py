@@ -70,9 +70,8 @@ def adapt_and_draw(
     from meta.adaptation import adapt_parameters, load_meta_policy
     from tune_jobs.tracking.recording import draw_figure, tracked
 
-    assert config.meta is not None
     jobsets = QUICK_JOBSETS if quick else JOBSETS
-    tasks = unseen_tasks(config.meta.family)
+    tasks = unseen_tasks(config.training.family)
     tables: list[list[Row]] = []
     with tracked(config, run) as tracker:
         policy = load_meta_policy(run.path)

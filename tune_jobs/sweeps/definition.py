@@ -10,10 +10,10 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.registry import unknown
+from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.sections import Count, Section, WholeNumber
 from tune_jobs.runs.files import replacing
-from rllib_configs.dimensions import Dimension
 
 NAMED = Path(__file__).parent / "named"
 PRESET = "preset"

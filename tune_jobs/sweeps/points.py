@@ -13,6 +13,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import PRESET, Sweep
 
@@ -29,8 +30,8 @@ EVOLVING = (
     *("training.lr", "training.entropy", "training.clip", "training.gamma", "training.gae_lambda"),
     *("training.equalize", "training.epochs", "training.minibatches", "training.lr_end_share"),
     *("training.rmsprop_decay", "training.rmsprop_eps"),
-    *("meta.rates_lr", "meta.entropy_target", "meta.gradient_clip", "meta.advantage_floor"),
-    *("meta.tasks_per_update",),
+    *("training.rates_lr", "training.entropy_target", "training.gradient_clip"),
+    *("training.advantage_floor", "training.tasks_per_update"),
 )
 
 
@@ -121,15 +122,9 @@ def trial_config(
     source = str(chosen.pop(PRESET, sweep.preset))
     data = copy.deepcopy(dict((presets or read_presets(sweep))[source]))
     data["resources"] = {**data["resources"], "num_runners": 0, "num_learners": 0}
-    settings = {**sweep.settings, **chosen}
-    change(data, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
+    change(data, {**sweep.settings, **chosen})
     data |= {"name": sweep.name, "runs": str(runs), "seed": trial_seed(sweep.seed, point.index)}
-    config = make_config(data)
-    if config.meta is not None:
-        from meta.maml.algorithm import with_base_task
-
-        config = with_base_task(config)
-    return config
+    return prepare(make_config(data))
 
 
 def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:

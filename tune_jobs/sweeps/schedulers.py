@@ -16,10 +16,10 @@ from ray.tune.schedulers import (
 )
 
 from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.dimensions import Dimension
 from tune_jobs.runs.history import Row
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import EVOLUTION
-from rllib_configs.dimensions import Dimension
 
 _BY_SCORE = {"metric": "score", "time_attr": "iteration"}
 

@@ -8,10 +8,10 @@ from ray.tune.search import Searcher
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.dimensions import Dimension
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.points import SEARCHER, Point
 from tune_jobs.sweeps.schedulers import as_trial
-from rllib_configs.dimensions import Dimension
 
 
 def check_searcher(sweep: Sweep) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
@@ -71,10 +72,13 @@ def _range(low: float, high: float) -> str:
 
 
 def _check(task: Task) -> None:
-    """Refuses arrival windows that are longer than episodes."""
+    """Refuses arrival windows that are longer than episodes, and objectives that lack a class."""
     world: Any = task.world
     workload: Any = task.workload
     world.check_window(getattr(workload, "longest_window", workload.window))
+    num = world.cluster.num_classes
+    one_of_each = JobSet.of([0] * num, [1] * num, [[1]] * num, 1, job_class=range(num))
+    task.objective.job_cost(one_of_each)
 
 
 def _reach(task: Task) -> float:

@@ -128,9 +128,7 @@ class DeepRMRanges(Ranges):
             )
         super().check(base, family)
 
-    def _objective(
-        self, base: TaskSection, place: float, of_classes: NDArray[np.float64]
-    ) -> Any:
+    def _objective(self, base: TaskSection, place: float, of_classes: NDArray[np.float64]) -> Any:
         """The objective of a task; ``of_classes`` are the places of the classes' weights."""
         choices = self.objectives
         chosen = _choose(choices, place) if choices else base.objective

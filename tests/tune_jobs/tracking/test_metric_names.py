@@ -6,9 +6,9 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.metrics import METRICS
-from meta.maml.algorithm import with_base_task
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
+from rllib_configs.registries import prepare
 from tune_jobs.runs.training import run_training
 from tune_jobs.tracking.metric_names import explain, metric_names, metric_table
 
@@ -44,7 +44,7 @@ def test_what_is_not_in_the_table_is_refused() -> None:
 def test_an_iteration_records_what_the_table_lists(
     local_ray: None, preset: str, overrides: list[str]
 ) -> None:
-    algorithm = build_algorithm(with_base_task(load_config(preset, overrides)))
+    algorithm = build_algorithm(prepare(load_config(preset, overrides)))
     try:
         found = iteration_metrics(algorithm.train())
     finally:
