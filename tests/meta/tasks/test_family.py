@@ -144,7 +144,7 @@ def test_wrong_ranges_are_refused_in_one_sentence(ranges: dict[str, object], mes
         ("base: {world: {max_time: 40}}", "task: max_time is 40"),
         ("vary: {class_weight: [0.1, 10]}", "num_classes of 2 or more"),
         ("vary: {objectives: [class_slowdown]}", "class_slowdown"),
-        ("vary: {workload.lod: {uniform: [0, 1]}}", "did you mean 'task.workload.load'"),
+        ("vary: {workload.lod: {uniform: [0, 1]}}", "did you mean 'workload.load'"),
         ("vary: {workload.load: {uniform: [1, 5]}}", "cannot have the workload.load 5.0: .*reach"),
         ("vary: {workload.load: {uniform: [1, 0]}}", "the lowest value comes first"),
         ("vary: {workload.load: {unifrm: [0, 1]}}", "unknown key 'vary.keys.workload.load.unifrm'"),
