@@ -14,6 +14,7 @@ from typing import (
     ClassVar,
     Self,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -113,12 +114,13 @@ def section_of(
     Raises:
         TypeError: if it is no dataclass, or has a field that is called ``kind``.
     """
-    return _made(kind, name, left_out)
+    return _made(cast("Any", kind), name, left_out)
 
 
 @cache
 def _made(kind: Any, name: str, left_out: frozenset[str]) -> type[DerivedSection]:
-    if not is_dataclass(kind):
+    known: bool = is_dataclass(kind)
+    if not known:
         raise TypeError(f"the settings of {kind.__name__} are its fields, so it is a dataclass")
     hints = get_type_hints(kind, include_extras=True)
     words = _described(kind)

@@ -62,7 +62,7 @@ def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
     """A task with other settings, by keys like ``task.workload.load``."""
     data = {"task": home.model_dump(mode="json")}
     change(data, changes)
-    return parse_section(TaskSection, data["task"], "task")
+    return parse_section(TaskSection, data["task"])
 
 
 def _from_file(path: Path, home: TaskSection) -> TaskSection:

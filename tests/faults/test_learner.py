@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
 SMALL += ["resources.num_runners=0", "training.hidden=8"]
-META = [*SMALL, "meta.tasks=2", "meta.warm_up=0", "training.epochs=1"]
+META = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=1"]
 
 
 @pytest.mark.parametrize(

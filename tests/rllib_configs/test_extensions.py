@@ -80,7 +80,7 @@ def test_an_algorithm_and_a_network_of_ones_own_have_their_options() -> None:
     assert (training.patience, training.width, training.iterations) == (0.25, 3, 400)
     assert "clip" not in training.model_dump()
     assert owners("patience") == ["the algorithm patient"]
-    with pytest.raises(InputError, match="training.patience is not used .* algorithm patient"):
+    with pytest.raises(InputError, match=r"training.patience is not used .* algorithm patient"):
         load_config("deeprm", ["training.patience=0.25"])
     with pytest.raises(InputError, match=r"training\.patience: .*less than or equal to 1"):
         load_config("deeprm", [*changes, "training.patience=2"])

@@ -12,10 +12,10 @@ from rllib_configs.loading import load_config, write_config
 from tune_jobs.runs.history import History
 
 SMALL_TASK = (
-    "task.cluster.capacity=[4, 4]",
-    "task.cluster.horizon=8",
-    "task.cluster.num_slots=3",
-    "task.cluster.backlog_view=6",
+    "task.world.cluster.capacity=[4, 4]",
+    "task.world.cluster.horizon=8",
+    "task.world.cluster.num_slots=3",
+    "task.world.cluster.backlog_view=6",
     "task.workload.window=12",
     "task.workload.small_duration=[1, 2]",
     "task.workload.large_duration=[4, 5]",
@@ -33,7 +33,7 @@ def make_run(
     policy.mkdir(parents=True)
     for place in (folder, policy):
         write_config(config, place / "config.yaml")
-    cluster = config.task.cluster.build()
+    cluster = config.task.world.cluster.build()
     inputs = LookupLayout(StateLayout(cluster)).image.size
     rng = np.random.default_rng(seed)
     shapes = {

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from training.tasks import TaskSplit, get_distribution, objective_name
 
 from cluster_env.core.seeding import Split
-from meta.tasks import TaskSplit, get_distribution, objective_name
 from tests.tune_jobs.made_up_methods import FOMAML, make_family, make_scorer
 from tests.tune_jobs.recorder import record_with
 from tune_jobs.adapting import demo as demo_adaptation
@@ -32,7 +32,7 @@ def test_table_and_figure_are_kept_and_recorded(
     recorder = record_with(monkeypatch)
     monkeypatch.setattr(demo_adaptation, "QUICK_JOBSETS", 6)
     family = make_family(tmp_path / "small.yaml")
-    path = make_scorer(tmp_path / "run", *FOMAML, f"meta.family={family}", rates=4.0)
+    path = make_scorer(tmp_path / "run", *FOMAML, f"training.family={family}", rates=4.0)
     run = open_run(path)
     lines = demo_adaptation.adapt_and_draw(run.config(), run, NoProgress(), quick=True)
     rows = read_table(run.figures / "adaptation.csv", ("task", "step", "policy", "cost", "ratio"))

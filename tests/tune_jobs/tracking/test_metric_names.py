@@ -16,7 +16,7 @@ README = Path(__file__).parents[3] / "tune_jobs" / "README.md"
 SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
 SMALL += ["resources.num_runners=0"]
 CRITIC = [*SMALL, "training.critic=true", "training.minibatches=1"]
-META = [*SMALL, "meta.tasks=2", "training.epochs=1", "training.hidden=8"]
+META = [*SMALL, "training.tasks=2", "training.epochs=1", "training.hidden=8"]
 
 
 def test_names_are_unique_and_explained() -> None:
