@@ -10,12 +10,13 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.world import State, World, get_heuristic
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.options import MAMLOptions
 from meta.maml.steps import Parameters
 from meta.tasks import Task
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
-from rllib_configs.schema import MetaSection, TrainingSection
+from rllib_configs.schema import TrainingSection
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class StageSampler:
         seed: of the run's actions.
     """
 
-    def __init__(self, training: TrainingSection, meta: MetaSection, seed: int) -> None:
+    def __init__(self, training: TrainingSection, meta: MAMLOptions, seed: int) -> None:
         self._training = training
         self._meta = meta
         self._seed = seed
