@@ -1,8 +1,8 @@
 r"""Steps of first-order MAML without a graph, compiled; the numbers are those of `meta.maml.steps`.
 
 Where the inner gradient is a constant for the outer loss, the chain rule is short. With
-:math:`w_k = \alpha c_k g_k` the update of inner step k and :math:`G` the gradient of the outer loss at
-the adapted parameters, the gradient by the parameters is :math:`G`, and that by the logarithm of
+:math:`w_k = \alpha c_k g_k` the update of inner step k and :math:`G` the gradient of the outer loss
+at the adapted parameters, the gradient by the parameters is :math:`G`, and that by the logarithm of
 the inner rate of block b is :math:`-\sum_k \sum_{i \in b} w_{k,i} G_i`. All parameters are one
 vector, so that this takes a few operations on few arrays.
 """

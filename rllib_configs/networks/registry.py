@@ -69,4 +69,5 @@ def make_sampler(
         RuntimeError: if the weights are those of another network.
     """
     network = NETWORKS.get(experiment.training.network)
-    return network.sampler(experiment, weights, world or experiment.task.build_world())
+    acting = experiment.task.build_world() if world is None else world
+    return network.sampler(experiment, weights, acting)

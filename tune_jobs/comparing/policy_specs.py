@@ -246,7 +246,7 @@ def _tuned(key: str, policies: "Sequence[LearnedPolicy]", scene: Scene) -> Polic
 
 
 def tuned_void_bias(policy: "LearnedPolicy", scene: Scene) -> "LearnedPolicy":
-    """A policy with the void bias that is best on validation jobsets, as a heuristic's number is tuned.
+    """A policy with the void bias that is best on validation jobsets, as numbers are tuned.
 
     How much it pays to hold jobs back depends on how long they keep arriving and how crowded the
     cluster gets, which a policy that was trained elsewhere cannot know; which job to start next

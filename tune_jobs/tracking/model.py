@@ -56,8 +56,8 @@ class PolicyModel:
 
         Args:
             model_input: ``observations`` and ``action_mask``; see this module.
-            params: ``decode``, argmax or sample; ``void_bias``, see `LearnedPolicy`; ``seed`` of the
-                draws, negative for new ones at each call.
+            params: ``decode``, argmax or sample; ``void_bias``, see `LearnedPolicy`; ``seed`` of
+                the draws, negative for new ones at each call.
 
         Raises:
             InputError: if the input is of another shape, or there is no such way to decode.

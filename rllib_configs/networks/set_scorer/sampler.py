@@ -26,7 +26,6 @@ _PIECE = 1024  # rows; four times as many take three times as long each
 
 Draws = tuple[NDArray[np.int32], Floats]
 
-
 FAST_PATHS: Registry[Callable[[SetScorer, "Snapshot", Any], Sampler]] = Registry("fast path")
 """Samplers that are faster in one kind of world, by its name; they give the same bits."""
 
@@ -44,7 +43,7 @@ class Snapshot:
         with torch.no_grad():
             self.packed = pack([value.numpy() for value in network.compiled_parameters()])
         width = self.packed["void"].shape[1]
-        # The type of a record is an argument like any other; a width would have to be compiled in.
+        # Compiled code cannot make a type from a width, but it can make room of an argument's type.
         self.row: Records = np.empty(0, row_type(width))
         self.entry: Records = np.empty(0, entry_type(width))
 
