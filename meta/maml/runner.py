@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.task import Task
 from meta.maml.module import split_weights
 from meta.maml.options import maml_options
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters
-from meta.tasks import Task, get_distribution, training_tasks
+from meta.tasks import get_distribution, training_tasks
 from rllib_configs.runners.units import UnitEnvRunner
 from rllib_configs.schema import ExperimentConfig
 

@@ -62,7 +62,9 @@ def make_sampler(
         RuntimeError: if the weights are those of another network.
     """
     network = network_of(experiment)
-    return network.sampler(experiment, weights, world or experiment.task.build_world())
+    return network.sampler(
+        experiment, weights, experiment.task.build_world() if world is None else world
+    )
 
 
 def network_of(experiment: "ExperimentConfig") -> Network:

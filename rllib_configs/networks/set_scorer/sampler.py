@@ -37,7 +37,7 @@ class Snapshot:
         with torch.no_grad():
             self.packed = pack([value.numpy() for value in network.compiled_parameters()])
         width = self.packed["void"].shape[1]
-        # The type of a record is an argument like any other; a width would have to be compiled in.
+        # Compiled code cannot make a type from a width, but it can make room of an argument's type.
         self.row: Records = np.empty(0, row_type(width))
         self.entry: Records = np.empty(0, entry_type(width))
 
