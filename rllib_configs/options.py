@@ -163,7 +163,7 @@ class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
     """How far advantages trust rewards rather than the critic, if there is one."""
 
 
-class MLPOptions(Section):
+class MLPSection(Section):
     """DeepRM's network on the image."""
 
     hidden: Count = 20
@@ -172,7 +172,7 @@ class MLPOptions(Section):
     """Whether the image shows the time since the last arrival, as in the released code."""
 
 
-class SetScorerOptions(CriticOption):
+class SetScorerSection(CriticOption):
     """A scorer of items of any number, under a mask."""
 
     hidden: Count = 20
@@ -188,9 +188,9 @@ ALGORITHMS.register("reinforce")(
     Algorithm(ReinforceOptions, "rllib_configs.algorithms.reinforce:ReinforceConfig")
 )
 ALGORITHMS.register("ppo")(Algorithm(PPOOptions, "rllib_configs.algorithms.ppo:BatchedPPOConfig"))
-NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPOptions, "rllib_configs.networks:DEEPRM_MLP"))
+NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPSection, "rllib_configs.networks:DEEPRM_MLP"))
 NETWORKS.register("set_scorer")(
-    NetworkEntry(SetScorerOptions, "rllib_configs.networks:SET_SCORER", scores_items=True)
+    NetworkEntry(SetScorerSection, "rllib_configs.networks:SET_SCORER", scores_items=True)
 )
 
 

@@ -14,8 +14,8 @@ from meta.tasks import (
     read_family,
 )
 from rllib_configs.loading import parse_section
+from rllib_configs.ranges.deeprm import DeepRMRanges
 from rllib_configs.task_schema import TaskSection
-from rllib_configs.worlds.deeprm.ranges import DeepRMRanges
 
 RANGES = {
     "objectives": ["slowdown", "makespan", {"slowdown": 1, "makespan": 0.5}],

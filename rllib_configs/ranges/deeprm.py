@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.classes import class_slowdown_name
-from rllib_configs.ranges import Ranges
+from rllib_configs.ranges.by_key import Ranges
 from rllib_configs.sections import Count, Positive, Share, WholeNumber
 from rllib_configs.task_schema import TaskSection
 

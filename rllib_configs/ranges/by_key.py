@@ -87,7 +87,7 @@ class Ranges(Section):
 
 RANGES: Registry[type[Ranges] | str] = Registry("ranges")
 """Ranges by the kind of world that they belong to, or ``module:attribute`` of them."""
-RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
+RANGES.register("deeprm")("rllib_configs.ranges.deeprm:DeepRMRanges")
 
 
 def ranges_of(world: str) -> type[Ranges]:
