@@ -188,9 +188,11 @@ ALGORITHMS.register("reinforce")(
     Algorithm(ReinforceOptions, "rllib_configs.algorithms.reinforce:ReinforceConfig")
 )
 ALGORITHMS.register("ppo")(Algorithm(PPOOptions, "rllib_configs.algorithms.ppo:BatchedPPOConfig"))
-NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPSection, "rllib_configs.networks:DEEPRM_MLP"))
+NETWORKS.register("deeprm_mlp")(NetworkEntry(MLPSection, "rllib_configs.worlds.deeprm:DEEPRM_MLP"))
 NETWORKS.register("set_scorer")(
-    NetworkEntry(SetScorerSection, "rllib_configs.networks:SET_SCORER", scores_items=True)
+    NetworkEntry(
+        SetScorerSection, "rllib_configs.networks.set_scorer:SET_SCORER", scores_items=True
+    )
 )
 
 

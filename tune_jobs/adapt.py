@@ -112,7 +112,7 @@ def command(
     task = read_task(texts, policy.task)
     started = time.perf_counter()
     parameters = adapt_parameters(
-        policy, task, steps, episodes=episodes, jobsets=jobsets, seed=seed
+        policy, task, steps, num_episodes=episodes, num_jobsets=jobsets, seed=seed
     )
     seconds = time.perf_counter() - started
     rows = tabulate(policy, task, parameters, jobsets=held_out, episodes=episodes, decode=decode)

@@ -153,7 +153,7 @@ def _measure(run: Path, task: "Task", jobsets: int) -> "Row":
 
     policy = load_meta_policy(run)
     acting = learned_policy(policy, task, policy.parameters, "specialist")
-    (cost,) = costs_on([acting], task, jobsets=jobsets)
+    (cost,) = costs_on([acting], task, num_jobsets=jobsets)
     (baseline,) = baselines_of([task], jobsets)
     return {
         "task_name": task.name,

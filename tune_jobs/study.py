@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.cli import CONTEXT
 
 if TYPE_CHECKING:
-    from meta.study import Plan
+    from meta.study import StudyPlan
     from rllib_configs.policies import Decode
     from tune_jobs.adapting.rows import Source
     from tune_jobs.terminal.progress import Progress
@@ -117,7 +117,7 @@ def command(
       metasched figure adaptation --rows adaptation
     """
     from cluster_env.core.seeding import Split
-    from meta.study import Plan, adapter
+    from meta.study import StudyPlan, adapter
     from meta.tasks import get_distribution
     from tune_jobs.adapting.rows import sources_of
     from tune_jobs.comparing.policy_specs import find_runs, split_names
@@ -126,16 +126,16 @@ def command(
     found = find_runs(split_names(runs))
     if not found:
         raise InputError("name the runs to measure, for instance 'runs/maml-*'")
-    plan = Plan(
-        tasks=tasks,
+    plan = StudyPlan(
+        num_tasks=tasks,
         task_seed=task_seed,
-        seeds=seeds,
+        num_seeds=seeds,
         steps=_numbers("--steps", steps, int),
-        episodes=episodes,
-        jobsets=jobsets,
-        evaluation_jobsets=evaluation_jobsets,
+        num_episodes=episodes,
+        num_jobsets=jobsets,
+        num_evaluation_jobsets=evaluation_jobsets,
         rates=_numbers("--rates", rates, float),
-        rate_tasks=rate_tasks,
+        num_rate_tasks=rate_tasks,
         decode=decode,
     )
     sources = sources_of(found, scratch, rate)
@@ -167,13 +167,18 @@ def _track(paths: Sequence[Path], run: Path) -> None:
 
 
 def _measure_all(
-    sources: "list[Source]", family: str, plan: "Plan", out: Path, jobs: int, progress: "Progress"
+    sources: "list[Source]",
+    family: str,
+    plan: "StudyPlan",
+    out: Path,
+    jobs: int,
+    progress: "Progress",
 ) -> list[Path]:
     """Measures the heuristics, then all sources; the order of the files is that of the sources."""
     from tune_jobs.adapting.rows import measure_heuristics, measure_source
 
-    each = plan.tasks * plan.seeds
-    progress.start(plan.tasks + each * len(sources), unit="adaptation")
+    each = plan.num_tasks * plan.num_seeds
+    progress.start(plan.num_tasks + each * len(sources), unit="adaptation")
     done = 0
 
     def report(text: str) -> None:
@@ -191,21 +196,26 @@ def _measure_all(
 
 
 def _measure_apart(
-    sources: "list[Source]", family: str, plan: "Plan", out: Path, jobs: int, progress: "Progress"
+    sources: "list[Source]",
+    family: str,
+    plan: "StudyPlan",
+    out: Path,
+    jobs: int,
+    progress: "Progress",
 ) -> list[Path]:
     """Measures each source in one of several processes."""
     import multiprocessing
 
     from tune_jobs.adapting.rows import measure_source
 
-    each = plan.tasks * plan.seeds
+    each = plan.num_tasks * plan.num_seeds
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         futures: list[Future[Path]] = [
             pool.submit(measure_source, source, family, plan, out) for source in sources
         ]
         try:
             for count, future in enumerate(as_completed(futures), 1):
-                progress.step(plan.tasks + count * each, future.result().stem)
+                progress.step(plan.num_tasks + count * each, future.result().stem)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -1,17 +1,18 @@
 """Runner that samples tasks, adapts to them and samples again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.task import Task
 from meta.maml.module import split_weights
 from meta.maml.options import maml_options
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters
-from meta.tasks import Task, get_distribution, training_tasks
+from meta.tasks import get_distribution, training_tasks
 from rllib_configs.runners.units import UnitEnvRunner
 from rllib_configs.schema import ExperimentConfig
 
@@ -65,7 +66,9 @@ class BatchedMetaRunner(UnitEnvRunner):
 
     def _task(self, unit: MetaUnit) -> Task:
         task = self._tasks.task(unit.task)
-        return replace(task, section=self._distribution.base) if unit.base else task
+        if not unit.base:
+            return task
+        return self._distribution.base.build(task.name, task.seed)
 
 
 def iteration_tasks(experiment: ExperimentConfig, iteration: int) -> list[MetaUnit]:

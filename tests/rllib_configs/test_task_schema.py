@@ -15,6 +15,7 @@ from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges, VariedWorkload
 from rllib_configs.loading import parse_section
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection
 
 CLASSES = Cluster(num_classes=3)
@@ -129,3 +130,23 @@ def test_a_network_sees_the_classes() -> None:
     after = task.world.features(states)
     assert (before.items != after.items).any(axis=2)[present].all()
     assert np.array_equal(before.allowed, after.allowed)
+
+
+def test_a_network_reads_the_classes() -> None:
+    cluster = CLASSES
+    world = SITE.build_world()
+    network = SetScorer(world.feature_names, SetScorerOptions(32), 0)
+    assert network.job.in_features == len(slot_feature_names(Cluster())) + 3
+    simulator = DeepRMSimulator(cluster)
+    jobsets = sample_jobsets(SITE.build().workload, 0, Split.TRAIN, range(8))
+    simulator.load(jobsets, SITE.build_objective())
+    for _ in range(20):
+        simulator.step_all(np.full(8, cluster.num_actions - 1, np.int32))
+    states, layout = simulator.states.copy(), StateLayout(cluster)
+    present = layout.slots_of(states)[:, :, 0] > 0
+    assert present.any()
+    with torch.no_grad():
+        logits = network(world.features(states))
+        states[:, layout.classes] = np.where(present, (states[:, layout.classes] + 1) % 3, 0)
+        assert not torch.equal(network(world.features(states)), logits)
+    assert logits.shape == (8, cluster.num_actions)

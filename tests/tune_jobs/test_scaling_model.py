@@ -72,14 +72,12 @@ def test_a_stand_in_returns_what_a_runner_does(monkeypatch):
         actions=np.zeros(rows, np.int32),
         log_probabilities=np.zeros(rows, np.float32),
         rewards=np.zeros(rows),
+        row=np.repeat(np.arange(episodes, dtype=np.int32), 3),
         episode=np.repeat(np.arange(episodes, dtype=np.int32), 3),
         decision=np.tile(np.arange(3, dtype=np.int32), episodes),
         time=np.zeros(rows, np.int32),
         jobset=np.zeros(episodes, np.int32),
-        window=np.zeros(episodes, np.int32),
-        slowdown_sum=np.zeros(episodes),
-        num_jobs=np.ones(episodes, np.int32),
-        num_unfinished=np.zeros(episodes, np.int32),
+        outcome={"weight": np.ones(episodes, np.int32)},
     )
     monkeypatch.setattr("ray.get", lambda reference: reference)
     stand_in = StandIn(answer, 0.0)

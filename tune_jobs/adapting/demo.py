@@ -78,7 +78,12 @@ def adapt_and_draw(
         for task in tasks:
             progress.say(f"Adapting it to {task.name}, {STEPS} steps of {EPISODES} episodes")
             parameters = adapt_parameters(
-                policy, task, STEPS, episodes=EPISODES, jobsets=TASK_JOBSETS, seed=config.seed
+                policy,
+                task,
+                STEPS,
+                num_episodes=EPISODES,
+                num_jobsets=TASK_JOBSETS,
+                seed=config.seed,
             )
             tables.append(
                 tabulate(policy, task, parameters, jobsets=jobsets, episodes=EPISODES, shown=SHOWN)

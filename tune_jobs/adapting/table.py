@@ -54,9 +54,9 @@ def tabulate(
     policies = [
         learned_policy(policy, task, parameters[step], _name(step), decode) for step in steps
     ]
-    costs = costs_on(policies, task, jobsets=jobsets)
-    heuristics = heuristic_costs(task, jobsets=jobsets)
-    best = baseline_of(heuristics).value
+    costs = costs_on(policies, task, num_jobsets=jobsets)
+    heuristics = heuristic_costs(task, num_jobsets=jobsets)
+    best = baseline_of(task.kind, heuristics).value
     head: dict[str, Value] = {
         "task": task.name,
         "metric": task.metric.name,

@@ -12,7 +12,7 @@ from cluster_env.worlds.deeprm.masks import live_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.policies import LearnedPolicy
 from rllib_configs.task_schema import TaskSection, WorkloadSection
-from tune_jobs.comparing.policy_specs import HASTES, Scene, tuned_haste
+from tune_jobs.comparing.policy_specs import VOID_BIASES, Scene, tuned_void_bias
 
 CLUSTER = Cluster()
 
@@ -44,7 +44,7 @@ def scene(load: float, window: int) -> Scene:
     return Scene(task, "slowdown", lambda: jobsets)
 
 
-def test_haste_makes_a_policy_that_always_waits_start_the_shortest_job() -> None:
+def test_a_void_bias_makes_a_policy_that_always_waits_start_the_shortest_job() -> None:
     states = np.zeros((50, StateLayout(CLUSTER).size), np.uint8)
     rng = np.random.default_rng(0)
     slots = StateLayout(CLUSTER).slots_of(states)
@@ -52,20 +52,20 @@ def test_haste_makes_a_policy_that_always_waits_start_the_shortest_job() -> None
     slots[:, :, 1:] = 1
     numbers = uniforms(np.arange(50, dtype=np.uint64), 0)
     waits = LearnedPolicy("waits", ShortestFirst(void=3.0), "argmax")
-    hurries = LearnedPolicy("hurries", ShortestFirst(void=3.0), "argmax", haste=6.0)
+    hurries = LearnedPolicy("hurries", ShortestFirst(void=3.0), "argmax", void_bias=-6.0)
     assert (waits.act(states, numbers) == CLUSTER.num_slots).all()
     shortest = get_heuristic("sjf", CLUSTER).act(states, numbers)
     assert np.array_equal(hurries.act(states, numbers), shortest)
 
 
 @pytest.mark.parametrize("window", [50, 400])
-def test_the_haste_that_suits_is_found_on_validation_jobsets(window: int) -> None:
+def test_the_void_bias_that_suits_is_found_on_validation_jobsets(window: int) -> None:
     # -0.1 x duration against void at -0.8: short jobs start, those of 10 to 15 steps are held
     # until nothing else happens, which is right while the window is short, and ruins a long one.
     policy = LearnedPolicy("holds", ShortestFirst(void=-0.8), "argmax")
-    tuned = tuned_haste(policy, scene(0.7, window))
-    assert tuned.haste in HASTES
+    tuned = tuned_void_bias(policy, scene(0.7, window))
+    assert tuned.void_bias in VOID_BIASES
     if window == 50:
-        assert tuned.haste <= 0
+        assert tuned.void_bias >= 0
     else:
-        assert tuned.haste >= 1
+        assert tuned.void_bias <= -1
