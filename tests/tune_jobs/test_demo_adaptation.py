@@ -18,12 +18,12 @@ from tune_jobs.terminal.tables import number, read_table
 def test_the_tasks_are_the_first_of_each_objective() -> None:
     tasks = demo_adaptation.unseen_tasks("objectives")
     split = TaskSplit(get_distribution("objectives"), 0, Split.HELD_OUT)
-    assert len({objective_name(task.section) for task in tasks}) == len(tasks) == 5
+    assert len({objective_name(task) for task in tasks}) == len(tasks) == 5
     for task in tasks:
         index = int(task.name.rpartition(":")[2])
         assert task == split.task(index)
-        earlier = {objective_name(split.task(k).section) for k in range(index)}
-        assert objective_name(task.section) not in earlier
+        earlier = {objective_name(split.task(k)) for k in range(index)}
+        assert objective_name(task) not in earlier
 
 
 def test_table_and_figure_are_kept_and_recorded(
