@@ -199,5 +199,5 @@ def test_the_baseline_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets(
     assert costs["tetris"].policy.startswith("tetris:")
     others = heuristic_costs(mine, num_jobsets=20, split=Split.VALIDATION)
     assert others["sjf"].value != costs["sjf"].value
-    mix = heuristic_costs(replace(mine, name="mix"), jobsets=20)
+    mix = heuristic_costs(replace(mine, name="mix"), num_jobsets=20)
     assert mix == costs
