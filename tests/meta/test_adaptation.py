@@ -83,7 +83,8 @@ def test_each_step_plays_new_jobsets_and_each_seed_its_own(policy: MetaPolicy) -
             played.extend(indices)
             return super().jobsets(split, played[-len(indices) :])
 
-    watched = Watched("mine", CONFIG.task, 3)
+    plain = task()
+    watched = Watched(plain.world, plain.workload, plain.objective, "mine", 3)
     for seed in range(2):
         adapt_parameters(policy, watched, 3, **STEP, seed=seed)
     assert len(played) == len(set(played)) == 2 * 3 * 2
