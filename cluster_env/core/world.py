@@ -239,6 +239,7 @@ class Kind:
         environments: options of the Gymnasium environments by their ids.
         draw: makes an RGB picture of a row of a simulator.
         promises: what its environments promise beyond what all do.
+        analyses: what can be worked out of this world's schedules alone, by name, for figures.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
     """
@@ -260,6 +261,7 @@ class Kind:
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
     promises: Promises = field(default_factory=Promises)
+    analyses: Registry[Callable[..., Any]] = field(default_factory=lambda: Registry("analysis"))
     transfers: tuple[str, ...] = ()
 
     @property

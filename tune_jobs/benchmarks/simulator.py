@@ -7,8 +7,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.image import ImageLayout, image
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 from tune_jobs.benchmarks.plain import PlainCluster
@@ -41,7 +41,7 @@ def measure(seconds: float) -> list[Entry]:
 
 def compiled_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: bool) -> Work:
     """Steps all episodes side by side."""
-    simulator = DeepRMSimulator(workload.cluster)
+    simulator = DeepRM(workload.cluster).simulator()
     simulator.load(jobsets, get_objective("slowdown"))
     actions = _actions(workload, (DECISIONS, len(jobsets)))
     rows = np.arange(len(jobsets), dtype=np.int32)
@@ -51,7 +51,7 @@ def compiled_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: 
 
     def work() -> float:
         for chosen in actions:
-            if simulator.step_rows(rows, chosen, rewards) < rows.size:
+            if simulator.step(rows, chosen, rewards) < rows.size:
                 simulator.reset(rows[~simulator.active])
             if with_image:
                 image(simulator.states, simulator.layout, images)

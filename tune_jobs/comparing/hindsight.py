@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +16,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
-from cluster_env.worlds.deeprm.clairvoyant import (
-    METRICS,
-    ClairvoyantReference,
-    clairvoyant_reference,
-    require_solver,
-)
-from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds import World, kind_of
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -32,20 +26,39 @@ Starts = NDArray[np.int32]
 _START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
 
 
+class Reference(Protocol):
+    """The best known schedule of a jobset."""
+
+    @property
+    def status(self) -> str:
+        """``optimal`` if no schedule can be better, else ``feasible``."""
+
+    @property
+    def value(self) -> float:
+        """Sum of the metric over its jobs."""
+
+    @property
+    def bound(self) -> float:
+        """What no schedule can beat."""
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs."""
+
+
 @dataclass(frozen=True)
 class Hindsight:
     """What policies did, and what they could have done.
 
     Attributes:
-        metric: what is compared: ``completion_time`` if that is the task's objective, else
-            ``slowdown``.
+        metric: what is compared.
         results: what each spec did.
         references: the best known schedule and the bound of each jobset.
     """
 
     metric: str
     results: tuple[Result, ...]
-    references: tuple[ClairvoyantReference, ...]
+    references: tuple[Reference, ...]
 
     @property
     def num_proven(self) -> int:
@@ -82,9 +95,13 @@ class Hindsight:
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 
-def metric_in_hindsight(objective: str) -> str:
-    """The metric that is compared where a policy is trained for an objective of that name."""
-    return objective if objective in METRICS else METRICS[0]
+def check_hindsight(protocol: EvaluationProtocol) -> None:
+    """Makes sure that schedules of the protocol's world can be searched for.
+
+    Raises:
+        InputError: if nobody knows how, or the solver is not installed.
+    """
+    protocol.task.kind.analyses.get("clairvoyant_solver")()
 
 
 def look_back(
@@ -98,7 +115,7 @@ def look_back(
 
     Args:
         specs: the policies. Their schedules are where the search begins.
-        protocol: what they are evaluated on; its metric is one of `metric_in_hindsight`.
+        protocol: what they are evaluated on; its metric is the slowdown or the completion time.
         time_limit_s: seconds to search for the schedule of one of them.
         progress: shows where it is; by default nothing is shown.
 
@@ -106,7 +123,7 @@ def look_back(
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
             world.
     """
-    require_solver()
+    check_hindsight(protocol)
     progress = progress or NoProgress()
     jobsets = protocol.held_out()
     if not any(jobset.num_jobs for jobset in jobsets):
@@ -114,8 +131,9 @@ def look_back(
             f"no job arrives in these {len(jobsets)} jobsets; give more with --jobsets"
         )
     results, known = _evaluate(specs, protocol, jobsets, progress)
-    world: Any = protocol.task.world
-    references = _search_all(jobsets, known, world.cluster, protocol.metric, time_limit_s, progress)
+    references = _search_all(
+        jobsets, known, protocol.task.world, protocol.metric, time_limit_s, progress
+    )
     return Hindsight(protocol.metric, tuple(results), tuple(references))
 
 
@@ -164,15 +182,15 @@ def _complete(schedule: Schedule, jobsets: Sequence[JobSet]) -> Iterator[tuple[i
 def _search_all(
     jobsets: Sequence[JobSet],
     known: Sequence[Sequence[Starts]],
-    cluster: Cluster,
+    world: World,
     metric: str,
     time_limit_s: float,
     progress: Progress,
-) -> list[ClairvoyantReference]:
+) -> list[Reference]:
     """The reference of each jobset, searched for in as many processes as there are cores."""
     progress.start(len(jobsets), unit="jobset")
-    references: list[ClairvoyantReference] = []
-    search = partial(_search, cluster, metric, time_limit_s)
+    references: list[Reference] = []
+    search = partial(_search, world, metric, time_limit_s)
     workers = min(len(os.sched_getaffinity(0)), len(jobsets))
     # Not forked: the learned policies' libraries have threads, which a fork would cut off.
     with multiprocessing.get_context("spawn").Pool(workers, _ignore_interrupts) as pool:
@@ -197,7 +215,9 @@ def _ignore_interrupts() -> None:
 
 
 def _search(
-    cluster: Cluster, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
-) -> ClairvoyantReference:
+    world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
+) -> Reference:
     jobset, known = problem
-    return clairvoyant_reference(jobset, cluster, metric, known=known, time_limit_s=time_limit_s)
+    search = kind_of(world).analyses.get("clairvoyant")
+    found: Reference = search(world, jobset, metric, known=known, time_limit_s=time_limit_s)
+    return found

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation import METRICS, Result
-from cluster_env.worlds.deeprm.clairvoyant import require_solver
 from tune_jobs.comparing.comparison import spec_cells
-from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
+from tune_jobs.comparing.hindsight import Hindsight, check_hindsight, look_back
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, name_of, read_rows
@@ -30,6 +29,9 @@ from tune_jobs.terminal.tables import Cells, Row, number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+OTHER = "completion_time"
+"""Objective that is compared by itself; all others are compared by the headline, the slowdown."""
 
 COLUMNS = (
     *("series", "jobset", *POLICY, "unfinished", "value", "best", "bound", "status"),
@@ -55,10 +57,10 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if OR-tools is not installed, or a run cannot be used.
     """
-    require_solver()
     runs, config = request.load()
     whole = request.protocol(config)
-    metric = metric_in_hindsight(whole.task.objective.name)
+    check_hindsight(whole)
+    metric = OTHER if whole.task.objective.name == OTHER else whole.metric
     protocol = replace(whole.at(*whole.values()), metric=metric)
     specs = [heuristic_spec(name) for name in IN_HINDSIGHT]
     specs += learned_specs(runs, request.decode)

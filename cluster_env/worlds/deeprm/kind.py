@@ -1,18 +1,25 @@
 """The registration of DeepRM's world."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value, WorkloadKind
 from cluster_env.workloads import part_of
+from cluster_env.worlds.deeprm.clairvoyant import (
+    ClairvoyantReference,
+    clairvoyant_reference,
+    require_solver,
+)
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.promises import PROMISES
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.withholding import find_withheld
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
 from cluster_env.worlds.deeprm.world import DeepRM
 
@@ -27,6 +34,19 @@ def _given(world: DeepRM) -> Mapping[str, Any]:
 
 WORKLOADS.register("bimodal")(WorkloadKind(BimodalWorkload, _given))
 WORKLOADS.register("trace")(WorkloadKind(TraceWorkload, _given))
+
+
+ANALYSES: Registry[Callable[..., Any]] = Registry("analysis")
+ANALYSES.register("withheld")(find_withheld)
+ANALYSES.register("clairvoyant_solver")(require_solver)
+
+
+@ANALYSES.register("clairvoyant")
+def _clairvoyant(
+    world: DeepRM, jobset: JobSet, metric: str, **options: Any
+) -> ClairvoyantReference:
+    """See `clairvoyant_reference`."""
+    return clairvoyant_reference(jobset, world.cluster, metric, **options)
 
 
 def _columns(task: Task) -> dict[str, Value]:
@@ -108,5 +128,6 @@ KIND = Kind(
     },
     draw=draw,
     promises=PROMISES,
+    analyses=ANALYSES,
     transfers=("rules", "max_time"),
 )
