@@ -2,7 +2,7 @@
 
 policy = load_meta_policy("runs/MY_RUN")
 task = read_task(["objective=makespan"], policy)
-before, *_, after = adapt_policy(policy, task, steps=3)
+before, *_, after = adapt_policy(policy, task, 3)
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.steps import Parameters
 from meta.tasks.task import Task
-from rllib_configs.networks import Weights, make_sampler
-from rllib_configs.networks.set_scorer.network import plain_scorer
+from rllib_configs.networks import NETWORKS, Weights, make_sampler
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.schema import ExperimentConfig, MetaSection
@@ -99,12 +98,12 @@ def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
             one of its config, else `DEFAULT_RATE`.
 
     Raises:
-        InputError: if there is no policy, it is broken, or its network is no scorer of slots.
+        InputError: if there is no policy, it is broken, or its network is no set scorer.
     """
     weights, config = read_weights(run)
     _require_scorer(config, f"the policy in {run}")
     policy = _with_rates(config.name, config, weights)
-    _check_shapes(policy, config.task.cluster.build(), f"the weights in {run}")
+    _check_shapes(policy, config.task.build_world(), f"the weights in {run}")
     return policy if rate is None else policy.with_rate(rate)
 
 
@@ -112,10 +111,11 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
     """A policy with the initial weights of a seed, and nothing learned.
 
     Raises:
-        InputError: if the config's network is no scorer of slots.
+        InputError: if the config's network is no set scorer.
     """
     _require_scorer(config, "the policy")
-    network = plain_scorer(config.task.cluster.build(), config.training, seed)
+    options = SetScorerOptions.of(config.training).without_critic
+    network = SetScorer(config.task.build_world().feature_names, options, seed)
     weights = {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
     return _with_rates("scratch", config.model_copy(update={"seed": seed}), weights)
 
@@ -123,10 +123,10 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
 def adapt_policy(
     policy: MetaPolicy,
     task: Task,
-    steps: int,
+    num_steps: int,
     *,
-    episodes: int = 20,
-    jobsets: int = 4,
+    num_episodes: int = 20,
+    num_jobsets: int = 4,
     seed: int = 0,
     decode: Decode = "argmax",
 ) -> list[LearnedPolicy]:
@@ -137,10 +137,10 @@ def adapt_policy(
 
     Args:
         policy: what to adapt.
-        task: what to adapt to; its cluster may differ from the policy's in capacities and slots.
-        steps: how many steps, 0 or more.
-        episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
-        jobsets: jobsets of a step.
+        task: what to adapt to; its world may differ from the policy's in capacities and slots.
+        num_steps: how many steps, 0 or more.
+        num_episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
+        num_jobsets: jobsets of a step.
         seed: of jobsets and actions; different seeds share neither.
         decode: how the policies that are given back act, see `LearnedPolicy`. The steps' episodes
             are drawn, whatever this says.
@@ -149,10 +149,12 @@ def adapt_policy(
         The policies after 0, 1, ... and all steps.
 
     Raises:
-        InputError: if a number is out of range, or the cluster has other resources, another horizon
-            or other job classes than the policy was trained for.
+        InputError: if a number is out of range, or the world has other features than the policy
+            was trained for, as with other resources, another horizon or other job classes.
     """
-    found = adapt_parameters(policy, task, steps, episodes=episodes, jobsets=jobsets, seed=seed)
+    found = adapt_parameters(
+        policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
+    )
     return [
         learned_policy(policy, task, parameters, f"{policy.name} +{step}", decode)
         for step, parameters in enumerate(found)
@@ -162,23 +164,22 @@ def adapt_policy(
 def adapt_parameters(
     policy: MetaPolicy,
     task: Task,
-    steps: int,
+    num_steps: int,
     *,
-    episodes: int = 20,
-    jobsets: int = 4,
+    num_episodes: int = 20,
+    num_jobsets: int = 4,
     seed: int = 0,
 ) -> list[Parameters]:
     """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
-    check_numbers(steps, episodes, jobsets, seed)
-    _check_shapes(policy, task.cluster, f"the policy {policy.name}")
-    network = plain_scorer(task.cluster, policy.config.training)
-    inner = FirstOrder(network, StepOptions.of(policy.meta))
+    check_numbers(num_steps, num_episodes, num_jobsets, seed)
+    network = _check_shapes(policy, task.world, f"the policy {policy.name}")
+    inner = FirstOrder(network, task.world, StepOptions.of(policy.meta))
     found = [policy.parameters]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
-        for step in range(steps):
+        for step in range(num_steps):
             batch = seed * MAX_STEPS + step
-            decisions = _sample(policy, task, found[-1], batch, episodes, jobsets)
+            decisions = _sample(policy, task, found[-1], batch, num_episodes, num_jobsets)
             found.append(inner.inner_step(found[-1], rates, decisions, step))
     return found
 
@@ -190,10 +191,9 @@ def learned_policy(
     name: str,
     decode: Decode = "argmax",
 ) -> LearnedPolicy:
-    """A policy for a task's cluster, with these parameters; see `LearnedPolicy` for ``decode``."""
-    config, weights = _for_task(policy, task, parameters)
-    only = {key: value for key, value in weights.items() if key.startswith(_NETWORK)}
-    return LearnedPolicy(name, make_sampler(config, only), decode)
+    """A policy for a task's world, with these parameters; see `LearnedPolicy` for ``decode``."""
+    weights = {**policy.weights, **_by_weight(parameters)}
+    return LearnedPolicy(name, make_sampler(policy.config, weights, task.world), decode)
 
 
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
@@ -205,32 +205,33 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
         parameters: one of the results of `adapt_parameters`.
         folder: created if need be; see `rllib_configs.policies.load_policy`.
     """
-    config, weights = _for_task(policy, task, parameters)
-    name = f"{config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
-    write_policy(weights, config.model_copy(update={"name": name}), folder)
+    name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
+    config = policy.config.model_copy(update={"task": task.section, "name": name})
+    write_policy({**policy.weights, **_by_weight(parameters)}, config, folder)
 
 
-def _for_task(
-    policy: MetaPolicy, task: Task, parameters: Parameters
-) -> tuple[ExperimentConfig, dict[str, NDArray[np.float32]]]:
-    """Config and weights of an adapted policy."""
-    adapted = {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
-    config = policy.config.model_copy(update={"task": task.section})
-    return config, {**policy.weights, **adapted}
+def _by_weight(parameters: Parameters) -> dict[str, NDArray[np.float32]]:
+    """Parameters by the names of the RLModule's weights."""
+    return {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
 
 
 def _sample(
-    policy: MetaPolicy, task: Task, parameters: Parameters, batch: int, episodes: int, jobsets: int
+    policy: MetaPolicy,
+    task: Task,
+    parameters: Parameters,
+    batch: int,
+    num_episodes: int,
+    num_jobsets: int,
 ) -> Decisions:
     """Plays one step's episodes; ``batch`` numbers the steps of all seeds."""
-    drawn = task.jobsets(Split.TRAIN, range(batch * jobsets, (batch + 1) * jobsets))
+    drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
     rollouts = rollout(
-        DeepRMSimulator(task.cluster, task.rules, task.section.max_time),
+        task.world,
         learned_policy(policy, task, parameters, policy.name).network,
         drawn,
         task.objective,
-        episodes // jobsets,
-        episode_keys(task.seed, ADAPTATION, batch, count=episodes),
+        num_episodes // num_jobsets,
+        episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
     )
     gamma = policy.config.training.gamma
     return decisions_of(rollouts, gamma=gamma, floor=policy.meta.advantage_floor)
@@ -252,38 +253,42 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
 
 
 def _require_scorer(config: ExperimentConfig, what: str) -> None:
-    if config.training.network != "set_scorer":
+    if not NETWORKS.get(config.training.network).adaptable:
+        adaptable = [name for name in NETWORKS.names() if NETWORKS.get(name).adaptable]
         raise InputError(
-            f"{what} has the network {config.training.network}, but only a set_scorer can be "
-            f"adapted"
+            f"{what} has the network {config.training.network}, but only a "
+            f"{' or '.join(adaptable)} can be adapted"
         )
 
 
-def _check_shapes(policy: MetaPolicy, cluster: Cluster, what: str) -> None:
-    """Makes sure that the parameters are those of a network for a cluster."""
-    network = plain_scorer(cluster, policy.config.training)
+def _check_shapes(policy: MetaPolicy, world: World, what: str) -> SetScorer:
+    """A network for a world, of which it is made sure that the parameters fit into it."""
+    options = SetScorerOptions.of(policy.config.training).without_critic
+    network = SetScorer(world.feature_names, options)
     expected = {name: tuple(value.shape) for name, value in network.named_parameters()}
     found = {name: tuple(value.shape) for name, value in policy.parameters.items()}
     if expected != found:
         raise InputError(
-            f"{what} cannot be used on a cluster with {cluster.num_resources} resources and a "
-            f"horizon of {cluster.horizon}: these and the job classes must be those that it was "
-            f"trained with, while capacities and slots may differ"
+            f"{what} cannot be used in a world that shows {len(world.feature_names[0])} features "
+            f"of an item and {len(world.feature_names[1])} of the context: what these come from, "
+            f"as resources, horizon and job classes, must be those that it was trained with, while "
+            f"capacities and slots may differ"
         )
+    return network
 
 
-def check_numbers(steps: int, episodes: int, jobsets: int, seed: int) -> None:
+def check_numbers(num_steps: int, num_episodes: int, num_jobsets: int, seed: int) -> None:
     """Makes sure that an adaptation of these numbers has a meaning; see `adapt_policy`.
 
     Raises:
         InputError: if it has none.
     """
-    if not 0 <= steps <= MAX_STEPS:
-        raise InputError(f"the steps of an adaptation must lie in 0..{MAX_STEPS}, not {steps}")
-    if jobsets < 1 or episodes < 2 * jobsets or episodes % jobsets:
+    if not 0 <= num_steps <= MAX_STEPS:
+        raise InputError(f"the steps of an adaptation must lie in 0..{MAX_STEPS}, not {num_steps}")
+    if num_jobsets < 1 or num_episodes < 2 * num_jobsets or num_episodes % num_jobsets:
         raise InputError(
             f"the episodes of a step are shared out to its jobsets, at least 2 each and all alike, "
-            f"but {episodes} episodes and {jobsets} jobsets were given"
+            f"but {num_episodes} episodes and {num_jobsets} jobsets were given"
         )
     if seed < 0:
         raise InputError(f"a seed must be 0 or larger, but {seed} was given")

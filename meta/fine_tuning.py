@@ -3,26 +3,24 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.worlds.deeprm.lookups import LookupLayout
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
-from cluster_env.worlds.deeprm.state import StateLayout
 from meta.adaptation import ADAPTATION, MAX_STEPS, check_numbers
 from meta.tasks.task import Task
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
-from rllib_configs.networks import Weights, make_sampler
+from rllib_configs.networks import NETWORKS, Weights, make_sampler
 from rllib_configs.policies import LearnedPolicy, read_weights
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +57,8 @@ def fine_tune(
     task: Task,
     steps: Sequence[int],
     *,
-    episodes: int = 20,
-    jobsets: int = 2,
+    num_episodes: int = 20,
+    num_jobsets: int = 2,
     seed: int = 0,
 ) -> list[LearnedPolicy]:
     """Goes on training with REINFORCE (DeepRM, figure 3), on new jobsets of a task.
@@ -71,10 +69,10 @@ def fine_tune(
 
     Args:
         policy: where it begins.
-        task: on the cluster that the policy was trained for.
+        task: in the world that the policy was trained for, but for its rules.
         steps: after how many steps to give back a policy, ascending.
-        episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
-        jobsets: jobsets of a step.
+        num_episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
+        num_jobsets: jobsets of a step.
         seed: of jobsets and actions.
 
     Returns:
@@ -83,70 +81,60 @@ def fine_tune(
     Raises:
         InputError: if a number is out of range, or the cluster is another.
     """
-    check_numbers(steps[-1], episodes, jobsets, seed)
-    if task.section.cluster != policy.config.task.cluster:
-        raise InputError(
-            f"the policy {policy.name} has DeepRM's network, which can be used on the cluster "
-            f"alone that it was trained for"
-        )
+    check_numbers(steps[-1], num_episodes, num_jobsets, seed)
     found = {}
-    for step, weights in enumerate(_updates(policy, task, steps[-1], episodes, jobsets, seed)):
+    updates = _updates(policy, task, steps[-1], num_episodes, num_jobsets, seed)
+    for step, weights in enumerate(updates):
         if step in steps:
-            found[step] = LearnedPolicy(
-                f"{policy.name} +{step}", make_sampler(policy.config, weights), "sample"
-            )
+            sampler = make_sampler(policy.config, weights, task.world)
+            found[step] = LearnedPolicy(f"{policy.name} +{step}", sampler, "sample")
     return [found[step] for step in steps]
 
 
 def _updates(
-    policy: DeepRMPolicy, task: Task, steps: int, episodes: int, jobsets: int, seed: int
+    policy: DeepRMPolicy,
+    task: Task,
+    num_steps: int,
+    num_episodes: int,
+    num_jobsets: int,
+    seed: int,
 ) -> Iterator[dict[str, NDArray[np.float32]]]:
     """The weights after 0, 1, ... and all steps."""
     training = policy.config.training
-    layout = LookupLayout(StateLayout(task.cluster), training.since_column)
-    parameters = {
-        name: torch.nn.Parameter(torch.from_numpy(np.array(value)))
-        for name, value in policy.weights.items()
-    }
-    optimizer = RootMeanSquare(
-        list(parameters.values()), training.lr, training.rmsprop_decay, training.rmsprop_eps
+    network = NETWORKS.get(training.network)
+    module = network.module()(model_config=network.model_config(policy.config, task.world))
+    module.load_state_dict(
+        {name: torch.from_numpy(np.array(value)) for name, value in policy.weights.items()}
     )
-    simulator = DeepRMSimulator(task.cluster, task.rules, task.section.max_time)
-    for step in range(steps + 1):
-        weights = {name: value.detach().numpy().copy() for name, value in parameters.items()}
+    optimizer = RootMeanSquare(
+        list(module.parameters()), training.lr, training.rmsprop_decay, training.rmsprop_eps
+    )
+    for step in range(num_steps + 1):
+        weights = {name: value.numpy().copy() for name, value in module.state_dict().items()}
         yield weights
-        if step == steps:
+        if step == num_steps:
             return
         batch = seed * MAX_STEPS + step
         rollouts = rollout(
-            simulator,
-            make_sampler(policy.config, weights),
-            task.jobsets(Split.TRAIN, range(batch * jobsets, (batch + 1) * jobsets)),
+            task.world,
+            make_sampler(policy.config, weights, task.world),
+            task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets)),
             task.objective,
-            episodes // jobsets,
-            episode_keys(task.seed, ADAPTATION, batch, count=episodes),
+            num_episodes // num_jobsets,
+            episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
         )
-        loss = _loss(parameters, layout, rollouts, training.gamma)
+        loss = _loss(module, rollouts, training.gamma)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
 
-def _loss(
-    parameters: dict[str, torch.nn.Parameter],
-    layout: LookupLayout,
-    rollouts: Rollouts,
-    gamma: float,
-) -> torch.Tensor:
+def _loss(module: Any, rollouts: Rollouts, gamma: float) -> torch.Tensor:
     """A scalar whose negative gradient is REINFORCE's update direction."""
-    returns = returns_to_go(rollouts.rewards, rollouts.episode, rollouts.num_episodes, gamma)
-    advantages = subtract_decision_baseline(
-        returns, rollouts.episode, rollouts.decision, rollouts.jobset
-    )
-    lookups = torch.from_numpy(layout.lookups(rollouts.states))
-    first = LookupLinear.apply(  # type: ignore[no-untyped-call]
-        parameters["hidden_weight"], parameters["hidden_bias"], lookups, layout
-    )
-    logits = torch.relu(first) @ parameters["head_weight"] + parameters["head_bias"]
+    jobset = rollouts.row_jobset
+    returns = returns_to_go(rollouts.rewards, rollouts.row, jobset.size, gamma)
+    advantages = subtract_decision_baseline(returns, rollouts.row, rollouts.decision, jobset)
+    batch = {Columns.OBS: torch.from_numpy(rollouts.states)}
+    logits = module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
     actions = torch.from_numpy(rollouts.actions)
     return policy_gradient_loss(logits, actions, torch.from_numpy(advantages.astype(np.float32)))[0]

@@ -1,23 +1,17 @@
 """What policies cost on a task, and the heuristics that they are measured against."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import SWEEPS, evaluate
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.core.world import Kind, get_heuristic
+from cluster_env.evaluation import evaluate, tuned_numbers
 from meta.tasks.task import Task, mean_cost
 
-BASELINES = ("tetris", "sjf", "packer")
-"""Heuristics whose lowest cost on a task is what costs are divided by."""
-
-HEURISTICS = (*BASELINES, "hold", "random")
-"""Heuristics that are measured on every task."""
-
 TUNING_JOBSETS = 100
-"""Validation jobsets on which the numbers of tetris and hold are chosen, for each task anew."""
+"""Validation jobsets on which the numbers of heuristics are chosen, for each task anew."""
 
 DEFAULT_JOBSETS = 100
 """Held-out jobsets of a task that costs are means over."""
@@ -43,7 +37,7 @@ def costs_on(
     policies: Sequence[Policy],
     task: Task,
     *,
-    jobsets: int = DEFAULT_JOBSETS,
+    num_jobsets: int = DEFAULT_JOBSETS,
     split: Split = Split.HELD_OUT,
     seed: int = 0,
 ) -> list[Cost]:
@@ -51,68 +45,75 @@ def costs_on(
 
     Args:
         policies: what decides.
-        task: jobs, cluster and cost.
-        jobsets: how many of its jobsets, from the first, at least 1.
+        task: jobs, world and cost.
+        num_jobsets: how many of its jobsets, from the first, at least 1.
         split: which of them; what is reported rests on `Split.HELD_OUT`.
         seed: of the policies' random numbers, at least 0.
     """
-    drawn = task.jobsets(split, range(jobsets))
+    drawn = task.jobsets(split, range(num_jobsets))
     return [_cost(policy, task, drawn, seed) for policy in policies]
 
 
+def heuristic_names(kind: Kind) -> tuple[str, ...]:
+    """Heuristics that are measured on every task: the baselines, then all others."""
+    others = (name for name in kind.heuristics.names() if name not in kind.baselines)
+    return (*kind.baselines, *others)
+
+
 def heuristics_for(
-    task: Task, names: Sequence[str] = HEURISTICS, *, jobsets: int = TUNING_JOBSETS
+    task: Task, names: Sequence[str] | None = None, *, num_jobsets: int = TUNING_JOBSETS
 ) -> list[tuple[str, Policy]]:
     """Heuristics for a task, by name.
 
-    ``tetris`` and ``hold`` get the number with the lowest cost on validation jobsets of the task,
-    the first of equals; that makes them stronger than any fixed one.
+    One that takes a number gets that with the lowest cost on validation jobsets of the task, the
+    first of equals; this makes it stronger than any fixed one.
 
     Args:
         task: what they are for.
-        names: as `cluster_env.heuristics.get_heuristic` takes them.
-        jobsets: validation jobsets to choose on.
+        names: as `cluster_env.core.world.get_heuristic` takes them, by default `heuristic_names`.
+        num_jobsets: validation jobsets to choose on.
 
     Returns:
         Each name with its policy, whose own name says the number.
     """
-    drawn = task.jobsets(Split.VALIDATION, range(jobsets))
-    return [(name, _chosen(name, task, drawn)) for name in names]
+    drawn = task.jobsets(Split.VALIDATION, range(num_jobsets))
+    chosen = heuristic_names(task.kind) if names is None else names
+    return [(name, _chosen(name, task, drawn)) for name in chosen]
 
 
 def heuristic_costs(
     task: Task,
     *,
-    jobsets: int = DEFAULT_JOBSETS,
+    num_jobsets: int = DEFAULT_JOBSETS,
     split: Split = Split.HELD_OUT,
     seed: int = 0,
 ) -> dict[str, Cost]:
-    """Costs of all `HEURISTICS` on a task, by name; arguments as in `costs_on`."""
+    """Costs of all heuristics on a task, by name; arguments as in `costs_on`."""
     pairs = heuristics_for(task)
-    costs = costs_on([policy for _, policy in pairs], task, jobsets=jobsets, split=split, seed=seed)
+    policies = [policy for _, policy in pairs]
+    costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split, seed=seed)
     return {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
 
 
-def baseline_of(costs: dict[str, Cost]) -> Cost:
-    """The lowest cost of the heuristics in `BASELINES`."""
-    return min((costs[name] for name in BASELINES), key=lambda cost: cost.value)
+def baseline_of(kind: Kind, costs: Mapping[str, Cost]) -> Cost:
+    """The lowest cost of a world's baselines, the first of equals; other costs are divided by it.
+
+    Args:
+        kind: says which heuristics are baselines.
+        costs: of these at least, by name.
+    """
+    return min((costs[name] for name in kind.baselines), key=lambda cost: cost.value)
 
 
 def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
-    if name not in SWEEPS:
-        return get_heuristic(name, task.cluster)
-    candidates = [get_heuristic(f"{name}:{number}", task.cluster) for number in SWEEPS[name]]
+    numbers = tuned_numbers(name, task.world)
+    if not numbers:
+        return get_heuristic(name, task.world)
+    candidates = [get_heuristic(f"{name}:{number}", task.world) for number in numbers]
     return min(candidates, key=lambda policy: _cost(policy, task, jobsets, 0).value)
 
 
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
-    schedule = evaluate(
-        policy,
-        jobsets,
-        task.cluster,
-        task.rules,
-        run_seed=seed,
-        max_time=task.section.max_time,
-    )
+    schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
     unfinished = int((~schedule.finished).sum())
     return Cost(policy.name, mean_cost(task.metric, schedule), unfinished)

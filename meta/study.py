@@ -10,7 +10,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
 from meta.fine_tuning import DeepRMPolicy, fine_tune
-from meta.scoring import BASELINES, DEFAULT_JOBSETS, baseline_of, costs_on, heuristics_for
+from meta.scoring import DEFAULT_JOBSETS, baseline_of, costs_on, heuristics_for
 from meta.tasks import Task, TaskDistribution, TaskSplit
 from rllib_configs.policies import Decode
 
@@ -22,37 +22,37 @@ Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]
 
 
 @dataclass(frozen=True)
-class Plan:
+class StudyPlan:
     """On what methods are compared; all methods have the same one.
 
     Attributes:
-        tasks: tasks of the split, from the first, at least 1.
+        num_tasks: tasks of the split, from the first, at least 1.
         task_seed: seed of the tasks, at least 0.
-        seeds: adaptations of each task, with the seeds 0, 1, ...
+        num_seeds: adaptations of each task, with the seeds 0, 1, ...
         steps: after how many steps policies are evaluated, ascending.
-        episodes: episodes of a step, over all its jobsets.
-        jobsets: jobsets of a step.
-        evaluation_jobsets: held-out jobsets of a task that costs are means over.
+        num_episodes: episodes of a step, over all its jobsets.
+        num_jobsets: jobsets of a step.
+        num_evaluation_jobsets: held-out jobsets of a task that costs are means over.
         rates: inner rates to choose from for a policy that has learned none.
-        rate_tasks: validation tasks on which it is chosen.
+        num_rate_tasks: validation tasks on which it is chosen.
         decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
             DeepRM's network draw, as they are trained to: the likeliest action would leave jobs
             waiting for ever.
     """
 
-    tasks: int = 40
+    num_tasks: int = 40
     task_seed: int = 0
-    seeds: int = 3
+    num_seeds: int = 3
     steps: tuple[int, ...] = (0, 1, 2, 3, 5, 10)
-    episodes: int = 20
-    jobsets: int = 4
-    evaluation_jobsets: int = DEFAULT_JOBSETS
+    num_episodes: int = 20
+    num_jobsets: int = 4
+    num_evaluation_jobsets: int = DEFAULT_JOBSETS
     rates: tuple[float, ...] = RATES
-    rate_tasks: int = 15
+    num_rate_tasks: int = 15
     decode: Decode = "argmax"
 
     def __post_init__(self) -> None:
-        for name in ("tasks", "seeds", "evaluation_jobsets", "rate_tasks"):
+        for name in ("num_tasks", "num_seeds", "num_evaluation_jobsets", "num_rate_tasks"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, but {getattr(self, name)} was given")
         if not self.steps or self.steps[0] < 0 or list(self.steps) != sorted(set(self.steps)):
@@ -68,7 +68,7 @@ class Plan:
 
         They are as many of each kind of objective, see `TaskSplit.balanced`.
         """
-        count = self.tasks if split is Split.HELD_OUT else self.rate_tasks
+        count = self.num_tasks if split is Split.HELD_OUT else self.num_rate_tasks
         return TaskSplit(distribution, self.task_seed, split).balanced(count)
 
 
@@ -100,21 +100,23 @@ class Measured:
 
 
 def baselines_of(
-    tasks: Sequence[Task], jobsets: int, split: Split = Split.HELD_OUT
+    tasks: Sequence[Task], num_jobsets: int, split: Split = Split.HELD_OUT
 ) -> list[Baseline]:
     """The baseline of each task, on so many jobsets of a split."""
     baselines = []
     for task in tasks:
-        pairs = heuristics_for(task, BASELINES)
-        costs = costs_on([policy for _, policy in pairs], task, jobsets=jobsets, split=split)
-        best = baseline_of({name: cost for (name, _), cost in zip(pairs, costs, strict=True)})
+        pairs = heuristics_for(task, task.kind.baselines)
+        policies = [policy for _, policy in pairs]
+        costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split)
+        by_name = {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
+        best = baseline_of(task.kind, by_name)
         baselines.append(Baseline(best.policy, best.value))
     return baselines
 
 
-def adapter(policy: MetaPolicy | DeepRMPolicy, plan: Plan) -> Adapt:
+def adapter(policy: MetaPolicy | DeepRMPolicy, plan: StudyPlan) -> Adapt:
     """Adapts a policy as a plan says."""
-    numbers = {"episodes": plan.episodes, "jobsets": plan.jobsets}
+    numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
 
     def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
         if isinstance(policy, DeepRMPolicy):
@@ -128,10 +130,10 @@ def adapter(policy: MetaPolicy | DeepRMPolicy, plan: Plan) -> Adapt:
 def measure(
     adapt: Adapt,
     tasks: Sequence[Task],
-    plan: Plan,
+    plan: StudyPlan,
     *,
     split: Split = Split.HELD_OUT,
-    seeds: int | None = None,
+    num_seeds: int | None = None,
 ) -> Iterator[Measured]:
     """Adapts to every task, and evaluates on jobsets that no step has seen.
 
@@ -140,7 +142,7 @@ def measure(
         tasks: what it adapts to; their indices count from 0.
         plan: steps, seeds and jobsets.
         split: of the jobsets that costs are measured on.
-        seeds: adaptations of each task, if not the plan's.
+        num_seeds: adaptations of each task, if not the plan's.
 
     Yields:
         What was measured, by task, then seed, then step. The policy after 0 steps is the same for
@@ -148,11 +150,11 @@ def measure(
     """
     for index, task in enumerate(tasks):
         unadapted = None
-        for seed in range(plan.seeds if seeds is None else seeds):
+        for seed in range(plan.num_seeds if num_seeds is None else num_seeds):
             with single_threaded():
                 policies = zip(plan.steps, adapt(task, plan.steps, seed), strict=True)
                 wanted = [policy for step, policy in policies if step or unadapted is None]
-                costs = costs_on(wanted, task, jobsets=plan.evaluation_jobsets, split=split)
+                costs = costs_on(wanted, task, num_jobsets=plan.num_evaluation_jobsets, split=split)
             if plan.steps[0] == 0:
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
@@ -161,7 +163,7 @@ def measure(
 
 
 def choose_rate(
-    policy: MetaPolicy, distribution: TaskDistribution, plan: Plan
+    policy: MetaPolicy, distribution: TaskDistribution, plan: StudyPlan
 ) -> tuple[float, Mapping[float, float]]:
     """Chooses the inner rate of a policy on validation tasks.
 
@@ -177,11 +179,11 @@ def choose_rate(
         The rate, and the mean ratio of each that was tried.
     """
     tasks = plan.split(distribution, Split.VALIDATION)
-    baselines = baselines_of(tasks, plan.evaluation_jobsets, Split.VALIDATION)
+    baselines = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)
     scores = {}
     for rate in plan.rates:
         found = measure(
-            adapter(policy.with_rate(rate), plan), tasks, plan, split=Split.VALIDATION, seeds=1
+            adapter(policy.with_rate(rate), plan), tasks, plan, split=Split.VALIDATION, num_seeds=1
         )
         ratios = [one.cost / baselines[one.task].cost for one in found if one.step]
         scores[rate] = float(np.nanmean(ratios)) if ratios else 0.0

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.world import State, World
 from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.networks import Weights, make_sampler
 from rllib_configs.networks.sampling import Sampler
@@ -21,6 +22,9 @@ CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "weights.pt"
 POLICY_FOLDER = "policy"
 
+_RENAMED = {"again": "mix", "direct": "skip"}
+"""Layers of the set scorer by the names that they had; also at the beginning of other names."""
+
 
 @dataclass(frozen=True)
 class LearnedPolicy:
@@ -31,23 +35,23 @@ class LearnedPolicy:
         network: computes logits from states.
         decode: ``sample`` draws from the network's distribution, as DeepRM is evaluated;
             ``argmax`` takes the likeliest action, which may wait for ever.
-        haste: what the logit of void is lowered by, with ``argmax``: with a large one the policy
-            never waits where it may start a job, and only chooses which; with a negative one it
+        void_bias: what is added to the logit of void, with ``argmax``: with one far below 0 the
+            policy never waits where it may start a job, and only chooses which; with one above 0 it
             waits more often than it was trained to.
     """
 
     name: str
     network: Sampler
     decode: Decode = "sample"
-    haste: float = 0.0
+    void_bias: float = 0.0
 
-    def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+    def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""
         if self.decode == "sample":
             return self.network.sample(states, uniforms)[0]
         logits = self.network.logits(states)
-        if self.haste:
-            logits[:, -1] -= np.float32(self.haste)
+        if self.void_bias:
+            logits[:, -1] += np.float32(self.void_bias)
         return logits.argmax(axis=1).astype(np.int32)
 
 
@@ -65,7 +69,10 @@ def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> No
 
 
 def load_policy(
-    path: str | Path, decode: Decode = "sample", name: str | None = None
+    path: str | Path,
+    decode: Decode = "sample",
+    name: str | None = None,
+    world: World | None = None,
 ) -> tuple[LearnedPolicy, ExperimentConfig]:
     """Reads a policy back.
 
@@ -73,6 +80,7 @@ def load_policy(
         path: a run's folder, or a folder that `save_policy` wrote.
         decode: see `LearnedPolicy`.
         name: what tables call it; the name in its config if not given.
+        world: where it acts, see `rllib_configs.networks.make_sampler`.
 
     Raises:
         InputError: if there is no policy, or it is broken. No code in the file is ever run.
@@ -81,7 +89,7 @@ def load_policy(
     config = parse_config(read_yaml(folder / CONFIG_FILE))
     try:
         weights = stored_weights(folder)
-        policy = policy_of(config, weights, name or config.name, decode)
+        policy = policy_of(config, weights, name or config.name, decode, world)
     except Exception as error:
         raise InputError(
             f"{folder / WEIGHTS_FILE} is broken or of another network: {what_broke(error)}"
@@ -121,9 +129,23 @@ def policy_folder(path: str | Path) -> Path:
 
 
 def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
-    """The weights in a policy's folder, by name. No code in the file is ever run."""
+    """The weights in a policy's folder, by name. No code in the file is ever run.
+
+    Layers that had another name when it was written are called what they are called now.
+    """
     tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
+    return {_present_name(name): tensor.numpy() for name, tensor in tensors.items()}
+
+
+def _present_name(name: str) -> str:
+    """``network.again.weight`` is ``network.mix.weight``, ``rates.direct`` is ``rates.skip``."""
+    part, _, layer = name.partition(".")
+    if part not in ("network", "rates"):
+        return name
+    for before, now in _RENAMED.items():
+        if layer == before or layer.startswith((f"{before}.", f"{before}_")):
+            return f"{part}.{now}{layer.removeprefix(before)}"
+    return name
 
 
 def what_broke(error: Exception) -> str:
@@ -147,11 +169,15 @@ def check_policy(path: str | Path) -> None:
 
 
 def policy_of(
-    config: ExperimentConfig, weights: Weights, name: str, decode: Decode
+    config: ExperimentConfig,
+    weights: Weights,
+    name: str,
+    decode: Decode,
+    world: World | None = None,
 ) -> LearnedPolicy:
-    """A policy of an experiment's network.
+    """A policy of an experiment's network; see `rllib_configs.networks.make_sampler` for ``world``.
 
     Raises:
         RuntimeError: if the weights are those of another network.
     """
-    return LearnedPolicy(name, make_sampler(config, weights), decode)
+    return LearnedPolicy(name, make_sampler(config, weights, world), decode)

@@ -1,32 +1,21 @@
 """``metasched bench``: throughput against a reference that is measured in the same run."""
 
-import json
-from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from tune_jobs.cli import CONTEXT
+from tune_jobs.terminal.options import CONTEXT
 
-if TYPE_CHECKING:
-    from tune_jobs.benchmarks.measuring import Entry
-
-SUBJECTS = ("simulator", "sampling", "training")
-MORE_SUBJECTS = ("tracking", "scaling")  # they take minutes, so only by name
-WITH_PRESET = ("training", "scaling")
-DEFAULT_SECONDS = 4.0
+SUBJECTS = ("simulator", "sampling", "training", "tracking", "scaling")
 
 
 @click.command(name="bench", context_settings=CONTEXT)
-@click.argument(
-    "subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS + MORE_SUBJECTS)
-)
+@click.argument("subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list and nothing else.")
 @click.option(
     "--seconds",
     type=click.FloatRange(0, min_open=True),
-    default=DEFAULT_SECONDS,
+    default=4.0,
     help="How long each number is measured, warm-up apart.",
 )
 @click.option(
@@ -35,7 +24,7 @@ DEFAULT_SECONDS = 4.0
     default="deeprm",
     help="What the subjects training and scaling train, by default deeprm.",
 )
-def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: str) -> None:
+def command(**options: Any) -> None:
     """Measure throughput. SUBJECT is simulator, sampling or training; by default all of these.
 
     Every number stands beside a reference that is measured in turns with it, in the same process,
@@ -60,62 +49,12 @@ def command(subjects: tuple[str, ...], as_json: bool, seconds: float, preset: st
       metasched bench tracking
       metasched bench scaling --preset deeprm-ppo
     """
-    from rllib_configs.loading import load_config
-    from tune_jobs.benchmarks.machine import machine
+    from tune_jobs.benchmarks.reporting import report_benchmarks
 
-    load_config(preset)
-    facts = machine()
-    entries: list[Entry] = []
-    for subject in subjects or SUBJECTS:
-        if not as_json:
-            click.echo(f"Measuring {subject} ...", err=True)
-        measure: Callable[..., list[Entry]] = import_module(
-            f"tune_jobs.benchmarks.{subject}"
-        ).measure
-        entries += measure(seconds, preset) if subject in WITH_PRESET else measure(seconds)
-    if as_json:
-        click.echo(json.dumps([*(entry.as_dict() for entry in entries), facts], indent=1))
-        return
-    for entry in entries:
-        click.echo(_describe(entry))
-    click.echo(_describe_machine(facts))
-
-
-def _describe(entry: "Entry") -> str:
-    data = entry.as_dict()
-    digits = ",.0f" if data["value"] >= 100 else ".3g"
-    ours, low, high, theirs = (
-        format(data[key], digits) for key in ("value", "min", "max", "reference_value")
-    )
-    part = "" if entry.share is None else f", {entry.share:.1%} of an iteration"
-    return (
-        f"{click.style(entry.name, bold=True)}: {ours} {entry.unit} [{low} to {high}]{part}\n"
-        f"  {entry.ratio:,.1f} times as good as {theirs}: {entry.reference}{_parts(entry)}"
-    )
-
-
-def _parts(entry: "Entry") -> str:
-    """What an entry is made of, as a line of its own."""
-    if not entry.parts:
-        return ""
-    parts = (
-        f"{name.replace('_', ' ')} {value:,.3g}"
-        if value < 1000
-        else f"{name.replace('_', ' ')} {value:,.0f}"
-        for name, value in entry.parts.items()
-    )
-    return f"\n  {', '.join(parts)}"
-
-
-def _describe_machine(facts: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items() if number)
-    return (
-        f"{click.style('machine', bold=True)}: {facts['cores']} cores, {facts['cpu']}, load "
-        f"average {facts['load_average']:.1f}; Python {facts['python']}, {versions}"
-    )
+    report_benchmarks(**options)
 
 
 if __name__ == "__main__":
-    from tune_jobs.cli import run_command
+    from tune_jobs.terminal.running import run_command
 
     run_command(command)

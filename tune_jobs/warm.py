@@ -50,7 +50,7 @@ def warm() -> None:
         logits.sum().backward()
     scorer = load_config("deeprm-ppo")
     module = algorithm_config(scorer).get_default_rl_module_spec()
-    module.observation_space, module.action_space = spaces_of(scorer.task.cluster.build())
+    module.observation_space, module.action_space = spaces_of(scorer.task.build_world())
     states = torch.from_numpy(rollouts.states)
     logits = module.build().forward_train({Columns.OBS: states})[Columns.ACTION_DIST_INPUTS]
     logits.clamp(min=-1.0).sum().backward()

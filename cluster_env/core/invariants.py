@@ -4,12 +4,16 @@ Nothing here knows how a simulator works, so that a fault of a simulator cannot 
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule
+from cluster_env.core.schedule import Pieces, Schedule
+
+_ROUNDING = 1e-9
+"""Share of a job's work, or of the capacity, that fractions of units may be off by."""
 
 
 class ScheduleFault(ValueError):
@@ -17,7 +21,10 @@ class ScheduleFault(ValueError):
 
 
 def check_schedule(
-    schedule: Schedule, jobsets: Sequence[JobSet], complete_until: int | None = None
+    schedule: Schedule,
+    jobsets: Sequence[JobSet],
+    complete_until: int | None = None,
+    node_capacity: NDArray[np.int32] | None = None,
 ) -> None:
     """Makes sure that a schedule could have happened.
 
@@ -26,17 +33,22 @@ def check_schedule(
     finished exactly if that was before the episode ended. The jobs that run at one time never hold
     more than the capacity; a job that finishes at some time makes room for one that starts then.
 
+    Where the schedule has pieces, they say what was held: they lie between start and finish, and a
+    job is finished exactly if they add up to its work, demand times duration of each resource.
+
     Args:
         schedule: jobs of ended episodes, in any order.
         jobsets: those that ``schedule.jobset`` counts.
         complete_until: if given, an episode that ended at this clock or before must have finished
             all jobs of its jobset; for rules that end an episode when all is done and drop no
             job, this is the ``max_time`` of the simulator.
+        node_capacity: int32 ``(num_nodes, num_resources)``; if given, the pieces on each node must
+            not hold more than it has.
 
     Raises:
         ScheduleFault: for the first rule that is broken; the message names a job and an episode.
     """
-    for broken, what in _rules(schedule, jobsets, complete_until):
+    for broken, what in _rules(schedule, jobsets, complete_until, node_capacity):
         if broken.any():
             first = int(np.argmax(broken))
             raise ScheduleFault(
@@ -45,23 +57,23 @@ def check_schedule(
 
 
 def _rules(
-    schedule: Schedule, jobsets: Sequence[JobSet], complete_until: int | None
+    schedule: Schedule,
+    jobsets: Sequence[JobSet],
+    complete_until: int | None,
+    node_capacity: NDArray[np.int32] | None,
 ) -> Iterator[tuple[NDArray[np.bool_], str]]:
     """Which jobs break a rule, bool ``(n,)``, and the rest of the sentence; rule by rule."""
     yield from _same_jobs(schedule, jobsets)
     _all_present(schedule, jobsets)
     started = schedule.start >= 0
-    full_finish = schedule.start + schedule.duration
     end = schedule.end[schedule.episode]
     yield started & (schedule.start < schedule.arrival), "starts before it arrives"
     yield schedule.finished & ~started, "finishes without a start"
-    yield schedule.finished & (schedule.finish != full_finish), "does not run for its whole length"
     yield schedule.finished & (schedule.finish > end), "finishes after the end of its episode"
-    yield (
-        started & (full_finish <= end) & ~schedule.finished,
-        "has run to its end but is not finished",
-    )
-    yield _over_capacity(schedule), "starts when the cluster has no room for it"
+    if schedule.pieces is None:
+        yield from _rectangles(schedule)
+    else:
+        yield from _of_pieces(schedule, schedule.pieces, node_capacity)
     if complete_until is not None:
         yield (
             ~schedule.finished & (end <= complete_until),
@@ -84,6 +96,11 @@ def _same_jobs(
         wrong = differs.any(axis=1) if differs.ndim == 2 else differs
         word = name.removeprefix("job_")
         yield wrong, f"has another {word} than in its jobset"
+    for name, column in schedule.attributes.items():
+        given = np.concatenate([jobset.attributes[name] for jobset in jobsets])
+        differs = np.not_equal(column, given[place])
+        wrong = differs.any(axis=1) if differs.ndim == 2 else differs
+        yield wrong, f"has another {name} than in its jobset"
 
 
 def _all_present(schedule: Schedule, jobsets: Sequence[JobSet]) -> None:
@@ -104,16 +121,102 @@ def _all_present(schedule: Schedule, jobsets: Sequence[JobSet]) -> None:
             )
 
 
-def _over_capacity(schedule: Schedule) -> NDArray[np.bool_]:
-    """Which jobs start when there is no room for them, bool ``(n,)``."""
-    jobs = np.flatnonzero(schedule.start >= 0)
-    time = np.concatenate([schedule.start[jobs] + schedule.duration[jobs], schedule.start[jobs]])
-    takes = np.repeat([False, True], jobs.size)
-    owner = np.concatenate([jobs, jobs])
-    order = np.lexsort((takes, time, schedule.episode[owner]))
-    change = np.where(takes[:, None], 1, -1) * schedule.demand[owner].astype(np.int64)
-    # Every episode gives back all that it takes, so one running sum serves them all.
-    held = np.cumsum(change[order], axis=0)
-    broken = np.zeros(schedule.start.size, np.bool_)
-    broken[owner[order][(held > schedule.capacity).any(axis=1)]] = True
+def _rectangles(schedule: Schedule) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """The rules of jobs that hold their demands from start to finish."""
+    started = schedule.start >= 0
+    full_finish = schedule.start + schedule.duration
+    yield schedule.finished & (schedule.finish != full_finish), "does not run for its whole length"
+    yield (
+        started & (full_finish <= schedule.end[schedule.episode]) & ~schedule.finished,
+        "has run to its end but is not finished",
+    )
+    jobs = np.flatnonzero(started).astype(np.int32)
+    held = Pieces(jobs, schedule.start[jobs], full_finish[jobs], schedule.demand[jobs])
+    over = _over_capacity(held, schedule.episode[jobs], schedule.capacity)
+    yield _of_jobs(schedule, held, over), "starts when the cluster has no room for it"
+
+
+def _of_pieces(
+    schedule: Schedule, pieces: Pieces, node_capacity: NDArray[np.int32] | None
+) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """The rules of jobs that were preempted, squeezed or spread over nodes."""
+    if np.any((pieces.job < 0) | (pieces.job >= schedule.job.size)):
+        raise ScheduleFault("a piece belongs to a job that is not in the schedule")
+    end = schedule.end[schedule.episode]
+    until = np.where(schedule.finished, schedule.finish, end)[pieces.job]
+    start = schedule.start[pieces.job]
+    for broken, what in (
+        (start < 0, "has a piece but no start"),
+        (pieces.begin < schedule.arrival[pieces.job], "has a piece that begins before it arrives"),
+        (pieces.begin < start, "has a piece that begins before its start"),
+        (pieces.end <= pieces.begin, "has a piece that does not end after it begins"),
+        (pieces.end > until, "has a piece after its finish or the end of its episode"),
+        (pieces.units.min(axis=1, initial=0) < 0, "has a piece with less than 0 units"),
+    ):
+        yield _of_jobs(schedule, pieces, broken), what
+    work = schedule.demand * schedule.duration[:, None].astype(np.int64)
+    done = np.zeros(work.shape, np.result_type(pieces.units, np.int64))
+    lasting = (pieces.end - pieces.begin)[:, None].astype(np.int64)
+    np.add.at(done, pieces.job, pieces.units * lasting)
+    slack = _slack(pieces, work)
+    yield (done > work + slack).any(axis=1), "has more work in its pieces than it asks for"
+    complete = (done >= work - slack).all(axis=1)
+    yield schedule.finished & ~complete, "is finished with less work in its pieces than it asks for"
+    yield complete & ~schedule.finished, "has run to its end but is not finished"
+    episode = schedule.episode[pieces.job].astype(np.int64)
+    over = _over_capacity(pieces, episode, schedule.capacity)
+    yield _of_jobs(schedule, pieces, over), "has a piece when the cluster has no room for it"
+    if node_capacity is not None:
+        yield from _of_nodes(schedule, pieces, node_capacity)
+
+
+def _of_nodes(
+    schedule: Schedule, pieces: Pieces, node_capacity: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.bool_], str]]:
+    """No node holds more than it has."""
+    if pieces.node is None:
+        raise ScheduleFault("capacities of nodes were given, but the pieces have no nodes")
+    num_nodes = node_capacity.shape[0]
+    missing = (pieces.node < 0) | (pieces.node >= num_nodes)
+    yield _of_jobs(schedule, pieces, missing), "has a piece on a node that is not there"
+    place = schedule.episode[pieces.job].astype(np.int64) * num_nodes + pieces.node
+    over = _over_capacity(pieces, place, node_capacity[pieces.node])
+    yield _of_jobs(schedule, pieces, over), "has a piece when its node has no room for it"
+
+
+def _of_jobs(schedule: Schedule, pieces: Pieces, broken: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The jobs of broken pieces, bool ``(n,)``."""
+    jobs = np.zeros(schedule.job.size, np.bool_)
+    jobs[pieces.job[broken]] = True
+    return jobs
+
+
+def _over_capacity(
+    pieces: Pieces, place: NDArray[Any], capacity: NDArray[np.int32]
+) -> NDArray[np.bool_]:
+    """Which pieces begin when there is no room for them, bool ``(num_pieces,)``.
+
+    Args:
+        pieces: what is held.
+        place: ``(num_pieces,)``, whole numbers; those with the same number share a capacity.
+        capacity: of all places, or of each piece's place.
+    """
+    count = pieces.job.size
+    time = np.concatenate([pieces.end, pieces.begin])
+    takes = np.repeat([False, True], count)
+    owner = np.tile(np.arange(count), 2)
+    order = np.lexsort((takes, time, place[owner]))
+    units = pieces.units[owner]
+    exact = units.astype(np.result_type(units, np.int64))
+    # Every place gets back all that it gives, so one running sum serves them all.
+    held = np.cumsum((np.where(takes[:, None], 1, -1) * exact)[order], axis=0)
+    limit = np.broadcast_to(capacity, pieces.units.shape)[owner][order]
+    broken = np.zeros(count, np.bool_)
+    broken[owner[order][(held > limit + _slack(pieces, limit)).any(axis=1)]] = True
     return broken
+
+
+def _slack(pieces: Pieces, limit: NDArray[Any]) -> NDArray[Any]:
+    """What sums of fractions may be off by; whole numbers are exact."""
+    exact = np.issubdtype(pieces.units.dtype, np.integer)
+    return np.zeros_like(limit) if exact else _ROUNDING * np.maximum(limit, 1)

@@ -1,11 +1,14 @@
 """Jobs, as a struct of arrays."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.registry import unknown
 
 _NO_CLASSES = np.empty(0, np.uint8)
 _MOST_CLASSES = 256
@@ -21,6 +24,65 @@ def classes_or_zeros(job_class: NDArray[np.uint8], num_jobs: int) -> NDArray[np.
     return np.zeros(num_jobs, np.uint8) if job_class is _NO_CLASSES else job_class
 
 
+class Attributes(Mapping[str, NDArray[Any]]):
+    """Further columns of jobs by name, such as ``estimate`` or ``weight``; they cannot be changed.
+
+    Args:
+        columns: finite numbers, one value or one row for each job.
+        num_jobs: number of jobs.
+
+    Raises:
+        InputError: if a column has another number of jobs, or something else than finite numbers.
+    """
+
+    def __init__(self, columns: Mapping[str, ArrayLike], num_jobs: int) -> None:
+        self._num_jobs = num_jobs
+        self._columns: dict[str, NDArray[Any]] = {}
+        for name, column in columns.items():
+            array = np.asarray(column).view()
+            if array.ndim not in (1, 2) or array.shape[0] != num_jobs:
+                raise InputError(
+                    f"the attribute '{name}' needs one value or one row for each of {num_jobs} "
+                    f"jobs, but its shape is {array.shape}"
+                )
+            if array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+                raise InputError(
+                    f"the attribute '{name}' needs finite numbers, but holds others, or something "
+                    f"else of the type {array.dtype}; fill in what is not known"
+                )
+            array.flags.writeable = False
+            self._columns[name] = array
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._columns:
+            raise unknown("attribute of jobs", name, self._columns)
+        return self._columns[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The column of that name, or the default."""
+        return self._columns.get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Attributes, (self._columns, self._num_jobs)  # views come back read-only, too
+
+    def select(self, rows: slice | NDArray[Any]) -> "Attributes":
+        """The same columns of some jobs, by a slice, indices or a mask."""
+        chosen = {name: column[rows] for name, column in self._columns.items()}
+        return Attributes(chosen, int(np.arange(self._num_jobs)[rows].size))
+
+
+NO_ATTRIBUTES: Mapping[str, NDArray[Any]] = Attributes({}, 0)
+
+
 @dataclass(frozen=True, eq=False)
 class JobSet:
     """One fixed sequence of jobs; it exists without a clock, so that it can be replayed.
@@ -30,20 +92,27 @@ class JobSet:
         duration: int32 ``(num_jobs,)``, time steps of execution, at least 1.
         demand: int32 ``(num_jobs, num_resources)``, units of each resource that a job holds from
             its start to its finish; at least one of them positive.
-        window: number of time steps in which jobs may arrive: arrivals lie in ``[0, window)``.
+        window: number of time steps in which jobs may arrive: arrivals lie in ``[0, window)``. If
+            it is not given, or 0, it ends just after the last arrival, and has at least 1 step.
         job_class: uint8 ``(num_jobs,)``, the class of each job (a queue, a tenant); 0 if not given.
             A policy sees it where the cluster has more than one class.
+        attributes: further columns by name, such as ``estimate`` or ``weight``, each with one value
+            or one row for each job; see `Attributes`, which any mapping is turned into.
     """
 
     arrival: NDArray[np.int32]
     duration: NDArray[np.int32]
     demand: NDArray[np.int32]
-    window: int
+    window: int = 0
     job_class: NDArray[np.uint8] = field(default_factory=no_classes)
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         given = classes_or_zeros(self.job_class, self.num_jobs)
         object.__setattr__(self, "job_class", given)
+        object.__setattr__(self, "attributes", Attributes(self.attributes, self.num_jobs))
+        if not self.window:
+            object.__setattr__(self, "window", int(self.arrival.max(initial=0)) + 1)
         if self.demand.ndim != 2 or self.demand.shape[1] == 0:
             raise InputError(
                 "a jobset needs demands of shape (number of jobs, number of resources)"
@@ -79,16 +148,37 @@ class JobSet:
         arrival: ArrayLike,
         duration: ArrayLike,
         demand: ArrayLike,
-        window: int,
+        window: int | None = None,
         job_class: ArrayLike | None = None,
+        attributes: Mapping[str, ArrayLike] = NO_ATTRIBUTES,
     ) -> "JobSet":
         """Builds a jobset from anything that numpy can read as whole numbers."""
         return cls(
             np.asarray(arrival, np.int32),
             np.asarray(duration, np.int32),
             np.atleast_2d(np.asarray(demand, np.int32)),
-            int(window),
+            int(window or 0),
             no_classes() if job_class is None else _small(np.asarray(job_class, np.int64)),
+            Attributes(attributes, np.asarray(arrival).size),
+        )
+
+    def select(
+        self, rows: slice | NDArray[Any], *, start: int = 0, window: int | None = None
+    ) -> "JobSet":
+        """Some of the jobs, with all that is known of them.
+
+        Args:
+            rows: a slice, indices in rising order, or a mask.
+            start: time step that becomes 0.
+            window: the new arrival window; by default what is left of this one.
+        """
+        return JobSet(
+            self.arrival[rows] - np.int32(start),
+            self.duration[rows],
+            self.demand[rows],
+            self.window - start if window is None else window,
+            self.job_class[rows],
+            Attributes(self.attributes, self.num_jobs).select(rows),
         )
 
     @property

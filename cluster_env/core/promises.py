@@ -32,11 +32,15 @@ class Moment:
         mask: int8 ``(num_actions,)``.
         time: the clock.
         schedule: of the jobs that have arrived.
+        terminated: whether the episode ended by itself.
+        truncated: whether it was cut.
     """
 
     mask: NDArray[np.int8]
     time: int
     schedule: Schedule
+    terminated: bool = False
+    truncated: bool = False
 
     @property
     def num_placed(self) -> int:

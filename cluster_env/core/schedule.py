@@ -1,11 +1,55 @@
 """What a simulator hands out: when each job arrived, started and finished."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.jobs import classes_or_zeros, no_classes
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import (
+    NO_ATTRIBUTES,
+    Attributes,
+    JobSet,
+    classes_or_zeros,
+    no_classes,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Which units jobs held from when to when, where a job is not one rectangle.
+
+    A world that preempts jobs, squeezes them or spreads them over nodes says so here. Pieces stand
+    in any order, and those of one job may overlap, as on two nodes.
+
+    Attributes:
+        job: int32 ``(num_pieces,)``, index of the piece's job among the rows of the schedule (not
+            in its jobset).
+        begin: int32 ``(num_pieces,)``.
+        end: int32 ``(num_pieces,)``, after ``begin``; the units are free again at this time. A job
+            that holds units when its episode ends has a piece that ends there.
+        units: ``(num_pieces, num_resources)``, whole numbers or fractions: what is held meanwhile.
+        node: int32 ``(num_pieces,)``, where; None in a world without nodes.
+    """
+
+    job: NDArray[np.int32]
+    begin: NDArray[np.int32]
+    end: NDArray[np.int32]
+    units: NDArray[Any]
+    node: NDArray[np.int32] | None = None
+
+    def __post_init__(self) -> None:
+        sizes = {self.job.shape, self.begin.shape, self.end.shape, self.units.shape[:1]}
+        if self.node is not None:
+            sizes.add(self.node.shape)
+        if sizes != {(self.job.size,)} or self.units.ndim != 2:
+            raise InputError(
+                f"pieces need one job, begin, end and row of units each, but the shapes "
+                f"{sorted(sizes)} were given"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +69,9 @@ class Schedule:
         jobset: int32 ``(num_episodes,)``, index of the jobset that each episode ran.
         capacity: int32 ``(num_resources,)``.
         job_class: uint8 ``(n,)``, the class of each job; 0 if not given.
+        attributes: further columns of the jobs' jobsets, one value or row for each of the n jobs;
+            `gather_attributes` collects them.
+        pieces: what jobs really held; None where each holds its demand from start to finish.
     """
 
     episode: NDArray[np.int32]
@@ -39,10 +86,13 @@ class Schedule:
     jobset: NDArray[np.int32]
     capacity: NDArray[np.int32]
     job_class: NDArray[np.uint8] = field(default_factory=no_classes)
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    pieces: Pieces | None = None
 
     def __post_init__(self) -> None:
         given = classes_or_zeros(self.job_class, int(self.job.size))
         object.__setattr__(self, "job_class", given)
+        object.__setattr__(self, "attributes", Attributes(self.attributes, int(self.job.size)))
 
     @property
     def num_episodes(self) -> int:
@@ -71,3 +121,133 @@ class Schedule:
         Unfinished jobs count as in `completion`.
         """
         return self.completion / self.duration
+
+    @cached_property
+    def by_episode(self) -> tuple[tuple[NDArray[np.int64], JobSet], ...]:
+        """The jobs of each episode: their rows here, in the order of the jobset, and as a jobset.
+
+        It holds those that had arrived when the episode ended, so that an objective can be asked
+        what they cost.
+        """
+        order = np.lexsort((self.job, self.episode))
+        ends = np.cumsum(np.bincount(self.episode, minlength=self.num_episodes))
+        attributes = Attributes(self.attributes, int(self.job.size))
+        return tuple(
+            (
+                rows,
+                JobSet(
+                    self.arrival[rows],
+                    self.duration[rows],
+                    self.demand[rows],
+                    int(window),
+                    self.job_class[rows],
+                    attributes.select(rows) if attributes else NO_ATTRIBUTES,
+                ),
+            )
+            for rows, window in zip(np.split(order, ends[:-1]), self.window, strict=True)
+        )
+
+
+def schedule_of_starts(
+    jobsets: Sequence[JobSet],
+    jobset: NDArray[np.int32],
+    start: NDArray[Any],
+    end: NDArray[Any],
+    capacity: Sequence[int] | NDArray[Any],
+) -> Schedule:
+    """The schedule of simple simulators, in which each job runs once and without a pause.
+
+    Args:
+        jobsets: what was run.
+        jobset: int32 ``(num_episodes,)``, index of the jobset that each episode ran.
+        start: integers ``(num_episodes, most_jobs)``, start of each job of the jobset, or -1.
+        end: integers ``(num_episodes,)``, clock at which each episode ended; jobs that arrive later
+            are left out.
+        capacity: units of each resource.
+    """
+    num_jobs = np.array([one.num_jobs for one in jobsets])[jobset]
+    episode = np.repeat(np.arange(jobset.size, dtype=np.int32), num_jobs)
+    job = np.concatenate([np.arange(count, dtype=np.int32) for count in num_jobs])
+    row = np.cumsum([0] + [one.num_jobs for one in jobsets])[jobset[episode]] + job
+    arrived = np.concatenate([one.arrival for one in jobsets])[row] <= end[episode]
+    episode, job, row = episode[arrived], job[arrived], row[arrived]
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(one, name) for one in jobsets])[row]
+
+    started, duration = start[episode, job].astype(np.int32), column("duration")
+    finish = np.where(started >= 0, started + duration, -1).astype(np.int32)
+    return Schedule(
+        episode=episode,
+        job=job,
+        arrival=column("arrival"),
+        start=started,
+        finish=np.where(finish > end[episode], -1, finish).astype(np.int32),
+        duration=duration,
+        demand=column("demand"),
+        end=end.astype(np.int32),
+        window=np.array([one.window for one in jobsets], np.int32)[jobset],
+        jobset=jobset.astype(np.int32),
+        capacity=np.asarray(capacity, np.int32),
+        job_class=column("job_class"),
+        attributes=gather_attributes(jobsets, jobset[episode], job),
+    )
+
+
+def gather_attributes(
+    jobsets: Sequence[JobSet], jobset: NDArray[np.int32], job: NDArray[np.int32]
+) -> Mapping[str, NDArray[Any]]:
+    """The attributes of a schedule's jobs, from the jobsets that its simulator ran.
+
+    Args:
+        jobsets: what was run.
+        jobset: int32 ``(n,)``, index of each job's jobset.
+        job: int32 ``(n,)``, index of each job in its jobset.
+
+    Raises:
+        InputError: if the jobsets do not have the same attributes.
+    """
+    joined = join_attributes([one.attributes for one in jobsets])
+    first = np.cumsum([0] + [one.num_jobs for one in jobsets])
+    return {name: column[first[jobset] + job] for name, column in joined.items()}
+
+
+def join_attributes(parts: Sequence[Mapping[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """One after another; each must have the same names.
+
+    Raises:
+        InputError: if one has other names.
+    """
+    names = {tuple(sorted(part)) for part in parts}
+    if len(names) > 1:
+        raise InputError(
+            f"jobs that are put together need the same attributes, but some have "
+            f"{' and others '.join(str(list(some)) for some in sorted(names))}"
+        )
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def join_pieces(schedules: Sequence[Schedule]) -> Pieces | None:
+    """The pieces of several schedules, whose rows are counted on; None if none has any.
+
+    Raises:
+        InputError: if some have pieces, or nodes, and others not.
+    """
+    parts = [one.pieces for one in schedules if one.pieces is not None]
+    nodes = [part.node for part in parts if part.node is not None]
+    if len(parts) not in (0, len(schedules)) or len(nodes) not in (0, len(parts)):
+        raise InputError(
+            "schedules that are put together need pieces, and nodes of the pieces, in all of them "
+            "or in none"
+        )
+    if not parts:
+        return None
+    first = np.cumsum([0] + [one.job.size for one in schedules])
+    rows = [part.job + offset for part, offset in zip(parts, first[:-1], strict=True)]
+    return Pieces(
+        job=np.concatenate(rows).astype(np.int32),
+        begin=np.concatenate([part.begin for part in parts]),
+        end=np.concatenate([part.end for part in parts]),
+        units=np.concatenate([part.units for part in parts]),
+        node=np.concatenate(nodes) if nodes else None,
+    )

@@ -65,7 +65,7 @@ class Task:
     def position(self) -> float:
         """Where it stands on the axis of comparisons; measured, where that is no setting.
 
-        NaN in a world without an axis.
+        NaN in a world without an axis, or for a workload that does not know it.
         """
         return self.position_on(Split.HELD_OUT)
 
@@ -76,7 +76,7 @@ class Task:
             return float("nan")
         in_workload = axis.key.startswith("workload.")
         source: Any = part_of(self.workload, split) if in_workload else self.world
-        return float(getattr(source, axis.name))
+        return float(getattr(source, axis.name, float("nan")))
 
     def at(self, value: float, cap: bool = False) -> "Task":
         """The task at a place of the axis, with jobs that do not vary from jobset to jobset.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
 from cluster_env.core.promises import Promises
 from cluster_env.core.registry import Registry
@@ -25,6 +26,7 @@ State = NDArray[Any]  # (n, state_size), of the type of the world's state space
 Mask = NDArray[np.bool_]  # (n, num_actions)
 Value = str | int | float | bool
 N = TypeVar("N", int, float)
+T = TypeVar("T")
 
 
 class Features(NamedTuple):
@@ -216,6 +218,48 @@ class Axis:
         return self.key.rpartition(".")[2]
 
 
+def _write_state(states: State, out: Any) -> None:
+    out[:] = states
+
+
+def _state_itself(world: World) -> Observation:
+    return Observation(world.state_space, _write_state)
+
+
+def _allowed_by_features(world: World, states: State, out: Mask | None = None) -> Mask:
+    allowed = world.features(states).allowed
+    if out is None:
+        return allowed
+    out[:] = allowed
+    return out
+
+
+def _registry(kind: str, name: str, only: T) -> Registry[T]:
+    registry: Registry[T] = Registry(kind)
+    registry.register(name)(only)
+    return registry
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """How the best schedule of a jobset is found in hindsight.
+
+    Attributes:
+        metrics: names of the metrics whose best it can find; the first is the default.
+        search: finds it; called with a jobset, the world and a metric, and by name with starts of
+            known schedules (``known``), ``time_limit_s`` and ``seed``. What it returns has
+            ``metric``, ``status`` (``optimal`` or ``feasible``), ``value``, ``bound`` and
+            ``schedule``.
+        require: raises `InputError` where it cannot work.
+        time_limit_s: how long it usually may search, in seconds.
+    """
+
+    metrics: tuple[str, ...]
+    search: Callable[..., Any]
+    require: Callable[[], None] = lambda: None
+    time_limit_s: float = 60.0
+
+
 @dataclass(frozen=True)
 class Kind:
     """All that there is to know of a world by name: its one registration.
@@ -229,8 +273,9 @@ class Kind:
             measured in while training.
         metrics: names of what is measured of a schedule; the first is the headline.
         observations: what Gymnasium environments can show, from the world; the first is the
-            default, as it is of masks.
-        masks: which actions make sense, from the world, states and, if given, an array to write.
+            default, as it is of masks. If none is given, the state itself.
+        masks: which actions make sense, from the world, states and, if given, an array to write;
+            if none is given, those that the features allow.
         axis: what a comparison varies.
         columns: the head of a table's rows: what is to be known of a task.
         describe: says in words what the columns say.
@@ -239,7 +284,8 @@ class Kind:
         environments: options of the Gymnasium environments by their ids.
         draw: makes an RGB picture of a row of a simulator.
         promises: what its environments promise beyond what all do.
-        analyses: what can be worked out of this world's schedules alone, by name, for figures.
+        warm: runs once what is compiled, so that nothing has to wait for it later.
+        optimum: how the best schedule is found in hindsight, if anybody knows.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
     """
@@ -250,9 +296,11 @@ class Kind:
     baselines: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("completion_time", "makespan", "utilization")
     observations: Registry[Callable[[Any], Observation]] = field(
-        default_factory=lambda: Registry("observation")
+        default_factory=lambda: _registry("observation", "state", _state_itself)
     )
-    masks: Registry[Callable[..., Mask]] = field(default_factory=lambda: Registry("mask"))
+    masks: Registry[Callable[..., Mask]] = field(
+        default_factory=lambda: _registry("mask", "allowed", _allowed_by_features)
+    )
     axis: Axis | None = None
     columns: Callable[[Any], Mapping[str, Value]] = lambda task: {}
     describe: Callable[[Mapping[str, Any]], str] = lambda columns: ""
@@ -261,7 +309,8 @@ class Kind:
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None
     promises: Promises = field(default_factory=Promises)
-    analyses: Registry[Callable[..., Any]] = field(default_factory=lambda: Registry("analysis"))
+    warm: Callable[[], None] = lambda: None
+    optimum: Optimum | None = None
     transfers: tuple[str, ...] = ()
 
     @property
@@ -272,6 +321,26 @@ class Kind:
 
 WORLDS: Registry[Kind] = Registry("world")
 """Worlds by name; `cluster_env.worlds` enters those that come with metasched."""
+
+
+def build_world(option: World | str | Mapping[str, Any]) -> World:
+    """A world as its users name it.
+
+    Args:
+        option: a world; the name of a kind, for one with defaults; or options with ``kind``.
+
+    Raises:
+        InputError: for an unknown kind or option, or an impossible value.
+    """
+    if isinstance(option, str):
+        option = {"kind": option}
+    if not isinstance(option, Mapping):
+        return option
+    options = dict(option)
+    made: World = from_plain(
+        WORLDS.get(str(options.pop("kind", ""))).world, options, "option of the world"
+    )
+    return made
 
 
 def kind_of(world: World) -> Kind:

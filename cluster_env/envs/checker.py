@@ -1,6 +1,7 @@
 """Checks that a cluster environment keeps its promises."""
 
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -70,11 +71,11 @@ def _play(
         action = _choose(before.mask, rng, eagerness)
         observation, reward, terminated, truncated, info = env.step(action)
         total += float(reward)
-        after = _moment(core, info)
+        after = replace(_moment(core, info), terminated=terminated, truncated=truncated)
         where = f"(action {action} at time {before.time})"
         _check_view(env, observation, info)
-        promises.step(core, before, after, action, float(reward), where)
         _check_jobs(before.schedule, after.schedule, where)
+        promises.step(core, before, after, action, float(reward), where)
         require(not (terminated and truncated), f"an episode is terminated and truncated {where}")
         if terminated or truncated:
             break

@@ -78,9 +78,9 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     code's rules (`cluster_env.worlds.deeprm.rules`), no arrival in step 0, `max_time` 200.
 
     Args:
-        world: what is acted in, or the name of its kind for one with defaults. What is said above
-            of actions, observations, masks and rewards holds for a `DeepRM`; other worlds say it
-            of theirs.
+        world: what is acted in, or its options with ``kind``, or the name of its kind. What is said
+            above of actions, observations, masks and rewards holds for a `DeepRM`; other worlds say
+            it of theirs.
         workload: where jobsets come from, or options of the world's first workload such as
             ``{"load": 1.1}``, with ``kind`` of another one; the default one if not given.
         objective: name of an objective, or an `Objective`.

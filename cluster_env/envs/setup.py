@@ -9,13 +9,12 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.task import Task, build_workload
-from cluster_env.core.world import World
+from cluster_env.core.world import World, build_world, kind_of
 from cluster_env.envs.view import View
 from cluster_env.objectives import Objective, get_objective
 from cluster_env.workloads import Workload
-from cluster_env.worlds import get_kind
 
-WorldOption = World | str
+WorldOption = World | str | Mapping[str, Any]
 WorkloadOption = Workload | Mapping[str, Any] | None
 
 
@@ -47,7 +46,7 @@ class Setup:
         Raises:
             InputError: for an unknown name or a value out of range.
         """
-        machine: World = get_kind(world).world() if isinstance(world, str) else world
+        machine = build_world(world)
         task = Task(
             machine,
             _workload_of(machine, workload),
@@ -82,5 +81,5 @@ def _workload_of(world: World, option: WorkloadOption) -> Workload:
     if option is not None and not isinstance(option, Mapping):
         return option
     options = dict(option or {})
-    default = get_kind(world.kind).workloads.names()[0]
+    default = kind_of(world).workloads.names()[0]
     return build_workload(world, str(options.pop("kind", default)), options)

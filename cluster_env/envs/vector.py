@@ -154,11 +154,12 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         chosen = self._checked(actions)
         if not self._began or (self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any()):
             raise ResetNeeded("an episode is not under way; call reset first")
-        episodes, simulator = self._episodes, self._episodes.simulator
+        episodes = self._episodes
         rewards = np.empty(self.num_envs, np.float64)
-        simulator.step(episodes.rows, chosen, rewards)
+        episodes.simulator.step(episodes.rows, chosen, rewards)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any():
             episodes.advance(np.flatnonzero(self._ended))
+        simulator = episodes.simulator  # another one, where the next episodes had to be loaded
         self._ended = ~simulator.active[episodes.rows]
         truncated = simulator.truncated[episodes.rows]
         terminated = self._ended & ~truncated

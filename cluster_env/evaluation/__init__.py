@@ -9,7 +9,7 @@ from cluster_env.evaluation.comparison import (
 )
 from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
-from cluster_env.evaluation.metrics import METRICS, Metric, get_metric, objective_metric
+from cluster_env.evaluation.metrics import METRICS, Metric, cost_of, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
 from cluster_env.evaluation.tuning import Tuned, choose, tune, tuned_numbers
@@ -30,6 +30,7 @@ __all__ = [
     "choose",
     "compare_policies",
     "concatenate",
+    "cost_of",
     "evaluate",
     "evaluate_summary",
     "get_metric",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.schedule import Schedule
+from cluster_env.core.schedule import Schedule, join_attributes, join_pieces
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.core.world import Simulator, World
 from cluster_env.objectives import OBJECTIVES
@@ -72,6 +72,9 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
 
     Args:
         schedules: at least one, each with the jobsets ``0..`` of its own.
+
+    Raises:
+        InputError: if some have attributes, pieces or nodes that others do not have.
     """
     episodes = np.cumsum([0] + [part.num_episodes for part in schedules])
     jobsets = np.cumsum([0] + [int(part.jobset.max(initial=-1)) + 1 for part in schedules])
@@ -95,6 +98,8 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
         jobset=joined("jobset", jobsets),
         capacity=schedules[0].capacity,
         job_class=np.concatenate([part.job_class for part in schedules]),
+        attributes=join_attributes([part.attributes for part in schedules]),
+        pieces=join_pieces(schedules),
     )
 
 

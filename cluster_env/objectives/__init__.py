@@ -1,16 +1,32 @@
-"""Rewards and metrics by name, with the identity that ties them."""
+"""Rewards by name, with the metrics that follow from them."""
 
 from cluster_env.objectives.classes import class_slowdown, read_class_weights
+from cluster_env.objectives.metric import Metric
 from cluster_env.objectives.mixtures import get_objective, mixture, read_mixture
-from cluster_env.objectives.objective import OBJECTIVES, LateCost, Objective
+from cluster_env.objectives.objective import (
+    OBJECTIVE_FAMILIES,
+    OBJECTIVES,
+    LateCost,
+    Objective,
+    cost_metric,
+    find_objective,
+    require_no_finish_gain,
+)
+from cluster_env.objectives.standard import is_small  # registers the objectives by name
 
 __all__ = [
     "OBJECTIVES",
+    "OBJECTIVE_FAMILIES",
     "LateCost",
+    "Metric",
     "Objective",
     "class_slowdown",
+    "cost_metric",
+    "find_objective",
     "get_objective",
+    "is_small",
     "mixture",
     "read_class_weights",
     "read_mixture",
+    "require_no_finish_gain",
 ]

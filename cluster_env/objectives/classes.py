@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.objectives.objective import Objective
+from cluster_env.core.schedule import Schedule
+from cluster_env.objectives.metric import Metric
+from cluster_env.objectives.objective import OBJECTIVE_FAMILIES, Objective
 
 _NAME = "class_slowdown"
 
@@ -28,13 +30,25 @@ def class_slowdown(weights: Sequence[float]) -> Objective:
     Raises:
         InputError: for other weights; and from `Objective.job_cost`, if a job's class has none.
     """
-    _check(weights, class_slowdown_name(weights))
+    name = class_slowdown_name(weights)
+    _check(weights, name)
 
     def job_cost(jobset: JobSet) -> NDArray[np.float64]:
         cost: NDArray[np.float64] = weight_of(jobset.job_class, weights) / jobset.duration
         return cost
 
-    return Objective(class_slowdown_name(weights), job_cost)
+    def values(schedule: Schedule) -> NDArray[np.float64]:
+        # Not what the costs add up to, C x (w / T), whose last bit may be another one.
+        return weight_of(schedule.job_class, weights) * schedule.slowdown
+
+    readable = ", ".join(f"{weight:.3g}" for weight in weights)
+    label = f"mean slowdown, classes weighted {readable}"
+    return Objective(name, job_cost, measure=Metric(name, label, "job", values))
+
+
+@OBJECTIVE_FAMILIES.register(_NAME)
+def _from_name(name: str) -> Objective:
+    return class_slowdown(read_class_weights(name) or ())
 
 
 def class_slowdown_name(weights: Sequence[float]) -> str:

@@ -2,14 +2,21 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.objectives.classes import class_slowdown, read_class_weights
-from cluster_env.objectives.objective import OBJECTIVES, JobCost, LateCost, Objective
+from cluster_env.objectives.objective import (
+    OBJECTIVES,
+    JobCost,
+    LateCost,
+    Objective,
+    cost_metric,
+    find_objective,
+)
 
 _PLUS = " + "
 
@@ -18,18 +25,13 @@ def get_objective(name: str) -> Objective:
     """Returns the objective of that name.
 
     Args:
-        name: one of `OBJECTIVES`, a mixture of several (`read_mixture`), or the slowdown weighted
-            by class, such as ``class_slowdown(0.1, 1, 10)`` (`read_class_weights`).
+        name: one of `OBJECTIVES`, one of a family with its parameters (`OBJECTIVE_FAMILIES`), such
+            as ``class_slowdown(0.1, 1, 10)``, or a mixture of several (`read_mixture`).
 
     Raises:
         InputError: if there is none, or its weights cannot be used.
     """
-    return read_mixture(name) or _single(name)
-
-
-def _single(name: str) -> Objective:
-    weights = read_class_weights(name)
-    return OBJECTIVES.get(name) if weights is None else class_slowdown(weights)
+    return read_mixture(name) or find_objective(name) or OBJECTIVES.get(name)
 
 
 def mixture(weights: Mapping[str, float]) -> Objective:
@@ -46,7 +48,14 @@ def mixture(weights: Mapping[str, float]) -> Objective:
         raise InputError(
             f"a mixture needs weights of at least 0, one of them above, not {dict(weights)}"
         )
-    parts = [(weight, _single(name)) for name, weight in weights.items()]
+    parts = [
+        (weight, find_objective(name) or OBJECTIVES.get(name)) for name, weight in weights.items()
+    ]
+    gains = [
+        _weighted(weight, part.finish_gain)
+        for weight, part in parts
+        if part.finish_gain is not None
+    ]
 
     def job_cost(jobset: JobSet) -> NDArray[np.float64]:
         cost = np.zeros(jobset.num_jobs)
@@ -54,7 +63,13 @@ def mixture(weights: Mapping[str, float]) -> Objective:
             cost += weight * part.job_cost(jobset)
         return cost
 
-    return Objective(
+    def finish_gain(jobset: JobSet) -> NDArray[np.float64]:
+        gained = np.zeros(jobset.num_jobs)
+        for gain in gains:
+            gained += gain(jobset)
+        return gained
+
+    mixed = Objective(
         name=_PLUS.join(f"{weight:.12g} {part.name}" for weight, part in parts),
         job_cost=job_cost,
         busy_cost=sum(weight * part.busy_cost for weight, part in parts),
@@ -64,13 +79,16 @@ def mixture(weights: Mapping[str, float]) -> Objective:
             for weight, part in parts
             for late in part.late_costs
         ),
+        finish_gain=finish_gain if gains else None,
     )
+    # Parts of jobs and of episodes have only what an episode costs in common.
+    return replace(mixed, measure=cost_metric(mixed))
 
 
 def read_mixture(name: str) -> Objective | None:
     """Reads the name of a mixture, as in ``0.5 slowdown + 2 makespan``.
 
-    A part may be weighted by class: ``0.5 class_slowdown(0.1, 1, 10) + 2 makespan``.
+    A part may be of a family: ``0.5 class_slowdown(0.1, 1, 10) + 2 makespan``.
 
     Returns:
         The mixture, or None if the text does not look like one.

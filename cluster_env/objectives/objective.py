@@ -1,57 +1,28 @@
-r"""What a scheduler is rewarded for (DeepRM, sections 3.2 and 3.4).
+r"""What a scheduler is rewarded for, and the metric that follows from it.
 
-Every objective is a sum over time steps of four terms: what each job in the system costs, what it
-costs beside once it has been there for long, what a step costs while jobs of the jobset are
-unfinished, and what the use of the cluster inside the arrival window gains. The return of an
-episode that finishes all jobs under the paper's rules, without discounting, is then exactly, with
-:math:`C_j` the completion time and :math:`T_j` the duration of job :math:`j`:
+Every objective is a sum over time of five terms: what each job in the system costs, what it costs
+beside once it has been there for long, what it gains when it finishes, what a step costs while jobs
+of the jobset are unfinished, and what the use of the cluster inside the arrival window gains. A
+schedule says how long each lasted, so that the cost of an episode follows from the schedule: it is
+exactly minus the return of an episode that finishes all jobs under the paper's rules, without
+discounting. `Objective.metric` is derived so, and nobody writes a reward down twice.
 
-* ``slowdown``: :math:`-\sum_j C_j / T_j`;
-* ``completion_time``: :math:`-\sum_j C_j`;
-* ``makespan``: minus the time step of the last finish;
-* ``utilization``: the window's length times the mean utilization of the resources in it. Over the
-  whole episode the sum would be a constant, because all work gets done sooner or later;
-* ``bounded_slowdown``: :math:`-\sum_j (b_j - 1)` with the bounded slowdown
-  :math:`b_j = \max(1, C_j / \max(T_j, \tau))` of Feitelson and Rudolph, and :math:`\tau` =
-  `BOUND_STEPS`. A job costs nothing until it has been in the system for :math:`\max(T_j, \tau)`
-  steps, so that short jobs may wait a little for free;
-* ``weighted_completion_time``: :math:`-\sum_j w_j C_j` with the area
-  :math:`w_j = T_j \cdot` mean over resources of the demand, in units times steps. After the
-  average weighted response time of Krallmann, Schwiegelshohn and Yahyapour (1999): on a machine
-  that is always full every order of the jobs is worth the same, so that long and wide jobs are not
-  sacrificed to short and narrow ones, and good packing is all that pays;
-* ``duration_weighted_completion_time``: :math:`-\sum_j T_j C_j`. A step of a job costs the more the
-  longer it lasts, where with ``slowdown`` it costs the less. On a machine that runs one job at a
-  time every order would be worth the same (Smith's rule, 1956); here long jobs are to start while
-  there is room for them, and of equally long ones those with small demands;
-* ``fair_slowdown``: :math:`-\sum_j f_j` with :math:`f_j = C_j / T_j` for small jobs, those that
-  last at most `SMALL_AT_MOST` steps, and :math:`f_j = C_j / T_j + a \max(0, C_j / T_j - b)` for
-  large ones, with :math:`a` = `FAIR_WEIGHT` and :math:`b` = `FAIR_BOUND`: the slowdown, under the
-  soft constraint that no large job is slowed down by more than :math:`b`.
-
-`cluster_env.objectives.classes` has one more, whose weights are a part of its name.
+`cluster_env.objectives.standard` has those that come with metasched.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-
-SMALL_AT_MOST = 5
-"""Longest duration of a small job, in time steps: DeepRM's short jobs last 1-3, its long 10-15."""
-
-BOUND_STEPS = 10
-"""Durations below this count as this in the bounded slowdown, in time steps."""
-
-FAIR_BOUND = 3
-"""Slowdown from which a large job costs more in the fair slowdown; a whole number."""
-
-FAIR_WEIGHT = 4.0
-"""How much more it costs from there, for each unit of slowdown."""
+from cluster_env.core.schedule import Schedule
+from cluster_env.objectives.metric import Metric, makespan, utilization
 
 JobCost = Callable[[JobSet], NDArray[np.float64]]
 JobSteps = Callable[[JobSet], NDArray[np.int32]]
@@ -75,7 +46,7 @@ class LateCost:
 
 @dataclass(frozen=True)
 class Objective:
-    """A reward.
+    """A reward, and what schedules are compared by under it.
 
     Attributes:
         name: what tables call it.
@@ -86,6 +57,11 @@ class Objective:
         utilization_gain: gain of a time step inside the arrival window in which all resources are
             in full use.
         late_costs: what jobs cost beside once they have been in the system for long.
+        finish_gain: what each job gains when it finishes, float64 ``(num_jobs,)``; None if nothing.
+            Not every simulator can give it, see `require_no_finish_gain`.
+        label: what figures call the derived metric; if empty, a mean cost with the name.
+        measure: the metric, where the derived one will not do: because the field measures the
+            quotient and not its cost, or where it has another sign, a scale or a constant beside.
     """
 
     name: str
@@ -93,71 +69,120 @@ class Objective:
     busy_cost: float = 0.0
     utilization_gain: float = 0.0
     late_costs: tuple[LateCost, ...] = ()
+    finish_gain: JobCost | None = None
+    label: str = ""
+    measure: Metric | None = None
+
+    @cached_property
+    def metric(self) -> Metric:
+        """What schedules are compared by: `measure`, or what a job, or an episode, costs.
+
+        Where all costs belong to single jobs there is a value for each job; where the makespan or
+        the use of the cluster counts, one for each episode (`cost_metric`).
+        """
+        if self.measure is not None:
+            return self.measure
+        if self.busy_cost or self.utilization_gain:
+            return cost_metric(self)
+        label = self.label or f"mean cost of a job: {self.name}"
+        return Metric(self.name, label, "job", self.cost_of_jobs)
+
+    def cost_of_jobs(self, schedule: Schedule) -> NDArray[np.float64]:
+        """What each job has cost by itself, less what its finish gained, float64 ``(num_jobs,)``.
+
+        A job that did not finish costs what it had cost when its episode ended.
+        """
+        completion = schedule.completion
+        costs = completion * _of_jobs(self.job_cost, schedule)
+        for late in self.late_costs:
+            steps = np.maximum(completion - _of_jobs(late.after, schedule), 0)
+            costs += steps * _of_jobs(late.cost, schedule)
+        if self.finish_gain is not None:
+            costs -= np.where(schedule.finished, self.gain_of_jobs(schedule), 0.0)
+        return costs
+
+    def cost_of_episodes(self, schedule: Schedule) -> NDArray[np.float64]:
+        """What each episode has cost, less what it gained, float64 ``(num_episodes,)``."""
+        costs = self.busy_cost * makespan(schedule)
+        if self.utilization_gain:
+            costs -= self.utilization_gain * schedule.window * utilization(schedule)
+        completion = schedule.completion
+        of_jobs = np.zeros(schedule.num_episodes)
+        for episode, (rows, jobset) in enumerate(schedule.by_episode):
+            # One product for each episode: its bits depend on no other episode.
+            of_jobs[episode] = completion[rows] @ self.job_cost(jobset)
+            for late in self.late_costs:
+                steps_late = np.maximum(completion[rows] - late.after(jobset), 0)
+                of_jobs[episode] += steps_late @ late.cost(jobset)
+        if self.finish_gain is not None:
+            gains = np.where(schedule.finished, self.gain_of_jobs(schedule), 0.0)
+            of_jobs -= np.bincount(schedule.episode, gains, minlength=schedule.num_episodes)
+        return costs + of_jobs
+
+    def gain_of_jobs(self, schedule: Schedule) -> NDArray[np.float64]:
+        """What each job gains if it finishes, finished or not, float64 ``(num_jobs,)``."""
+        if self.finish_gain is None:
+            return np.zeros(schedule.job.size)
+        return _of_jobs(self.finish_gain, schedule)
 
 
-def job_area(duration: NDArray[np.int32], demand: NDArray[np.int32]) -> NDArray[np.float64]:
-    """Duration times the mean demand over resources, in units times steps.
-
-    Args:
-        duration: int32 ``(num_jobs,)``.
-        demand: int32 ``(num_jobs, num_resources)``.
-
-    Returns:
-        float64 ``(num_jobs,)``.
-    """
-    area: NDArray[np.float64] = duration * demand.mean(axis=1)
-    return area
-
-
-def _no_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return np.zeros(jobset.num_jobs)
-
-
-def _slowdown_cost(jobset: JobSet) -> NDArray[np.float64]:
-    cost: NDArray[np.float64] = 1.0 / jobset.duration
-    return cost
-
-
-def _completion_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return np.ones(jobset.num_jobs)
-
-
-def _area_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return job_area(jobset.duration, jobset.demand)
-
-
-def _duration_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return jobset.duration.astype(np.float64)
-
-
-def _bounded_duration(jobset: JobSet) -> NDArray[np.int32]:
-    return np.maximum(jobset.duration, BOUND_STEPS).astype(np.int32)
-
-
-def _bounded_cost(jobset: JobSet) -> NDArray[np.float64]:
-    cost: NDArray[np.float64] = 1.0 / _bounded_duration(jobset)
-    return cost
-
-
-def _unfair_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return np.where(jobset.duration > SMALL_AT_MOST, FAIR_WEIGHT / jobset.duration, 0.0)
-
-
-def _fair_steps(jobset: JobSet) -> NDArray[np.int32]:
-    return (FAIR_BOUND * jobset.duration).astype(np.int32)
+def _of_jobs(term: Callable[[JobSet], NDArray[Any]], schedule: Schedule) -> NDArray[np.float64]:
+    """A term of the costs of all jobs, float64 ``(num_jobs,)``; each jobset is asked by itself."""
+    values = np.zeros(schedule.job.size)
+    if values.size:
+        values[np.concatenate([rows for rows, _ in schedule.by_episode])] = np.concatenate(
+            [term(jobset) for _, jobset in schedule.by_episode]
+        )
+    return values
 
 
 OBJECTIVES: Registry[Objective] = Registry("objective")
-for _objective in (
-    Objective("slowdown", _slowdown_cost),
-    Objective("completion_time", _completion_cost),
-    Objective("makespan", _no_cost, busy_cost=1.0),
-    Objective("utilization", _no_cost, utilization_gain=1.0),
-    Objective(
-        "bounded_slowdown", _no_cost, late_costs=(LateCost(_bounded_cost, _bounded_duration),)
-    ),
-    Objective("weighted_completion_time", _area_cost),
-    Objective("duration_weighted_completion_time", _duration_cost),
-    Objective("fair_slowdown", _slowdown_cost, late_costs=(LateCost(_unfair_cost, _fair_steps),)),
-):
-    OBJECTIVES.register(_objective.name)(_objective)
+"""Objectives by name; a registration here is all that an objective and its metric need."""
+
+OBJECTIVE_FAMILIES: Registry[Callable[[str], Objective]] = Registry("family of objectives")
+"""Objectives with parameters, by the word before the bracket.
+
+What is registered as ``late`` is given whole names such as ``late(3, 0.5)``, and returns an
+objective of that name or raises an `InputError`.
+"""
+
+
+def find_objective(name: str) -> Objective | None:
+    """The objective of that name in `OBJECTIVES` or of a family; None if there is none.
+
+    Raises:
+        InputError: if a family cannot read the parameters.
+    """
+    if name in OBJECTIVES.names():
+        return OBJECTIVES.get(name)
+    family = name.partition("(")[0].strip()
+    return OBJECTIVE_FAMILIES.get(family)(name) if family in OBJECTIVE_FAMILIES.names() else None
+
+
+def cost_metric(objective: Objective) -> Metric:
+    """The metric of an objective that no other metric stands for, such as a mixture.
+
+    Its value is what an episode costs, exactly minus its return if it finishes all jobs under the
+    paper's rules, without discounting: the sum over jobs of what each has cost, and the makespan,
+    less the use of the cluster inside the arrival window and what finished jobs gained, each as the
+    objective weighs it. Lower is better, and a gain makes it negative.
+    """
+    label = objective.label or f"mean cost of an episode: {objective.name}"
+    return Metric(objective.name, label, "episode", objective.cost_of_episodes)
+
+
+def require_no_finish_gain(objective: Objective, simulator: str) -> None:
+    """Refuses an objective whose reward a simulator would not give whole.
+
+    Args:
+        objective: what is loaded.
+        simulator: what to call the simulator in the message.
+
+    Raises:
+        InputError: if jobs gain something when they finish.
+    """
+    if objective.finish_gain is not None:
+        raise InputError(
+            f"the objective '{objective.name}' gives jobs a gain when they finish, which "
+            f"{simulator} cannot give; choose an objective without finish_gain"
+        )

@@ -90,7 +90,7 @@ class MAML(UnitAlgorithm):
         learned = perf_counter()
         self.log_values(
             {
-                **_scores(samples),
+                **_scores(samples, self.headline),
                 **skipped,
                 "train/entropy": stats.entropy,
                 "train/gradient_norm": stats.gradient_norm,
@@ -199,7 +199,7 @@ def update_plan(experiment: ExperimentConfig, iteration: int) -> list[list[int]]
     return plan
 
 
-def _scores(samples: Sequence[TaskSample]) -> dict[str, float]:
+def _scores(samples: Sequence[TaskSample], headline: str) -> dict[str, float]:
     before = [sample.scores[0] for sample in samples]
     after = [sample.scores[-1] for sample in samples]
     value_before = np.mean([score.value for score in before])
@@ -209,8 +209,8 @@ def _scores(samples: Sequence[TaskSample]) -> dict[str, float]:
         "meta/return_before": float(value_before),
         "meta/return_after": float(value_after),
         "meta/gain": float(value_after - value_before),
-        "meta/slowdown_before": float(np.mean([score.slowdown for score in before])),
-        "train/slowdown": float(np.mean([score.slowdown for score in after])),
+        f"meta/{headline}_before": float(np.mean([score.headline for score in before])),
+        f"train/{headline}": float(np.mean([score.headline for score in after])),
         "train/return_mean": float(np.mean([score.return_mean for score in after])),
         "train/return_max": float(np.mean([score.return_max for score in after])),
         "train/decisions_per_episode": _decisions(samples) / episodes,

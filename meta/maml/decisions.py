@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.world import State
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.runners.rollout import Rollouts
 
@@ -16,14 +17,14 @@ class Decisions:
     """Decisions of one stage of one task; only those in which more than one action was allowed.
 
     Attributes:
-        states: uint8 ``(rows, state_size)``.
+        states: ``(rows, state_size)``.
         actions: int32 ``(rows,)``.
         log_probabilities: float32 ``(rows,)``, under the policy that chose, less than 0.
         advantages: float32 ``(rows,)``, see `decisions_of`.
         jobset: int32 ``(rows,)``, index of the jobset among those of the stage.
     """
 
-    states: NDArray[np.uint8]
+    states: State
     actions: NDArray[np.int32]
     log_probabilities: NDArray[np.float32]
     advantages: NDArray[np.float32]
@@ -68,14 +69,14 @@ def decisions_of(
     advantages, _ = advantages_by_clock(
         rollouts.rewards,
         np.zeros(rollouts.num_rows),
-        rollouts.episode,
+        rollouts.row,
         rollouts.time,
-        rollouts.jobset,
+        rollouts.row_jobset,
         gamma,
         1.0,
     )
     rows = np.flatnonzero(rollouts.log_probabilities < 0)
-    returns = np.bincount(rollouts.episode, rollouts.rewards, rollouts.num_episodes)
+    returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
     spread = advantages[rows].std() if rows.size else 0.0
     size = abs(returns.mean())
     scale = (size if relative else spread + floor * size) + _TINY

@@ -1,8 +1,8 @@
 r"""Steps of first-order MAML without a graph, compiled; the numbers are those of `meta.maml.steps`.
 
 Where the inner gradient is a constant for the outer loss, the chain rule is short. With
-:math:`w_k = \alpha c_k g_k` the way of inner step k and :math:`G` the gradient of the outer loss at
-the adapted parameters, the gradient by the parameters is :math:`G`, and that by the logarithm of
+:math:`w_k = \alpha c_k g_k` the update of inner step k and :math:`G` the gradient of the outer loss
+at the adapted parameters, the gradient by the parameters is :math:`G`, and that by the logarithm of
 the inner rate of block b is :math:`-\sum_k \sum_{i \in b} w_{k,i} G_i`. All parameters are one
 vector, so that this takes a few operations on few arrays.
 """
@@ -15,10 +15,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster_env.worlds.deeprm.masks import live_mask
+from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
 from meta.maml.steps import Parameters, Surrogate, adapted_names, rate_of_step
-from rllib_configs.networks.set_scorer.autograd import PARAMETERS, Rows, pack, unpack
+from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
 from rllib_configs.networks.set_scorer.kernels import weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
@@ -57,7 +57,7 @@ class OuterGradient:
         parameters: float32 ``(num_parameters,)``.
         rates: float64 ``(num_blocks,)``, by the logarithms of the inner rates.
         entropy: mean over the decisions of the last stage, in nats.
-        inner_norm: length of the way from the parameters to the adapted ones.
+        inner_norm: norm of the displacement from the parameters to the adapted ones.
     """
 
     parameters: Vector
@@ -70,39 +70,40 @@ class FirstOrder:
     """Inner and outer steps of a `SetScorer` of float32.
 
     Args:
-        network: tells the features and the shapes; its own parameters are not used.
+        network: tells the shapes; its own parameters are not used.
+        world: tells the features of the states that decisions hold.
         options: how inner steps are made.
     """
 
-    def __init__(self, network: SetScorer, options: StepOptions) -> None:
-        self._network, self._options = network, options
+    def __init__(self, network: SetScorer, world: World, options: StepOptions) -> None:
+        self._network, self._world, self._options = network, world, options
         width, context_size = network.context.weight.shape
-        slot_size = network.job.weight.shape[1]
-        self._weights = weights_type(context_size, slot_size, width)
-        num_slots = network.layout.cluster.num_slots
-        self._gradient = PolicyGradient(context_size, num_slots, slot_size, width)
+        item_size = network.job.weight.shape[1]
+        self._weights = weights_type(context_size, item_size, width)
+        num_items = world.num_actions - 1
+        self._gradient = PolicyGradient(context_size, num_items, item_size, width)
         self._names = (*PARAMETERS, *network.skip_names)
         found = dict(network.named_parameters())
         sizes = [found[name].numel() for name in self._names]
-        rest = self._weights.itemsize // 4 - sum(sizes)  # a skip_connection that is not there
+        rest = self._weights.itemsize // 4 - sum(sizes)  # a skip connection that is not there
         self._sizes = np.array([*sizes, *([rest] if rest else [])])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        moving = adapted_names(self._names, options.adapt)
+        moving = adapted_names(self._names, options.adapt, network.head_names)
         stays = [name not in moving for name in self._names] + [True] * (rest > 0)
         self._still = np.repeat(stays, self._sizes) if any(stays) else None
 
     def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
         """All parameters by name as one vector."""
         given = [parameters[name].detach().numpy() for name in self._names]
-        direct = given[len(PARAMETERS) :]
-        parts = [*given[: len(PARAMETERS)], *([np.concatenate(direct)] if direct else [])]
+        skip = given[len(PARAMETERS) :]
+        parts = [*given[: len(PARAMETERS)], *([np.concatenate(skip)] if skip else [])]
         return pack(parts).view(np.float32)
 
     def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
         """A vector in the shapes of the parameters; views as far as possible."""
-        *found, direct = unpack(vector.view(self._weights))
+        *found, skip = unpack(vector.view(self._weights))
         cuts = np.cumsum(self._sizes[len(PARAMETERS) :])[:-1]
-        return dict(zip(self._names, [*found, *np.split(direct, cuts)], strict=False))
+        return dict(zip(self._names, [*found, *np.split(skip, cuts)], strict=False))
 
     def rates_by_name(self, values: NDArray[np.float64]) -> dict[str, float]:
         """Numbers of the blocks by the names of the parameters."""
@@ -121,16 +122,15 @@ class FirstOrder:
             counts = np.bincount(decisions.jobset)
             bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
             decisions = decisions.of_rows(order)
-        allowed = live_mask(decisions.states, self._network.layout)
         return Choices(
-            Rows(*self._network.features(decisions.states), allowed),
+            self._network.shown(self._world.features(decisions.states)),
             decisions.actions,
             decisions.log_probabilities,
             decisions.advantages,
             bounds,
         )
 
-    def way(self, at: Vector, rates: Vector, choices: Choices) -> Vector:
+    def update(self, at: Vector, rates: Vector, choices: Choices) -> Vector:
         """What an inner step subtracts from the parameters.
 
         Args:
@@ -177,19 +177,19 @@ class FirstOrder:
 
         Args:
             start: the parameters before adaptation.
-            rates: see `way`.
+            rates: see `update`.
             stages: see `meta.maml.steps.outer_loss`; the last one holds decisions.
             loss: of the last stage.
         """
         *before, last = stages
-        at, moved = start, np.zeros_like(start)
+        at, displacement = start, np.zeros_like(start)
         for step, choices in enumerate(before):
-            way = self.way(at, rates * np.float32(rate_of_step(step)), choices)
-            at = at - way
-            moved += way
+            update = self.update(at, rates * np.float32(rate_of_step(step)), choices)
+            at = at - update
+            displacement += update
         found, entropy = self._gradient(at, last, loss)
-        products = (moved * found[0]).astype(np.float64)
-        return OuterGradient(found[0], -self._by_block(products), entropy, np.sqrt(_square(moved)))
+        slopes = -self._by_block((displacement * found[0]).astype(np.float64))
+        return OuterGradient(found[0], slopes, entropy, np.sqrt(_square(displacement)))
 
     def inner_step(
         self,
@@ -208,9 +208,9 @@ class FirstOrder:
         """
         at = self.flatten(parameters)
         spread = self.spread_rates(rates) * np.float32(rate_of_step(step))
-        way = self.way(at, spread, self.choices(decisions, adapted_on=True))
-        moved = self.by_name(at - way)
-        return {name: torch.from_numpy(np.ascontiguousarray(moved[name])) for name in parameters}
+        update = self.update(at, spread, self.choices(decisions, adapted_on=True))
+        found = self.by_name(at - update)
+        return {name: torch.from_numpy(np.ascontiguousarray(found[name])) for name in parameters}
 
 
 def _square(values: Vector) -> float:

@@ -6,16 +6,16 @@ from typing import Protocol
 
 import torch
 
+from cluster_env.core.world import World
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.module import MetaSetScorerModule
 from meta.maml.stages import TaskSample
-from meta.maml.steps import adapted_names, outer_loss
+from meta.maml.steps import adapted_names, outer_loss, scorer_of
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import ClusterSection
 
-Networks = Callable[[ClusterSection], SetScorer]
+Networks = Callable[[World], SetScorer]
 
 KEPT_BYTES = 1 << 28
 """Features that the tasks of an iteration may keep from one pass to the next, in bytes."""
@@ -28,7 +28,7 @@ class TaskGradient:
     Attributes:
         flat: float32 ``(num_learned,)``, of the task's loss by what `learned_tensors` lists.
         entropy: mean over the decisions of the last stage, in nats.
-        inner_norm: length of the way that inner steps went.
+        inner_norm: norm of the displacement by inner steps.
     """
 
     flat: torch.Tensor
@@ -54,7 +54,7 @@ def task_gradients(
     Args:
         experiment: how steps are made.
         module: whose weights count.
-        networks: a network for each cluster; its own parameters are not used.
+        networks: a network for each world; its own parameters are not used.
         tasks: of an iteration.
     """
     assert experiment.meta is not None
@@ -89,8 +89,9 @@ class GraphGradients:
         module, task, meta = self._module, self._tasks[index], self._experiment.meta
         assert meta is not None
         parameters = module.parameters_by_name()
+        network = self._networks(task.world)
         loss, stats = outer_loss(
-            self._networks(task.cluster),
+            scorer_of(network, task.world),
             parameters,
             module.rates_by_name(),
             [task.stages],
@@ -100,7 +101,7 @@ class GraphGradients:
             create_graph=meta.order == "second",
             gradient_clip=meta.gradient_clip,
             shrink=meta.shrink,
-            names=adapted_names(tuple(parameters), meta.adapt),
+            names=adapted_names(tuple(parameters), meta.adapt, network.head_names),
         )
         if not stats.num_tasks:
             return None
@@ -129,7 +130,7 @@ class FirstOrderGradients:
         self._options = StepOptions.of(experiment.meta)
         self._experiment, self._module = experiment, module
         self._networks, self._tasks = networks, tasks
-        self._steps: dict[str, FirstOrder] = {}
+        self._steps: dict[World, FirstOrder] = {}
         self._kept: dict[int, list[Choices]] = {}
         self._room = KEPT_BYTES
 
@@ -138,7 +139,7 @@ class FirstOrderGradients:
         module, task = self._module, self._tasks[index]
         if task.stages[-1].num_rows == 0:
             return None
-        steps = self._steps_on(task.cluster)
+        steps = self._steps_in(task.world)
         parameters, rates = module.parameters_by_name(), module.rates_by_name()
         found = steps.outer_gradient(
             steps.flatten(parameters),
@@ -169,8 +170,7 @@ class FirstOrderGradients:
             self._kept[index] = found
         return found
 
-    def _steps_on(self, cluster: ClusterSection) -> FirstOrder:
-        key = cluster.model_dump_json()
-        if key not in self._steps:
-            self._steps[key] = FirstOrder(self._networks(cluster), self._options)
-        return self._steps[key]
+    def _steps_in(self, world: World) -> FirstOrder:
+        if world not in self._steps:
+            self._steps[world] = FirstOrder(self._networks(world), world, self._options)
+        return self._steps[world]

@@ -9,14 +9,18 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from torch import distributed
 
+from cluster_env.core.world import World
 from meta.maml.gradients import TaskGradients, learned_tensors, task_gradients
 from meta.maml.module import MetaSetScorerModule
 from meta.maml.stages import TaskSample
 from meta.maml.steps import sum_of_squares
 from rllib_configs.learning.finite import FiniteUpdates
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks.set_scorer.network import SetScorer, plain_scorer
-from rllib_configs.task_schema import ClusterSection
+from rllib_configs.networks.set_scorer.network import (
+    FeatureNames,
+    SetScorer,
+    SetScorerOptions,
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,7 @@ class UpdateStats:
 
     Attributes:
         entropy: mean entropy of adapted policies over decisions and updates, in nats.
-        inner_norm: mean length of the way that inner steps went.
+        inner_norm: mean norm of the displacement by inner steps.
         gradient_norm: mean norm of the outer gradient.
         num_updates: updates that were made.
         finite: whether all gradients were; an update without is left out.
@@ -47,9 +51,9 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
     """
 
     def build(self) -> None:
-        """Starts without networks of other clusters."""
+        """Starts without networks of other worlds."""
         super().build()
-        self._networks: dict[str, SetScorer] = {}
+        self._networks: dict[FeatureNames, SetScorer] = {}
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Adam with the experiment's learning rate; inner rates have one of their own."""
@@ -88,8 +92,8 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
         gradients = task_gradients(self.config.experiment, self._meta_module, self._network, tasks)
         rows = [self._update_once(gradients, indices) for indices in plan]
         made = [row for row in rows if row is not None]
-        entropy, way, norm = torch.tensor(made or [(0.0, 0.0, 0.0)]).mean(0).tolist()
-        return UpdateStats(entropy, way, norm, len(made), len(made) == len(rows))
+        entropy, inner_norm, norm = torch.tensor(made or [(0.0, 0.0, 0.0)]).mean(0).tolist()
+        return UpdateStats(entropy, inner_norm, norm, len(made), len(made) == len(rows))
 
     def set_entropy_coefficient(self, value: float) -> None:
         """Sets the bonus for entropy; it is part of the weights."""
@@ -109,13 +113,13 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
     def _update_once(
         self, gradients: TaskGradients, indices: Sequence[int]
     ) -> tuple[float, float, float] | None:
-        """Entropy, length of the inner way and norm of the gradient; None if it is not finite."""
+        """Entropy, norm of the inner displacement and of the gradient; None if it is not finite."""
         num_learners = max(1, self.config.num_learners)
         rank = distributed.get_rank() if num_learners > 1 else 0
         flat = self._flat_gradient(gradients, indices[rank::num_learners], len(indices))
         if num_learners > 1:
             distributed.all_reduce(flat)
-        entropy, way, count = flat[-3:].tolist()
+        entropy, inner_norm, count = flat[-3:].tolist()
         gradient = flat[:-3]
         learned = learned_tensors(self._meta_module)
         pieces = gradient.split([parameter.numel() for parameter in learned])
@@ -123,7 +127,7 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
             return None
         self._descend(gradient)
         norm = float(torch.sqrt(sum_of_squares([gradient])))
-        return entropy / max(1.0, count), way / max(1.0, count), norm
+        return entropy / max(1.0, count), inner_norm / max(1.0, count), norm
 
     def _descend(self, gradient: torch.Tensor) -> None:
         """Makes the optimizer's step along a gradient that is known to be finite."""
@@ -139,8 +143,8 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
     ) -> torch.Tensor:
         """This learner's part of the gradient of the mean over `count` tasks.
 
-        Three numbers follow: sums over tasks of entropy and length of the inner way, and how many
-        tasks these are over. It adds up in the same order for zero and one learner.
+        Three numbers follow: sums over tasks of entropy and inner norm, and how many tasks these
+        are over. It adds up in the same order for zero and one learner.
         """
         size = sum(parameter.numel() for parameter in learned_tensors(self._meta_module))
         total = torch.zeros(size + 3)
@@ -151,12 +155,13 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
                 total[-3:] += torch.tensor([found.entropy, found.inner_norm, 1.0])
         return total
 
-    def _network(self, section: ClusterSection) -> SetScorer:
-        """A network whose features are those of a cluster; its own parameters are not used."""
-        key = section.model_dump_json()
-        if key not in self._networks:
+    def _network(self, world: World) -> SetScorer:
+        """A network for the features of a world; its own parameters are not used."""
+        names = world.feature_names
+        if names not in self._networks:
             experiment = self.config.experiment
-            network = plain_scorer(section.build(), experiment.training)
+            options = SetScorerOptions.of(experiment.training).without_critic
+            network = SetScorer(names, options)
             network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
-            self._networks[key] = network
-        return self._networks[key]
+            self._networks[names] = network
+        return self._networks[names]

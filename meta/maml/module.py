@@ -1,4 +1,4 @@
-"""A scorer of slots that knows how fast each of its parts adapts, as an RLModule."""
+"""A set scorer that knows how fast each of its parts adapts, as an RLModule."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 from torch import nn
 
-from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.core.world import World
 from meta.maml.steps import Parameters
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.schema import ExperimentConfig
 
 NETWORK, RATES, ENTROPY = "network.", "rates.", "entropy_coefficient"
@@ -33,13 +33,8 @@ class MetaSetScorerModule(TorchRLModule):
     def setup(self) -> None:
         """Builds the network; all rates start alike."""
         given = self.model_config
-        self.network = SetScorer(
-            Cluster(**given["cluster"]),
-            int(given["hidden"]),
-            int(given["seed"]),
-            shows_window=bool(given["show_window"]),
-            skip_connection=bool(given["skip_connection"]),
-        )
+        self._world: World = given["world"]
+        self.network = SetScorer(self._world.feature_names, given["options"], int(given["seed"]))
         log_rate = float(np.log(given["inner_rate"]))
         self.rates = nn.ParameterDict(
             {
@@ -61,18 +56,17 @@ class MetaSetScorerModule(TorchRLModule):
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits of the states under ``Columns.OBS``, before any adaptation."""
-        return {Columns.ACTION_DIST_INPUTS: self.network(batch[Columns.OBS].numpy())}
+        features = self._world.features(batch[Columns.OBS].numpy())
+        return {Columns.ACTION_DIST_INPUTS: self.network(features)}
 
 
 def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     """What `MetaSetScorerModule` is built from."""
     assert experiment.meta is not None
     return {
-        "cluster": experiment.task.cluster.model_dump(),
-        "hidden": experiment.training.hidden,
+        "world": experiment.task.build_world(),
+        "options": SetScorerOptions.of(experiment.training).without_critic,
         "seed": experiment.seed,
-        "show_window": experiment.training.show_window,
-        "skip_connection": experiment.training.skip_connection,
         "inner_rate": experiment.meta.inner_rate,
         "learn_rates": experiment.meta.learn_rates,
         "entropy": experiment.training.entropy,

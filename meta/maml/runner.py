@@ -1,7 +1,7 @@
 """Runner that samples tasks, adapts to them and samples again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -65,7 +65,9 @@ class BatchedMetaRunner(UnitEnvRunner):
 
     def _task(self, unit: MetaUnit) -> Task:
         task = self._tasks.task(unit.task)
-        return replace(task, section=self._distribution.base) if unit.base else task
+        if not unit.base:
+            return task
+        return self._distribution.base.build(task.name, task.seed)
 
 
 def iteration_tasks(experiment: ExperimentConfig, iteration: int) -> list[MetaUnit]:

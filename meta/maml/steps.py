@@ -20,8 +20,8 @@ The inner loss :math:`L` is minus the mean over the decisions of, with A the adv
   the decisions were stored.
 
 With ``shrink`` the step of each block is shortened to what independent jobsets agree on. Where a
-policy is good already, the gradient of 20 episodes is noise, but no smaller than one that shows the
-way, and steps along it undo what was learned. With :math:`g_i` the part of a block's gradient
+policy is good already, the gradient of 20 episodes is noise, but no smaller than one that points
+somewhere, and steps along it undo what was learned. With :math:`g_i` the part of a block's gradient
 :math:`g` that comes from jobset i of n, and :math:`m` its expectation,
 :math:`s = n / (n - 1) \sum_{i \ne j} g_i g_j` has
 the expectation :math:`|m|^2`, and :math:`\min(1, \max(0, s / |g|^2))` is the factor: that of the
@@ -34,7 +34,7 @@ change with :math:`\theta` while an update is computed.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -43,18 +43,15 @@ import torch
 from torch import nn
 from torch.func import functional_call
 
+from cluster_env.core.world import State, World
 from meta.maml.decisions import Decisions
 from rllib_configs.learning.losses import clipped_loss
 
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
 
-HEAD = ("mix", "mix_pooled", "score", "void", "skip", "skip_classes")
-"""Layers of a `SetScorer` that head-only adaptation moves: all that comes after the pooling.
-
-Raghu et al., *Rapid learning or feature reuse?*, 2020, move the last layer alone. Here it is linear
-in 32 numbers that say nothing about what is rewarded, so the layer before it moves as well.
-"""
+Scorer = Callable[[Mapping[str, torch.Tensor], State], torch.Tensor]
+"""From parameters and states, ``(n, state_size)``, to logits, ``(n, num_actions)``."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class OuterStats:
 
     Attributes:
         entropy: mean entropy over the decisions of the last stage, in nats.
-        inner_norm: Euclidean length of the way from the parameters to the adapted ones.
+        inner_norm: Euclidean norm of the displacement from the parameters to the adapted ones.
         num_tasks: how many tasks that were.
     """
 
@@ -72,14 +69,26 @@ class OuterStats:
     num_tasks: int
 
 
-def adapted_names(names: Collection[str], adapt: Literal["all", "head"]) -> tuple[str, ...]:
+def scorer_of(network: nn.Module, world: World) -> Scorer:
+    """A network of features as a function of its parameters and of states of a world."""
+
+    def scores(parameters: Mapping[str, torch.Tensor], states: State) -> torch.Tensor:
+        return functional_call(network, dict(parameters), (world.features(states),))
+
+    return scores
+
+
+def adapted_names(
+    names: Collection[str], adapt: Literal["all", "head"], head_names: Collection[str]
+) -> tuple[str, ...]:
     """Which parameters inner steps move.
 
     Args:
-        names: all parameters of a `SetScorer`.
-        adapt: all of them, or those of the layers in `HEAD`.
+        names: all parameters of a network.
+        adapt: all of them, or those of its head.
+        head_names: layers of the head, see `SetScorer.head_names`.
     """
-    return tuple(name for name in names if adapt == "all" or name.split(".")[0] in HEAD)
+    return tuple(name for name in names if adapt == "all" or name.split(".")[0] in head_names)
 
 
 def rate_of_step(step: int) -> float:
@@ -92,13 +101,13 @@ def rate_of_step(step: int) -> float:
 
 
 def inner_loss(
-    network: nn.Module,
+    scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     decisions: Decisions,
     surrogate: Surrogate,
 ) -> torch.Tensor:
     """The scalar that an inner step descends; decisions: at least one."""
-    logits = functional_call(network, dict(parameters), (decisions.states,))
+    logits = scorer(parameters, decisions.states)
     actions = torch.tensor(decisions.actions).long()
     chosen = torch.log_softmax(logits, dim=-1).gather(1, actions.unsqueeze(1)).squeeze(1)
     advantages = torch.tensor(decisions.advantages)
@@ -109,7 +118,7 @@ def inner_loss(
 
 
 def inner_step(
-    network: nn.Module,
+    scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
     decisions: Decisions,
@@ -123,8 +132,8 @@ def inner_step(
     """One step of adaptation.
 
     Args:
-        network: a `SetScorer`; its own parameters are not used.
-        parameters: all of the network's, by name.
+        scorer: the policy, see `scorer_of`.
+        parameters: all of the policy's, by name.
         rates: logarithm of the inner rate of each parameter tensor, by the same names; one number
             each.
         decisions: sampled on the task; nothing moves where there are none.
@@ -151,7 +160,7 @@ def inner_step(
         parts = [decisions.of_jobset(k) for k in np.unique(decisions.jobset)]
     found = [
         _gradients(
-            network, at, moving, part, part.num_rows / decisions.num_rows, surrogate, create_graph
+            scorer, at, moving, part, part.num_rows / decisions.num_rows, surrogate, create_graph
         )
         for part in parts
     ]
@@ -166,7 +175,7 @@ def inner_step(
 
 
 def _gradients(
-    network: nn.Module,
+    scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     moving: Sequence[str],
     decisions: Decisions,
@@ -176,7 +185,7 @@ def _gradients(
 ) -> tuple[torch.Tensor, ...]:
     """Gradient of a share of the inner loss by the parameters that move."""
     with torch.enable_grad():
-        loss = share * inner_loss(network, parameters, decisions, surrogate)
+        loss = share * inner_loss(scorer, parameters, decisions, surrogate)
         return torch.autograd.grad(
             loss, [parameters[name] for name in moving], create_graph=create_graph
         )
@@ -193,7 +202,7 @@ def _shrinkage(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
 
 
 def adapt(
-    network: nn.Module,
+    scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
     stages: Sequence[Decisions],
@@ -211,7 +220,7 @@ def adapt(
     adapted = dict(parameters)
     for step, decisions in enumerate(stages):
         adapted = inner_step(
-            network,
+            scorer,
             adapted,
             {name: rate + math.log(rate_of_step(step)) for name, rate in rates.items()},
             decisions,
@@ -225,7 +234,7 @@ def adapt(
 
 
 def outer_loss(
-    network: nn.Module,
+    scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
     tasks: Sequence[Sequence[Decisions]],
@@ -241,7 +250,7 @@ def outer_loss(
     """Mean over tasks of what the adapted policies lose.
 
     Args:
-        network: see `inner_step`.
+        scorer: see `inner_step`.
         parameters: before adaptation; the loss has a gradient for them.
         rates: see `inner_step`; the loss has a gradient for them.
         tasks: of each, the decisions of stages 0 to K, where those of stage k were sampled after k
@@ -264,7 +273,7 @@ def outer_loss(
         if last.num_rows == 0:
             continue
         adapted = adapt(
-            network,
+            scorer,
             parameters,
             rates,
             before,
@@ -275,7 +284,7 @@ def outer_loss(
             names=names,
         )
         loss, entropy = clipped_loss(
-            functional_call(network, adapted, (last.states,)),
+            scorer(adapted, last.states),
             torch.tensor(last.actions),
             torch.tensor(last.log_probabilities),
             torch.tensor(last.advantages),
@@ -283,8 +292,8 @@ def outer_loss(
         )
         total = total + (loss - entropy_coefficient * entropy.mean()) / len(tasks)
         entropies.append(float(entropy.detach().mean()))
-        way = [(adapted[name] - parameters[name]).detach() for name in parameters]
-        norms.append(float(torch.sqrt(sum_of_squares(way))))
+        displacement = [(adapted[name] - parameters[name]).detach() for name in parameters]
+        norms.append(float(torch.sqrt(sum_of_squares(displacement))))
     count = len(entropies)
     return total, OuterStats(sum(entropies) / max(1, count), sum(norms) / max(1, count), count)
 

@@ -1,5 +1,6 @@
 """Tasks, distributions over them, and the splits that keep training from what is reported."""
 
+from cluster_env.evaluation import cost_of
 from meta.tasks.distribution import (
     TASK_DISTRIBUTIONS,
     TaskDistribution,
@@ -10,7 +11,7 @@ from meta.tasks.distribution import (
 )
 from meta.tasks.family import FamilySection, RangesSection, read_family
 from meta.tasks.reading import read_task
-from meta.tasks.task import Task, cost_of, describe, mean_cost, objective_kind, objective_name
+from meta.tasks.task import Task, describe, mean_cost, objective_kind, objective_name
 
 __all__ = [
     "TASK_DISTRIBUTIONS",

@@ -1,20 +1,17 @@
 """A task: jobs, a cluster and an objective, with a cost by which schedules are compared."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import METRICS, Metric, objective_metric
+from cluster_env.core.world import Kind, World, kind_of
+from cluster_env.evaluation import Metric, cost_of
 from cluster_env.objectives import Objective
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.rules import Rules
 from rllib_configs.task_schema import TaskSection
 
 
@@ -48,9 +45,14 @@ class Task:
         return self.section.cluster.build()
 
     @cached_property
-    def rules(self) -> Rules:
-        """The paper's rules or the released code's."""
-        return self.section.build_rules()
+    def world(self) -> World:
+        """What the jobs run in."""
+        return self.section.build_world()
+
+    @property
+    def kind(self) -> Kind:
+        """The registration of its world."""
+        return kind_of(self.world)
 
     @cached_property
     def objective(self) -> Objective:
@@ -61,31 +63,6 @@ class Task:
     def metric(self) -> Metric:
         """The cost by which schedules are compared; see `cost_of`."""
         return cost_of(self.objective)
-
-
-def cost_of(objective: Objective) -> Metric:
-    """The metric of an objective, turned where need be so that lower is better and none is below 0.
-
-    A cost of zero is possible only where nothing waits at all; quotients of costs then mean
-    nothing.
-
-    * utilization: the idle share of the cluster inside the arrival window, 1 less it;
-    * an objective with a gain from utilization beside other terms: what an episode costs
-      (`cluster_env.evaluation.metrics.cost_metric`), plus the gain of a window in full use, which
-      no policy can change; so the idle share costs what its use would gain;
-    * any other: the metric of its name, or what an episode costs.
-    """
-    metric = objective_metric(objective)
-    if metric.higher_is_better:
-        return METRICS.get("idle")
-    if objective.utilization_gain and metric.per == "episode":
-        gain = objective.utilization_gain
-
-        def shifted(schedule: Schedule) -> NDArray[np.float64]:
-            return metric.values(schedule) + gain * schedule.window
-
-        return replace(metric, values=shifted)
-    return metric
 
 
 def mean_cost(metric: Metric, schedule: Schedule) -> float:

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +18,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from cluster_env.core.errors import Failure, InputError
+from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
@@ -63,6 +65,11 @@ class UnitAlgorithm(Algorithm):
         """Takes back restarted runners; they hold nothing that would have to be restored."""
         restored: list[int] = env_runner_group.probe_unhealthy_env_runners()
         return restored
+
+    @cached_property
+    def headline(self) -> str:
+        """Name of the headline metric of the experiment's world."""
+        return kind_of(self.config.experiment.task.build_world()).headline
 
     def log_workers(self) -> None:
         """Logs how many runners there are, and how often one was replaced."""
@@ -172,7 +179,7 @@ class BatchedAlgorithm(UnitAlgorithm):
         learned = perf_counter()
         self.log_values(
             {
-                **_episode_metrics(rollouts),
+                **_episode_metrics(rollouts, self.headline),
                 **self.count_skipped(),
                 "time/sample_s": gathered - started,
                 "time/runner_s": runner_s,
@@ -227,13 +234,14 @@ def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[Sample
     ]
 
 
-def _episode_metrics(rollouts: Rollouts) -> dict[str, float]:
-    returns = np.bincount(rollouts.episode, rollouts.rewards, rollouts.num_episodes)
+def _episode_metrics(rollouts: Rollouts, headline: str) -> dict[str, float]:
+    returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
+    outcome = rollouts.outcome
     return {
         "train/return_mean": returns.mean(),
-        "train/return_max": _best_of_each(returns, rollouts.jobset).mean(),
-        "train/slowdown": rollouts.slowdown_sum.sum() / max(1, rollouts.num_jobs.sum()),
-        "train/unfinished_jobs": rollouts.num_unfinished.sum(),
+        "train/return_max": _best_of_each(returns, rollouts.row_jobset).mean(),
+        f"train/{headline}": rollouts.headline,
+        "train/unfinished_jobs": outcome["num_unfinished"].sum(),
         "train/decisions_per_episode": rollouts.num_rows / rollouts.num_episodes,
     }
 

@@ -126,7 +126,8 @@ class BatchedPPO(BatchedAlgorithm):
         if open_rows.size < training.minibatches * max(1, self.config.num_learners):
             return  # nothing was left to chance
         episode = rollouts.episode[open_rows]
-        advantages = advantages[open_rows] / rollouts.window[episode]  # a long one has more rows
+        # A long episode has more rows, and would outvote the others.
+        advantages = advantages[open_rows] / rollouts.outcome["weight"][episode]
         columns = {
             Names.OBS: rollouts.states[open_rows],
             Names.ACTIONS: rollouts.actions[open_rows],
@@ -164,9 +165,9 @@ class BatchedPPO(BatchedAlgorithm):
         return advantages_by_clock(
             rollouts.rewards,
             values,
-            rollouts.episode,
+            rollouts.row,
             rollouts.time,
-            rollouts.jobset,
+            rollouts.row_jobset,
             self.config.experiment.training.gamma,
             trace,
         )

@@ -85,12 +85,12 @@ class Reinforce(BatchedAlgorithm):
         """All decisions, with their advantages over the same jobset's other episodes."""
         returns = returns_to_go(
             rollouts.rewards,
-            rollouts.episode,
-            rollouts.num_episodes,
+            rollouts.row,
+            rollouts.row_jobset.size,
             self.config.experiment.training.gamma,
         )
         advantages = subtract_decision_baseline(
-            returns, rollouts.episode, rollouts.decision, rollouts.jobset
+            returns, rollouts.row, rollouts.decision, rollouts.row_jobset
         )
         yield (
             {

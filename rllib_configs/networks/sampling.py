@@ -6,16 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
+from cluster_env.core.world import State
 
 
 class Sampler(Protocol):
     """A snapshot of a network's weights that computes without RLlib."""
 
-    def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
+    def logits(self, states: State) -> NDArray[np.float32]:
+        """Logits, float32 ``(n, num_actions)``, of states, ``(n, state_size)``."""
 
     def sample(
-        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
+        self, states: State, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `rllib_configs.runners.rollout.SamplingPolicy`."""
 

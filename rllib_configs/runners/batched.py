@@ -1,7 +1,7 @@
 """Runner that samples whole units of episodes of one task."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.core.task import Task
 from rllib_configs.networks import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts, rollout
@@ -35,20 +34,19 @@ class SampleUnit:
 
 
 class BatchedEnvRunner(UnitEnvRunner):
-    """Samples with the compiled simulator, hundreds of episodes side by side."""
+    """Samples with compiled simulators, hundreds of episodes side by side."""
 
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
-        task = self._experiment.task
-        self._workload = task.build_workload()
-        self._first_workload = task.with_short_windows().build_workload()
-        self._objective = task.build_objective()
-        self._simulator = DeepRMSimulator(self._cluster, task.build_rules(), task.max_time)
+        task = self._experiment.task.build(seed=self._experiment.seed)
+        self._task: Task = task
+        short = getattr(task.workload, "with_short_windows", None)
+        self._first_task = task if short is None else replace(task, workload=short())
         self._fixed_jobsets: dict[int, JobSet] = {}
 
     def prepare(self, weights: Mapping[str, NDArray[np.float32]]) -> Sampler:
         """The policy."""
-        return make_sampler(self._experiment, weights)
+        return make_sampler(self._experiment, weights, self._task.world)
 
     def answer(self, unit: SampleUnit, prepared: Sampler) -> Rollouts:
         """Samples the episodes of a unit."""
@@ -61,21 +59,21 @@ class BatchedEnvRunner(UnitEnvRunner):
             count=len(unit.jobsets) * training.episodes_per_jobset,
         )
         return rollout(
-            self._simulator,
+            self._task.world,
             prepared,
             self._jobsets(unit),
-            self._objective,
+            self._task.objective,
             training.episodes_per_jobset,
             keys,
         )
 
     def _jobsets(self, unit: SampleUnit) -> list[JobSet]:
-        seed, training = self._experiment.seed, self._experiment.training
+        training = self._experiment.training
         if training.fresh_jobsets:
             early = unit.iteration < training.window_curriculum * training.iterations
-            workload = self._first_workload if early else self._workload
-            return sample_jobsets(workload, seed, Split.TRAIN, unit.jobsets)
+            task = self._first_task if early else self._task
+            return task.jobsets(Split.TRAIN, unit.jobsets)
         missing = [i for i in unit.jobsets if i not in self._fixed_jobsets]
-        drawn = sample_jobsets(self._workload, seed, Split.TRAIN, missing)
+        drawn = self._task.jobsets(Split.TRAIN, missing)
         self._fixed_jobsets.update(zip(missing, drawn, strict=True))
         return [self._fixed_jobsets[i] for i in unit.jobsets]

@@ -1,23 +1,28 @@
 """Episodes of one unit, from first to last decision, as columns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms
+from cluster_env.core.world import Simulator, State, World, kind_of
+from cluster_env.evaluation.metrics import Metric, get_metric
 from cluster_env.objectives import Objective
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+
+_AGENT = np.uint64(0xD1342543DE82EF95)  # odd, so that no two agents of an episode share a key
 
 
 class SamplingPolicy(Protocol):
     """Chooses actions and says how likely they were."""
 
     def sample(
-        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
+        self, states: State, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``."""
 
@@ -26,37 +31,37 @@ class SamplingPolicy(Protocol):
 class Rollouts:
     """What happened in the episodes of a unit; no Python object per step.
 
-    Rows are decisions, first those of all episodes' first decision, then of the second, and so
-    on: within an episode they are in order of time.
+    Entries are decisions, first those of all first steps, then of the second, and so on: within
+    an episode they are in order of time.
 
     Attributes:
-        states: uint8 ``(rows, state_size)``, the state of each decision.
-        actions: int32 ``(rows,)``.
-        log_probabilities: float32 ``(rows,)``, of the actions under the policy that chose them.
-        rewards: float64 ``(rows,)``.
-        episode: int32 ``(rows,)``, index of the episode.
-        decision: int32 ``(rows,)``, index of the decision in its episode.
-        time: int32 ``(rows,)``, clock of the simulator at the decision.
+        states: ``(num_rows, state_size)``, the state of each decision.
+        actions: int32 ``(num_rows,)``.
+        log_probabilities: float32 ``(num_rows,)``, of the actions under the policy that chose them.
+        rewards: float64 ``(num_rows,)``.
+        row: int32 ``(num_rows,)``, index of the decider, whose rewards add up to a return: a row
+            of the simulator, the episode itself where one agent decides in each.
+        episode: int32 ``(num_rows,)``, index of the episode.
+        decision: int32 ``(num_rows,)``, index of the step in its episode.
+        time: ``(num_rows,)``, clock of the simulator at the decision.
         jobset: int32 ``(episodes,)``, index of the jobset that each episode ran.
-        window: int32 ``(episodes,)``, time steps in which its jobs may arrive.
-        slowdown_sum: float64 ``(episodes,)``, over the jobs; unfinished ones count what they have
-            spent in the system.
-        num_jobs: int32 ``(episodes,)``.
-        num_unfinished: int32 ``(episodes,)``.
+        outcome: how each episode went, arrays ``(episodes,)`` by name: ``weight``, what it counts
+            for among episodes of other lengths, as DeepRM's arrival window; ``headline_sum`` and
+            ``headline_count``, whose quotient is the mean of the world's headline metric, to which
+            unfinished jobs add what they have spent in the system; ``num_jobs`` and
+            ``num_unfinished``.
     """
 
-    states: NDArray[np.uint8]
+    states: State
     actions: NDArray[np.int32]
     log_probabilities: NDArray[np.float32]
     rewards: NDArray[np.float64]
+    row: NDArray[np.int32]
     episode: NDArray[np.int32]
     decision: NDArray[np.int32]
-    time: NDArray[np.int32]
+    time: NDArray[Any]
     jobset: NDArray[np.int32]
-    window: NDArray[np.int32]
-    slowdown_sum: NDArray[np.float64]
-    num_jobs: NDArray[np.int32]
-    num_unfinished: NDArray[np.int32]
+    outcome: Mapping[str, NDArray[Any]]
 
     @property
     def num_rows(self) -> int:
@@ -68,32 +73,51 @@ class Rollouts:
         """Number of episodes."""
         return int(self.jobset.size)
 
+    @property
+    def headline(self) -> float:
+        """Mean of the world's headline metric; 0 where nothing counts."""
+        outcome = self.outcome
+        return float(outcome["headline_sum"].sum() / max(1, outcome["headline_count"].sum()))
+
+    @cached_property
+    def row_jobset(self) -> NDArray[np.int32]:
+        """Index of the jobset of each decider; `jobset` where one agent decides in an episode."""
+        if self.row is self.episode:
+            return self.jobset
+        found = np.zeros(int(self.row.max(initial=-1)) + 1, np.int32)
+        found[self.row] = self.jobset[self.episode]
+        return found
+
     @staticmethod
     def join(parts: Sequence["Rollouts"]) -> "Rollouts":
-        """Puts the rows of several units one after the other; episodes and jobsets count on."""
+        """Puts the entries of several units one after the other; all indices count on."""
+        rows = np.cumsum([0, *(part.row_jobset.size for part in parts)])
         episodes = np.cumsum([0, *(part.num_episodes for part in parts)])
         jobsets = np.cumsum([0, *(int(part.jobset[-1]) + 1 for part in parts)])
-        joined = {
-            name: np.concatenate([getattr(part, name) for part in parts])
-            for name in Rollouts.__dataclass_fields__
-            if name not in ("episode", "jobset")
-        }
+
+        def counted(name: str, offsets: NDArray[np.int64]) -> NDArray[np.int32]:
+            found = [
+                getattr(part, name) + np.int32(k) for part, k in zip(parts, offsets, strict=False)
+            ]
+            return np.concatenate(found)
+
+        episode = counted("episode", episodes)
+        alone = all(part.row is part.episode for part in parts)
+        plain = ("states", "actions", "log_probabilities", "rewards", "decision", "time")
         return Rollouts(
-            **joined,
-            episode=np.concatenate(
-                [
-                    part.episode + np.int32(first)
-                    for part, first in zip(parts, episodes, strict=False)
-                ]
-            ),
-            jobset=np.concatenate(
-                [part.jobset + np.int32(first) for part, first in zip(parts, jobsets, strict=False)]
-            ),
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in plain},
+            row=episode if alone else counted("row", rows),
+            episode=episode,
+            jobset=counted("jobset", jobsets),
+            outcome={
+                name: np.concatenate([part.outcome[name] for part in parts])
+                for name in parts[0].outcome
+            },
         )
 
 
 def rollout(
-    simulator: DeepRMSimulator,
+    world: World,
     policy: SamplingPolicy,
     jobsets: Sequence[JobSet],
     objective: Objective,
@@ -103,7 +127,7 @@ def rollout(
     """Runs the episodes of a unit to their ends.
 
     Args:
-        simulator: the cluster; what it had loaded is replaced.
+        world: what runs the jobs.
         policy: chooses actions.
         jobsets: the unit's jobsets.
         objective: what the rewards are.
@@ -111,45 +135,73 @@ def rollout(
         keys: uint64 ``(len(jobsets) * episodes_per_jobset,)``, key of each episode's random
             stream; see `cluster_env.core.seeding.episode_keys`.
     """
+    simulator = world.simulator()
     simulator.load(jobsets, objective, episodes_per_jobset)
-    rows = np.arange(simulator.num_episodes, dtype=np.int32)
-    steps: list[tuple[NDArray[np.generic], ...]] = []
+    alone = simulator.num_rows == keys.size
+    if not alone:
+        keys = _row_keys(keys, simulator.episode)
+    rows = np.arange(simulator.num_rows, dtype=np.int32)
+    if not alone:
+        rows = rows[simulator.active]
+    steps: list[tuple[NDArray[Any], ...]] = []
     while rows.size:
         states = simulator.states.take(rows, axis=0)
         time = simulator.time.take(rows)
-        actions, log_probabilities = policy.sample(states, uniforms(keys, len(steps)))
+        actions, log_probabilities = policy.sample(states, uniforms(keys[rows], len(steps)))
         rewards = np.empty(rows.size, np.float64)
-        left = simulator.step_rows(rows, actions, rewards)
+        left = simulator.step(rows, actions, rewards)
         steps.append((states, actions, log_probabilities, rewards, rows, time))
-        if left < rows.size:
-            going = simulator.active[rows]
-            rows, keys = rows[going], keys[going]
-    return _columns(simulator, steps)
+        if not alone:  # agents may have arrived
+            rows = np.flatnonzero(simulator.active).astype(np.int32)
+        elif left < rows.size:
+            rows = rows[simulator.active[rows]]
+    return _columns(simulator, steps, get_metric(kind_of(world).headline), alone)
+
+
+def _row_keys(keys: NDArray[np.uint64], episode: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """A key for each decider: that of its episode for the first, others for the rest."""
+    _, first, counts = np.unique(episode, return_index=True, return_counts=True)
+    agent = np.arange(episode.size) - np.repeat(first, counts)
+    found: NDArray[np.uint64] = keys[episode] + agent.astype(np.uint64) * _AGENT
+    return found
 
 
 def _columns(
-    simulator: DeepRMSimulator, steps: Sequence[tuple[NDArray[np.generic], ...]]
+    simulator: Simulator, steps: Sequence[tuple[NDArray[Any], ...]], headline: Metric, alone: bool
 ) -> Rollouts:
-    states, actions, log_probabilities, rewards, episode, time = (
+    states, actions, log_probabilities, rewards, row, time = (
         np.concatenate(column) for column in zip(*steps, strict=True)
     )
     schedule = simulator.schedule()
-    count = simulator.num_episodes
     return Rollouts(
         states=states,
         actions=actions,
         log_probabilities=log_probabilities,
         rewards=rewards,
-        episode=episode,
+        row=row,
+        episode=row if alone else simulator.episode[row],
         decision=np.repeat(np.arange(len(steps), dtype=np.int32), [step[1].size for step in steps]),
         time=time,
         jobset=schedule.jobset,
-        window=schedule.window,
-        slowdown_sum=_sums(schedule.episode, schedule.slowdown, count),
-        num_jobs=np.bincount(schedule.episode, minlength=count).astype(np.int32),
-        num_unfinished=_sums(schedule.episode, ~schedule.finished, count).astype(np.int32),
+        outcome=_outcome(schedule, headline),
     )
 
 
-def _sums(group: NDArray[np.int32], values: NDArray[Any], num_groups: int) -> NDArray[np.float64]:
-    return np.bincount(group, values, num_groups).astype(np.float64, copy=False)
+def _outcome(schedule: Schedule, headline: Metric) -> dict[str, NDArray[Any]]:
+    count = schedule.num_episodes
+
+    def sums(group: NDArray[Any], values: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(group, values, count).astype(np.float64, copy=False)
+
+    values = headline.values(schedule)
+    group = schedule.episode if headline.per == "job" else np.arange(count)
+    if headline.counts is not None:
+        chosen = headline.counts(schedule)
+        values, group = values[chosen], group[chosen]
+    return {
+        "weight": schedule.window,
+        "headline_sum": sums(group, values),
+        "headline_count": np.bincount(group, minlength=count).astype(np.int32),
+        "num_jobs": np.bincount(schedule.episode, minlength=count).astype(np.int32),
+        "num_unfinished": sums(schedule.episode, ~schedule.finished).astype(np.int32),
+    }

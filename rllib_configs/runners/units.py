@@ -18,8 +18,7 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.core.world import World
 
 
 class Unit(Protocol):
@@ -77,7 +76,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         torch.set_num_threads(1)
         self.spaces = kwargs.get("spaces")
         self._experiment = config.experiment
-        self._cluster: Cluster = self._experiment.task.cluster.build()
+        self._world: World = self._experiment.task.build_world()
         self._weights_seq_no = 0
         self.module: Any = None
         self.make_module()
@@ -98,7 +97,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
     def make_module(self) -> None:
         """Builds the policy; its weights come with each request."""
         spec = self.config.get_default_rl_module_spec()
-        spec.observation_space, spec.action_space = spaces_of(self._cluster)
+        spec.observation_space, spec.action_space = spaces_of(self._world)
         self.module = spec.build()
 
     def sample(self, *, request: SampleRequest, **kwargs: Any) -> SampleResult:
@@ -120,7 +119,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
 
     def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
         """Spaces of the states and actions."""
-        spaces = spaces_of(self._cluster)
+        spaces = spaces_of(self._world)
         return {
             INPUT_ENV_SPACES: spaces,
             INPUT_ENV_SINGLE_SPACES: spaces,
@@ -172,8 +171,6 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         """Nothing to release."""
 
 
-def spaces_of(cluster: Cluster) -> tuple[gym.Space, gym.Space]:
-    """Spaces of the states and the actions of a cluster."""
-    size = StateLayout(cluster).size
-    observation: gym.Space[NDArray[np.uint8]] = gym.spaces.Box(0, 255, (size,), np.uint8)
-    return observation, gym.spaces.Discrete(cluster.num_actions)
+def spaces_of(world: World) -> tuple[gym.Space, gym.Space]:
+    """Spaces of the states and the actions of a world."""
+    return world.state_space, gym.spaces.Discrete(world.num_actions)

@@ -1,1 +1,3 @@
-"""What single worlds add to RLlib: networks and fast paths of their own."""
+"""What networks have for one world alone: networks of its own, and fast paths of others."""
+
+import rllib_configs.worlds.deeprm  # noqa: F401  enters its own

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,9 +12,9 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.schedule import Schedule
+from cluster_env.core.schedule import Pieces, Schedule, gather_attributes
 from cluster_env.core.seeding import Purpose, Split, episode_keys, generator, uniforms
-from cluster_env.evaluation import get_metric
+from cluster_env.evaluation import concatenate, get_metric
 from cluster_env.objectives import class_slowdown, get_objective, mixture, read_class_weights
 from cluster_env.worlds.deeprm.cluster import Cluster
 
@@ -71,6 +72,122 @@ def test_cluster_refuses_classes_that_it_does_not_have() -> None:
     for wrong in (0, 17):
         with pytest.raises(InputError, match=r"num_classes must lie in 1\.\.16"):
             Cluster(num_classes=wrong)
+
+
+def test_a_window_that_is_not_given_ends_after_the_last_arrival() -> None:
+    given = (np.int32([0, 2]), np.int32([3, 1]), np.int32([[1], [1]]))
+    assert JobSet(*given).window == JobSet.of(*given).window == JobSet.of(*given, window=0).window
+    assert JobSet(*given).window == 3
+    assert JobSet.of(*given, window=None).window == 3
+    assert JobSet.of([], [], np.empty((0, 1))).window == 1
+
+
+def with_attributes() -> JobSet:
+    columns = {"estimate": [5, 2, 9], "offer": [[1, 0], [0, 1], [2, 2]]}
+    return JobSet.of([1, 2, 4], [3, 1, 2], [[1]] * 3, 6, [2, 0, 1], attributes=columns)
+
+
+def test_further_columns_of_jobs_travel_with_them_and_cannot_be_changed() -> None:
+    jobset = with_attributes()
+    assert not ONE.attributes
+    assert list(jobset.attributes) == ["estimate", "offer"]
+    for same in (jobset, pickle.loads(pickle.dumps(jobset))):
+        assert same.attributes["offer"].tolist() == [[1, 0], [0, 1], [2, 2]]
+        with pytest.raises(ValueError, match="read-only"):
+            same.attributes["estimate"][0] = 7
+        with pytest.raises(TypeError):
+            same.attributes["estimate"] = np.zeros(3)  # type: ignore[index]
+    with pytest.raises(InputError, match="unknown attribute of jobs 'estimat': did you mean 'est"):
+        jobset.attributes["estimat"]
+    assert jobset.attributes.get("weight") is None
+    assert "weight" not in jobset.attributes
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([1, 2], r"one row for each of 3 jobs, but its shape is \(2,\)"),
+        (np.zeros((3, 1, 1)), "one value or one row"),
+        ([1.0, np.nan, 2.0], "finite numbers"),
+        (["a", "b", "c"], "finite numbers"),
+    ],
+)
+def test_columns_that_do_not_fit_the_jobs_are_refused(column: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        JobSet.of([0, 1, 2], [1] * 3, [[1]] * 3, attributes={"weight": column})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("rows", [slice(1, 3), np.array([1, 2]), np.array([False, True, True])])
+def test_some_jobs_of_a_jobset_keep_all_their_columns(rows: slice | np.ndarray) -> None:
+    some = with_attributes().select(rows, start=2)
+    assert (some.arrival.tolist(), some.duration.tolist()) == ([0, 2], [1, 2])
+    assert (some.window, some.job_class.tolist()) == (4, [0, 1])
+    assert some.attributes["estimate"].tolist() == [2, 9]
+    assert some.attributes["offer"].tolist() == [[0, 1], [2, 2]]
+    assert with_attributes().select(rows, start=2, window=9).window == 9
+
+
+def schedule_of(jobset: JobSet, pieces: Pieces | None = None) -> Schedule:
+    """One episode in which each job starts as it arrives."""
+    return Schedule(
+        episode=np.zeros(jobset.num_jobs, np.int32),
+        job=np.arange(jobset.num_jobs, dtype=np.int32),
+        arrival=jobset.arrival,
+        start=jobset.arrival,
+        finish=jobset.arrival + jobset.duration,
+        duration=jobset.duration,
+        demand=jobset.demand,
+        end=np.int32([20]),
+        window=np.int32([jobset.window]),
+        jobset=np.int32([0]),
+        capacity=np.int32([4]),
+        job_class=jobset.job_class,
+        attributes=jobset.attributes,
+        pieces=pieces,
+    )
+
+
+def test_attributes_of_schedules_come_from_their_jobsets_and_are_joined() -> None:
+    jobset = with_attributes()
+    other = JobSet.of([0], [1], [[1]], attributes={"estimate": [4], "offer": [[8, 8]]})
+    schedule = concatenate([schedule_of(jobset), schedule_of(other)])
+    assert schedule.attributes["estimate"].tolist() == [5, 2, 9, 4]
+    assert schedule.attributes["offer"][3].tolist() == [8, 8]
+    of_job = schedule.jobset[schedule.episode]
+    gathered = gather_attributes([jobset, other], of_job, schedule.job)
+    assert gathered["estimate"].tolist() == [5, 2, 9, 4]
+    assert [part.attributes["estimate"].tolist() for _, part in schedule.by_episode] == [
+        [5, 2, 9],
+        [4],
+    ]
+    for wrong in (ONE, JobSet.of([0], [1], [[1]], attributes={"estimate": [4]})):
+        with pytest.raises(InputError, match="need the same attributes"):
+            gather_attributes([jobset, wrong], of_job, schedule.job)
+    with pytest.raises(InputError, match="each of 3 jobs"):
+        replace(schedule_of(jobset), attributes={"estimate": np.zeros(2)})
+
+
+def test_pieces_of_joined_schedules_count_their_jobs_on() -> None:
+    def pieces_of(jobset: JobSet, node: bool) -> Pieces:
+        jobs = np.arange(jobset.num_jobs, dtype=np.int32)
+        end = jobset.arrival + jobset.duration
+        return Pieces(jobs, jobset.arrival, end, jobset.demand, jobs if node else None)
+
+    jobset = with_attributes()
+    with_nodes = schedule_of(jobset, pieces_of(jobset, node=True))
+    joined = concatenate([with_nodes, with_nodes]).pieces
+    assert joined is not None
+    assert joined.node is not None
+    assert joined.job.tolist() == [0, 1, 2, 3, 4, 5]
+    assert joined.begin.tolist() == [1, 2, 4, 1, 2, 4]
+    assert joined.node.tolist() == [0, 1, 2, 0, 1, 2]
+    assert joined.units.shape == (6, 1)
+    assert concatenate([schedule_of(jobset)]).pieces is None
+    for other in (schedule_of(jobset), schedule_of(jobset, pieces_of(jobset, node=False))):
+        with pytest.raises(InputError, match="in all of them or in none"):
+            concatenate([with_nodes, other])
+    with pytest.raises(InputError, match="pieces need one job, begin, end"):
+        Pieces(np.int32([0]), np.int32([0, 1]), np.int32([1]), np.int32([[1]]))
 
 
 @pytest.mark.parametrize("options", [{"capacity": ()}, {"capacity": (0,)}, {"horizon": 256}])

@@ -9,7 +9,6 @@ from cluster_env import warm
 
 # Those that only compiled functions call, which hold copies of their own.
 CALLED_BY_COMPILED = {
-    "cluster_env.worlds.deeprm.heuristic_kernels.starts_now",
     "cluster_env.worlds.deeprm.features._describe_slots",
     "cluster_env.worlds.deeprm.features._describe_classes",
     "cluster_env.worlds.deeprm.features._describe_context",

@@ -14,11 +14,11 @@ from rllib_configs.loading import load_config
 from tune_jobs.runs import checkpoints
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.directory import create_run
-from tune_jobs.runs.files import append_whole
 from tune_jobs.runs.history import History
-from tune_jobs.runs.keeping import Keeper
 from tune_jobs.runs.resuming import find_resumption
+from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.runs.training import run_training
+from tune_jobs.terminal.files import append_whole
 from tune_jobs.terminal.progress import NoProgress
 
 
@@ -99,7 +99,7 @@ def test_rows_wait_in_memory_and_the_end_is_clear(
 ) -> None:
     run = create_run(load_config("deeprm-smoke"), tmp_path / "run")
     said = Said()
-    keeper = Keeper(run, said)
+    keeper = RetryingWriter(run, said)
     with monkeypatch.context() as patch:
         patch.setattr(run.history, "append", full)
         keeper.append(1, {"a": 1.0})
@@ -145,7 +145,7 @@ def test_a_run_goes_on_while_the_disk_is_full(
         assert find_resumption(run).checkpoint.iteration == 2
         assert "train --resume" in said.lines[-1]
     else:
-        assert run_training(config, run_dir=run, progress=said).iterations == 4
+        assert run_training(config, run_dir=run, progress=said).num_iterations == 4
         assert [c.iteration for c in Checkpoints(run / "checkpoints").all()] == [2, 4]
     assert sum("iteration 3: no checkpoint could be written" in line for line in said.lines) == 1
     assert [row["iteration"] for row in History(run / "metrics.csv").rows()] == [1, 2, 3, 4]

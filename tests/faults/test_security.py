@@ -16,7 +16,7 @@ from rllib_configs.policies import load_policy
 from tune_jobs import cli
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.tracking import Delivery, Tracker, tracking_dir
-from tune_jobs.tracking.inside import escapes, take_in
+from tune_jobs.tracking.records import escapes, take_in
 from tune_jobs.tracking.store import Store
 
 PLANTED = "pl4nted-s3cret"

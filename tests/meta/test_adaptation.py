@@ -17,14 +17,14 @@ from meta.adaptation import (
     save_adapted,
     untrained_policy,
 )
-from meta.scoring import BASELINES, baseline_of, costs_on, heuristic_costs
+from meta.scoring import baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy
 from rllib_configs.schema import ExperimentConfig
 from tests.tune_jobs.made_up_runs import SMALL_TASK
 
-STEP = {"episodes": 8, "jobsets": 2}
+STEP = {"num_episodes": 8, "num_jobsets": 2}
 
 
 def config_of(*overrides: str) -> ExperimentConfig:
@@ -107,8 +107,8 @@ def test_the_first_step_is_as_long_as_the_rate_says(policy: MetaPolicy) -> None:
 def test_steps_make_an_untrained_policy_better_at_each_objective(policy: MetaPolicy) -> None:
     for objective in ("slowdown", "makespan"):
         mine = task(objective=objective, rules="paper")
-        policies = adapt_policy(policy.with_rate(4.0), mine, 12, episodes=20)
-        before, after = costs_on([policies[0], policies[-1]], mine, jobsets=60)
+        policies = adapt_policy(policy.with_rate(4.0), mine, 12, num_episodes=20)
+        before, after = costs_on([policies[0], policies[-1]], mine, num_jobsets=60)
         assert after.value < 0.97 * before.value
 
 
@@ -117,7 +117,7 @@ def test_the_first_policy_is_the_unadapted_one(policy: MetaPolicy, tmp_path: Pat
     unadapted, _ = load_policy(tmp_path)
     first = adapt_policy(policy, task(), 0, **STEP)
     assert len(first) == 1
-    states = np.zeros((3, first[0].network._network.layout.size), np.uint8)  # type: ignore[attr-defined]
+    states = np.zeros((3, CONFIG.task.build_world().state_space.shape[0]), np.uint8)
     states[:, -8:] = 2
     assert np.array_equal(first[0].network.logits(states), unadapted.network.logits(states))
 
@@ -159,10 +159,10 @@ def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ({"steps": -1}, r"must lie in 0\.\.1000, not -1"),
-        ({"steps": 1, "episodes": 7}, "7 episodes and 4 jobsets"),
-        ({"steps": 1, "episodes": 2}, "at least 2 each"),
-        ({"steps": 1, "seed": -1}, "a seed must be 0 or larger"),
+        ({"num_steps": -1}, r"must lie in 0\.\.1000, not -1"),
+        ({"num_steps": 1, "num_episodes": 7}, "7 episodes and 4 jobsets"),
+        ({"num_steps": 1, "num_episodes": 2}, "at least 2 each"),
+        ({"num_steps": 1, "seed": -1}, "a seed must be 0 or larger"),
     ],
 )
 def test_numbers_out_of_range_are_refused(
@@ -176,7 +176,7 @@ def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_pat
     with pytest.raises(InputError, match="only a set_scorer can be adapted"):
         untrained_policy(load_config("deeprm", list(SMALL_TASK)), 0)
     write_policy(policy.weights, config_of("training.hidden=4"), tmp_path / "narrow")
-    with pytest.raises(InputError, match="cannot be used on a cluster"):
+    with pytest.raises(InputError, match="cannot be used in a world"):
         load_meta_policy(tmp_path / "narrow")
     with pytest.raises(InputError, match="there is no trained policy"):
         load_meta_policy(tmp_path / "nothing")
@@ -184,13 +184,15 @@ def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_pat
         policy.with_rate(0.0)
 
 
-def test_the_bar_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets() -> None:
+def test_the_baseline_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets() -> None:
     mine = task()
-    costs = heuristic_costs(mine, jobsets=20)
-    assert baseline_of(costs).value == min(costs[name].value for name in BASELINES)
-    assert costs["random"].value > baseline_of(costs).value
+    costs = heuristic_costs(mine, num_jobsets=20)
+    assert mine.kind.baselines == ("sjf", "packer", "tetris")
+    best = baseline_of(mine.kind, costs)
+    assert best.value == min(costs[name].value for name in mine.kind.baselines)
+    assert costs["random"].value > best.value
     assert costs["tetris"].policy.startswith("tetris:")
-    others = heuristic_costs(mine, jobsets=20, split=Split.VALIDATION)
+    others = heuristic_costs(mine, num_jobsets=20, split=Split.VALIDATION)
     assert others["sjf"].value != costs["sjf"].value
     mix = heuristic_costs(replace(mine, name="mix"), jobsets=20)
     assert mix == costs

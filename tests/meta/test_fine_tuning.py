@@ -8,14 +8,13 @@ import torch
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from meta.adaptation import ADAPTATION
 from meta.fine_tuning import DeepRMPolicy, fine_tune, load_deeprm_policy
 from meta.scoring import costs_on
 from meta.tasks import Task
 from rllib_configs.networks import make_sampler
-from rllib_configs.networks.rl_modules import DeepRMModule
 from rllib_configs.runners.rollout import rollout
+from rllib_configs.worlds.deeprm.module import DeepRMModule
 from tests.tune_jobs.made_up_runs import make_run
 
 
@@ -30,9 +29,9 @@ def weights_of(policy: object) -> np.ndarray:
 
 def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> None:
     task = Task("mine", policy.config.task, 4)
-    (after,) = fine_tune(policy, task, (1,), episodes=6, jobsets=2)
+    (after,) = fine_tune(policy, task, (1,), num_episodes=6, num_jobsets=2)
     played = rollout(
-        DeepRMSimulator(task.cluster, task.rules, task.section.max_time),
+        task.world,
         make_sampler(policy.config, policy.weights),
         task.jobsets(Split.TRAIN, range(2)),
         task.objective,
@@ -49,7 +48,7 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> Non
     ]
     advantages = torch.tensor(np.array(to_go) - np.array(baseline), dtype=torch.float32)
     module = DeepRMModule(
-        model_config={"cluster": task.cluster, "hidden": policy.config.training.hidden, "seed": 0}
+        model_config={"world": task.world, "hidden": policy.config.training.hidden, "seed": 0}
     )
     module.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in policy.weights.items()})
     logits = module._forward({"obs": torch.from_numpy(played.states)})["action_dist_inputs"]
@@ -65,8 +64,8 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> Non
 
 def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: DeepRMPolicy) -> None:
     task = Task("mine", policy.config.task, 4)
-    some = fine_tune(policy, task, (0, 2), episodes=4)
-    every = fine_tune(policy, task, (0, 1, 2), episodes=4)
+    some = fine_tune(policy, task, (0, 2), num_episodes=4)
+    every = fine_tune(policy, task, (0, 1, 2), num_episodes=4)
     assert np.array_equal(weights_of(some[0]), policy.weights["head_weight"])
     assert np.array_equal(weights_of(some[1]), weights_of(every[2]))
     assert not np.array_equal(weights_of(every[1]), weights_of(every[2]))
@@ -75,7 +74,7 @@ def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: Dee
 def test_it_learns(policy: DeepRMPolicy) -> None:
     task = Task("mine", policy.config.task, 4)
     policies = fine_tune(policy, task, (0, 100))
-    before, after = costs_on(policies, task, jobsets=60)
+    before, after = costs_on(policies, task, num_jobsets=60)
     assert after.value < 0.9 * before.value
 
 

@@ -6,8 +6,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta import study
 from meta.adaptation import untrained_policy
-from meta.scoring import BASELINES, costs_on, heuristics_for
-from meta.study import Baseline, Measured, Plan, adapter, baselines_of, choose_rate, measure
+from meta.scoring import costs_on, heuristics_for
+from meta.study import Baseline, Measured, StudyPlan, adapter, baselines_of, choose_rate, measure
 from meta.tasks import FamilySection, Task
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK
@@ -20,14 +20,14 @@ FAMILY = FamilySection.model_validate(
         "vary": {"objectives": ["slowdown", "makespan"], "load": [0.5, 0.9]},
     }
 )
-PLAN = Plan(
-    tasks=2,
-    seeds=2,
+PLAN = StudyPlan(
+    num_tasks=2,
+    num_seeds=2,
     steps=(0, 1, 3),
-    episodes=4,
-    jobsets=2,
-    evaluation_jobsets=6,
-    rate_tasks=2,
+    num_episodes=4,
+    num_jobsets=2,
+    num_evaluation_jobsets=6,
+    num_rate_tasks=2,
     decode="sample",
 )
 
@@ -47,24 +47,24 @@ def test_every_task_seed_and_step_is_measured_once_and_step_0_alike_for_all_seed
         assert costs[task, 0, 0] == costs[task, 1, 0]
         assert costs[task, 0, 3] != costs[task, 1, 3]
     (third,) = adapter(policy, PLAN)(tasks[1], (3,), 1)
-    (after,) = costs_on([third], tasks[1], jobsets=6)
+    (after,) = costs_on([third], tasks[1], num_jobsets=6)
     assert costs[1, 1, 3] == after.value
 
 
 def test_without_step_0_the_other_steps_come_out_the_same() -> None:
     policy = untrained_policy(CONFIG, 0)
-    plan = Plan(**{**vars(PLAN), "steps": (1, 3)})
+    plan = StudyPlan(**{**vars(PLAN), "steps": (1, 3)})
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
     without = list(measure(adapter(policy, plan), tasks, plan))
     assert without == [one for one in measure(adapter(policy, PLAN), tasks, PLAN) if one.step]
 
 
-def test_a_bar_is_the_lowest_cost_of_three_tuned_heuristics() -> None:
+def test_a_baseline_is_the_lowest_cost_of_three_tuned_heuristics() -> None:
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
     baselines = baselines_of(tasks, 6)
     for task, baseline in zip(tasks, baselines, strict=True):
-        policies = [policy for _, policy in heuristics_for(task, BASELINES)]
-        costs = costs_on(policies, task, jobsets=6)
+        policies = [policy for _, policy in heuristics_for(task, task.kind.baselines)]
+        costs = costs_on(policies, task, num_jobsets=6)
         best = min(costs, key=lambda cost: cost.value)
         assert baseline == Baseline(best.policy, best.value)
 
@@ -74,7 +74,7 @@ def test_the_rate_with_the_lowest_mean_ratio_on_validation_tasks_is_chosen(
 ) -> None:
     seen: list[tuple[str, Split]] = []
 
-    def made_up(adapt, tasks, plan, *, split, seeds):  # type: ignore[no-untyped-def]
+    def made_up(adapt, tasks, plan, *, split, num_seeds):  # type: ignore[no-untyped-def]
         seen.extend((task.name, split) for task in tasks)
         rate = adapt.rates["score.bias"]
         for index in range(len(tasks)):
@@ -105,7 +105,7 @@ def test_rates_are_chosen_without_a_look_at_held_out_tasks_or_jobsets(
         return draw(self, split, indices)
 
     monkeypatch.setattr(Task, "jobsets", watched)
-    plan = Plan(**{**vars(PLAN), "rates": (0.5, 2.0)})
+    plan = StudyPlan(**{**vars(PLAN), "rates": (0.5, 2.0)})
     rate, scores = choose_rate(untrained_policy(CONFIG, 0), FAMILY, plan)
     assert scores[rate] == min(scores.values())
     assert Split.HELD_OUT not in splits
@@ -114,7 +114,7 @@ def test_rates_are_chosen_without_a_look_at_held_out_tasks_or_jobsets(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tasks": 0}, "tasks must be at least 1"),
+        ({"num_tasks": 0}, "num_tasks must be at least 1"),
         ({"steps": (0, 3, 1)}, "ascending"),
         ({"steps": ()}, "ascending"),
         ({"rates": (0.0,)}, "inner rates must be above 0"),
@@ -122,4 +122,4 @@ def test_rates_are_chosen_without_a_look_at_held_out_tasks_or_jobsets(
 )
 def test_a_plan_without_sense_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Plan(**change)  # type: ignore[arg-type]
+        StudyPlan(**change)  # type: ignore[arg-type]

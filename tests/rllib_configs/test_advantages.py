@@ -1,9 +1,17 @@
 """Returns and baselines against the paper's pseudo-code, written out with padded tables."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
+from cluster_env.core.errors import InputError
+from rllib_configs.learning.advantages import (
+    advantages_by_clock,
+    returns_to_go,
+    subtract_decision_baseline,
+)
 
 
 def test_returns_of_a_hand_worked_pair_of_episodes() -> None:
@@ -44,3 +52,229 @@ def test_advantages_equal_the_pseudo_code_of_figure_3(gamma: float) -> None:
     returns = returns_to_go(rewards, episode, lengths.size, gamma)
     found = subtract_decision_baseline(returns, episode, decision, jobset)
     assert np.allclose(found, expected, rtol=0, atol=1e-12)
+
+
+def advantages_of_dense_clock(
+    rewards: NDArray[np.float64],
+    values: NDArray[np.float64],
+    episode: NDArray[np.int32],
+    time: NDArray[np.int32],
+    jobset: NDArray[np.int32],
+    gamma: float,
+    trace: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What `advantages_by_clock` was while it had arrays of episodes x clock: the oracle."""
+    episodes, steps = jobset.size, time.max() + 1
+    reward = np.zeros((episodes, steps))
+    value = np.zeros((episodes, steps + 1))
+    for row in range(rewards.size - 1, -1, -1):
+        reward[episode[row], time[row]] += rewards[row]
+        value[episode[row], time[row]] = values[row]
+    delta = reward + gamma * value[:, 1:] - value[:, :-1]
+    total = np.zeros((jobset.max() + 1, steps))
+    others = np.full(jobset.max() + 1, -1.0)
+    for e in range(episodes):
+        total[jobset[e]] += delta[e]
+        others[jobset[e]] += 1.0
+    advantage = np.zeros((episodes, steps + 1))
+    target = np.zeros((episodes, steps + 1))
+    for e in range(episodes):
+        k = jobset[e]
+        for t in range(steps - 1, -1, -1):
+            alone = delta[e, t] - (total[k, t] - delta[e, t]) / others[k]
+            advantage[e, t] = alone + gamma * trace * advantage[e, t + 1]
+            target[e, t] = delta[e, t] + gamma * trace * target[e, t + 1]
+    advantages = np.empty(rewards.size)
+    targets = np.empty(rewards.size)
+    for row in range(rewards.size):
+        e, t = episode[row], time[row]
+        advantages[row] = advantage[e, t] + value[e, t] - values[row]
+        targets[row] = target[e, t] + value[e, t]
+    return advantages, targets
+
+
+def rows_of(
+    rng: np.random.Generator, jobset: NDArray[np.int32], most_steps: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Episode and time of rows: lengths differ, several decisions in a step, an event in each.
+
+    The episodes of an iteration are decided for side by side, so their rows take turns.
+    """
+    lengths = rng.integers(1, most_steps, jobset.size)
+    left = [
+        [(e, t) for t in range(n) for _ in range(rng.integers(1, 4))] for e, n in enumerate(lengths)
+    ]
+    rows = [rows[i] for i in range(3 * most_steps) for rows in left if i < len(rows)]
+    episode, time = np.array(rows, np.int32).T.copy()
+    return episode, time
+
+
+@pytest.mark.parametrize(("gamma", "trace"), [(1.0, 1.0), (0.99, 1.0), (0.97, 0.9), (0.5, 0.0)])
+@pytest.mark.parametrize("seed", range(10))
+def test_events_at_every_clock_give_the_bits_of_the_dense_clock(
+    gamma: float, trace: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    jobset = rng.permutation(np.repeat(np.arange(4), [2, 3, 5, 8])).astype(np.int32)
+    episode, time = rows_of(rng, jobset, most_steps=60)
+    rewards, values = rng.normal(size=(2, episode.size)) * 10.0 ** rng.integers(-3, 4)
+    rewards[rng.random(rewards.size) < 0.6] = 0.0  # as where time stands still
+    if seed % 2:
+        values[:] = 0.0
+    given = (rewards, values, episode, time, jobset, gamma, trace)
+    for found, expected in zip(
+        advantages_by_clock(*given), advantages_of_dense_clock(*given), strict=True
+    ):
+        assert found.tobytes() == expected.tobytes()
+
+
+def sparse_rows(rng: np.random.Generator) -> tuple[NDArray[np.int32], ...]:
+    """Two jobsets of three trajectories with events at few times, some of them shared."""
+    jobset = np.int32([1, 0, 1, 0, 0, 1])
+    rows = [
+        (e, t)
+        for e in range(6)
+        for t in np.sort(rng.choice(12, rng.integers(1, 6), replace=False))
+        for _ in range(rng.integers(1, 3))
+    ]
+    episode, time = np.array(rows, np.int32).T.copy()
+    return episode, time, jobset
+
+
+class Worked:
+    """Sums as the docstring has them, by a search through all rows at every time."""
+
+    def __init__(self, seed: int, gamma: float, trace: float) -> None:
+        rng = np.random.default_rng(seed)
+        self.episode, self.time, self.jobset = sparse_rows(rng)
+        self.rewards, self.values = rng.normal(size=(2, self.episode.size))
+        self.gamma, self.trace = gamma, trace
+
+    def events(self, e: int) -> list[int]:
+        return sorted(set(self.time[self.episode == e].tolist()))
+
+    def value(self, e: int, t: int) -> float:
+        return float(self.values[(self.episode == e) & (self.time == t)][0])
+
+    def deltas(self, e: int, per_decision: bool) -> Iterator[tuple[int, float]]:
+        events = self.events(e)
+        for t, following in zip(events, [*events[1:], None], strict=True):
+            delta = self.rewards[(self.episode == e) & (self.time == t)].sum() - self.value(e, t)
+            if following is not None:
+                discount = self.gamma ** (1 if per_decision else following - t)
+                delta += discount * self.value(e, following)
+            yield t, float(delta)
+
+    def onward(self, e: int, t: int, per_decision: bool) -> float:
+        """What a trajectory adds up to from a time on."""
+        deltas = [(when, delta) for when, delta in self.deltas(e, per_decision) if when >= t]
+        rate = self.gamma * self.trace
+        return sum(
+            rate ** (k if per_decision else when - t) * delta
+            for k, (when, delta) in enumerate(deltas)
+        )
+
+    def check(self, per_decision: bool) -> None:
+        found, targets = advantages_by_clock(
+            self.rewards,
+            self.values,
+            self.episode,
+            self.time,
+            self.jobset,
+            self.gamma,
+            self.trace,
+            "decision" if per_decision else "time_unit",
+        )
+        for row, (e, t) in enumerate(zip(self.episode, self.time, strict=True)):
+            others = [o for o in range(6) if o != e and self.jobset[o] == self.jobset[e]]
+            own = self.onward(e, t, per_decision)
+            baseline = np.mean([self.onward(o, t, per_decision) for o in others])
+            first = self.value(e, t)
+            assert targets[row] == pytest.approx(own + first, abs=1e-12)
+            assert found[row] == pytest.approx(own - baseline + first - self.values[row], abs=1e-12)
+
+
+@pytest.mark.parametrize("per_decision", [False, True])
+@pytest.mark.parametrize(("gamma", "trace"), [(1.0, 1.0), (0.9, 1.0), (0.8, 0.7)])
+def test_advantages_of_sparse_events_are_the_sums_of_the_docstring(
+    gamma: float, trace: float, per_decision: bool
+) -> None:
+    for seed in range(20):
+        Worked(seed, gamma, trace).check(per_decision)
+
+
+def test_the_discount_of_a_time_unit_counts_what_lies_between() -> None:
+    """Two trajectories, one of which does nothing: closed forms with dt of 10 and 30."""
+    episode = np.int32([0, 0, 0, 1])
+    time = np.int64([0, 10, 40, 0])
+    rewards = np.array([0.0, 0.0, 8.0, 0.0])
+    given = (rewards, np.zeros(4), episode, time, np.zeros(2, np.int32))
+    found, targets = advantages_by_clock(*given, 0.99, 1.0)
+    assert targets == pytest.approx([8 * 0.99**40, 8 * 0.99**30, 8, 0], rel=1e-13)
+    assert found == pytest.approx([*targets[:3], -8 * 0.99**40], rel=1e-13)
+    _, targets = advantages_by_clock(*given, 0.99, 0.5)
+    assert targets[0] == pytest.approx(8 * (0.99 * 0.5) ** 40, rel=1e-12)
+    found, targets = advantages_by_clock(*given, 0.99, 1.0, "decision")
+    assert targets == pytest.approx([8 * 0.99**2, 8 * 0.99, 8, 0], rel=1e-13)
+    assert found[3] == pytest.approx(-8 * 0.99**2, rel=1e-13)
+    # With values, and no trust in later rewards: the error of one event alone.
+    values = np.array([1.0, 2.0, 4.0, 0.0])
+    found, _ = advantages_by_clock(rewards, values, *given[2:], 0.9, 0.0)
+    expected = [0.9**10 * 2 - 1, 0.9**30 * 4 - 2, 8 - 4]
+    assert found[:3] == pytest.approx(expected, rel=1e-13)
+
+
+def test_returns_discounted_by_time() -> None:
+    rewards = np.array([-1.0, -2.0, -3.0, -4.0, -8.0])
+    episode = np.int32([0, 1, 0, 1, 0])
+    time = np.int64([0, 5, 0, 8, 20])
+    found = returns_to_go(rewards, episode, 2, 0.9, time, "time_unit")
+    last = -8 * 0.9**20
+    assert found == pytest.approx([-1 - 3 + last, -2 - 4 * 0.9**3, -3 + last, -4, -8], rel=1e-14)
+    every = np.int32([0, 0, 1, 1, 2])
+    by_decision = returns_to_go(rewards, episode, 2, 0.9)
+    assert returns_to_go(rewards, episode, 2, 0.9, every, "time_unit").tobytes() == (
+        by_decision.tobytes()
+    )
+    with pytest.raises(InputError, match="needs the time of each row"):
+        returns_to_go(rewards, episode, 2, 0.9, discount_per="time_unit")
+    with pytest.raises(InputError, match="unknown discount_per 'second'"):
+        returns_to_go(rewards, episode, 2, 0.9, time, "second")  # type: ignore[arg-type]
+
+
+def test_several_deciders_of_one_episode_are_trajectories_of_their_own() -> None:
+    """Two episodes of one jobset, two agents in each: four trajectories, each other's baseline."""
+    trajectory = np.int32([0, 1, 2, 3, 0, 2])
+    time = np.int32([0, 0, 0, 0, 7, 3])
+    rewards = np.array([1.0, 2.0, 3.0, 4.0, 10.0, 20.0])
+    found, targets = advantages_by_clock(
+        rewards, np.zeros(6), trajectory, time, np.zeros(4, np.int32), 1.0, 1.0
+    )
+    assert targets.tolist() == [11, 2, 23, 4, 10, 20]
+    assert found[:4] == pytest.approx([11 - 29 / 3, 2 - 38 / 3, 23 - 17 / 3, 4 - 36 / 3])
+    assert found[4:] == pytest.approx([10, 20 - 10 / 3])  # at 7 and at 3
+
+
+@pytest.mark.timeout(60)  # it takes a third of a second
+@pytest.mark.parametrize("discount_per", ["time_unit", "decision"])
+def test_a_week_in_seconds_takes_no_memory_of_the_clock(discount_per: str) -> None:
+    """Arrays of 20 episodes x 600,000 s would hold 96 MB each, 60 episodes three times that.
+
+    The longest here are those of the rows and of one jobset's events, 8 bytes each.
+    """
+    resource = pytest.importorskip("resource")
+    rng = np.random.default_rng(0)
+    jobset = np.repeat(np.arange(3, dtype=np.int32), 20)
+    events = 2_000
+    time = np.sort(rng.integers(0, 600_000, (jobset.size, events)), axis=1).astype(np.int64)
+    episode = np.repeat(np.arange(jobset.size, dtype=np.int32), events)
+    rewards, values = rng.normal(size=(2, episode.size))
+    small = slice(0, 40 * events)  # compiles, and takes what little there is to take
+    given = (jobset[:40], 0.9999, 0.95, discount_per)
+    advantages_by_clock(rewards[small], values[small], episode[small], time.ravel()[small], *given)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found, _ = advantages_by_clock(
+        rewards, values, episode, time.ravel(), jobset, 0.9999, 0.95, discount_per
+    )
+    assert np.isfinite(found).all()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 40_000  # KiB

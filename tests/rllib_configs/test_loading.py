@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.workloads import TraceWorkload
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
+from cluster_env.worlds.deeprm.trace import TraceWorkload
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
 from rllib_configs.loading import load_config, make_config, preset_names, write_config
 from rllib_configs.schema import ExperimentConfig

@@ -10,6 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import slot_feature_names
 from cluster_env.worlds.deeprm.masks import live_mask, start_now_mask
@@ -20,7 +21,7 @@ from rllib_configs.builders import algorithm_config, build_algorithm, iteration_
 from rllib_configs.learning.advantages import advantages_by_clock, equalize
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
@@ -140,7 +141,8 @@ def test_clipped_loss_of_hand_worked_ratios() -> None:
 
 @pytest.mark.parametrize("cluster", [Cluster(), Cluster((6, 9, 4), 16, 4, 20)])
 def test_score_of_a_job_does_not_depend_on_its_slot(cluster: Cluster) -> None:
-    network = SetScorer(cluster, width=16, seed=1)
+    world = DeepRM(cluster)
+    network = SetScorer(world.feature_names, SetScorerOptions(16), seed=1)
     with torch.no_grad():
         network.score.weight.mul_(100)
         place = slot_feature_names(cluster).index("index")
@@ -152,18 +154,20 @@ def test_score_of_a_job_does_not_depend_on_its_slot(cluster: Cluster) -> None:
     layout.slots_of(shuffled)[:] = layout.slots_of(states)[:, order]
     shuffled[:, layout.waited] = states[:, layout.waited][:, order]
     with torch.no_grad():
-        logits, moved = network(states).numpy(), network(shuffled).numpy()
+        logits, moved = (network(world.features(each)).numpy() for each in (states, shuffled))
     assert np.allclose(moved[:, :-1], logits[:, order], atol=1e-4)
     assert np.allclose(moved[:, -1], logits[:, -1], atol=1e-4)
 
 
 def test_forbidden_actions_are_never_drawn() -> None:
     cluster = Cluster()
-    network = SetScorer(cluster, width=16, seed=1)
+    network = SetScorer(DeepRM().feature_names, SetScorerOptions(16), seed=1)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
     states = states_of(cluster, 2000)
     uniforms = np.random.default_rng(0).random(2000)
-    actions, log_probabilities = SetScorerSampler(network, weights).sample(states, uniforms)
+    actions, log_probabilities = SetScorerSampler(network, weights, DeepRM()).sample(
+        states, uniforms
+    )
     allowed = live_mask(states, StateLayout(cluster))
     assert allowed[np.arange(2000), actions].all()
     assert np.isfinite(log_probabilities).all()
@@ -181,14 +185,14 @@ def test_only_an_idle_cluster_that_could_work_is_kept_from_waiting() -> None:
 
 
 def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:
-    cluster = Cluster()
-    network = SetScorer(cluster, width=8, seed=0)
+    world = DeepRM(max_time=5000)
+    network = SetScorer(world.feature_names, SetScorerOptions(8), seed=0)
     with torch.no_grad():
         network.void.bias.fill_(1e3)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    policy = LearnedPolicy("lazy", SetScorerSampler(network, weights), "argmax")
+    policy = LearnedPolicy("lazy", SetScorerSampler(network, weights, world), "argmax")
     jobsets = sample_jobsets(BimodalWorkload(load=1.1), 0, Split.VALIDATION, range(20))
-    schedule = evaluate(policy, jobsets, cluster, max_time=5000)
+    schedule = evaluate(policy, jobsets, world)
     assert schedule.finished.all()
 
 
@@ -258,7 +262,7 @@ def test_the_shortest_windows_come_first() -> None:
     def windows(iteration: int) -> set[int]:
         units = tuple(iteration_units(config, iteration))
         rollouts = runner.sample(request=SampleRequest(units, weights, 0)).answers
-        return {int(window) for part in rollouts.values() for window in part.window}
+        return {int(window) for part in rollouts.values() for window in part.outcome["weight"]}
 
     assert windows(0) == windows(1) == {20}
     assert windows(2) | windows(3) == {20, 40}

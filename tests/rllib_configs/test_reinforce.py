@@ -138,9 +138,9 @@ def test_saved_policy_acts_like_the_trained_one(tmp_path: Path) -> None:
     algorithm.stop()
     loaded, found = load_policy(tmp_path)
     assert found == config
-    cluster = config.task.cluster.build()
+    world = config.task.build_world()
     jobsets = sample_jobsets(config.task.build_workload(), 0, Split.VALIDATION, range(3))
-    schedules = [evaluate(policy, jobsets, cluster) for policy in (trained, loaded)]
+    schedules = [evaluate(policy, jobsets, world) for policy in (trained, loaded)]
     assert np.array_equal(schedules[0].start, schedules[1].start)
 
     weights = tmp_path / "policy" / "weights.pt"

@@ -15,7 +15,7 @@ from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import ClusterSection, TaskSection, VarySection, WorkloadSection
 
 SITE = TaskSection(
@@ -78,18 +78,19 @@ def test_what_a_trace_brings_itself_is_not_set_beside_it() -> None:
 
 def test_a_network_reads_the_classes() -> None:
     cluster = SITE.cluster.build()
-    network = SetScorer(cluster, 32, 0)
+    world = SITE.build_world()
+    network = SetScorer(world.feature_names, SetScorerOptions(32), 0)
     assert network.job.in_features == len(slot_feature_names(Cluster())) + 3
     simulator = DeepRMSimulator(cluster)
     jobsets = sample_jobsets(SITE.build_workload(), 0, Split.TRAIN, range(8))
     simulator.load(jobsets, SITE.build_objective())
     for _ in range(20):
-        simulator.step(np.full(8, cluster.num_actions - 1, np.int32))
+        simulator.step_all(np.full(8, cluster.num_actions - 1, np.int32))
     states, layout = simulator.states.copy(), StateLayout(cluster)
     present = layout.slots_of(states)[:, :, 0] > 0
     assert present.any()
     with torch.no_grad():
-        logits = network(states)
+        logits = network(world.features(states))
         states[:, layout.classes] = np.where(present, (states[:, layout.classes] + 1) % 3, 0)
-        assert not torch.equal(network(states), logits)
+        assert not torch.equal(network(world.features(states)), logits)
     assert logits.shape == (8, cluster.num_actions)

@@ -16,7 +16,7 @@ from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.tune_jobs.made_up_methods import make_family
 from tune_jobs import bench, cli
-from tune_jobs.benchmarks import measuring, training
+from tune_jobs.benchmarks import measuring, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
 from tune_jobs.benchmarks.plain import PlainCluster
 
@@ -154,7 +154,7 @@ def test_parts_of_meta_training_by_hand(monkeypatch):
         assert entry.get("share") == (None if share is None else pytest.approx(share))
     assert found["training.maml_iteration"].ratio == 0.5
     assert "8 tasks x 2 stages x 4 jobsets x 5 episodes" in found["training.maml_iteration"].unit
-    assert "37.5% of an iteration" in bench._describe(found["training.maml_update"])
+    assert "37.5% of an iteration" in reporting.describe(found["training.maml_update"])
 
 
 @pytest.mark.integration

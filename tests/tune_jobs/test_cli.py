@@ -19,7 +19,7 @@ def failing(error: BaseException) -> click.Command:
     def command() -> None:
         raise error
 
-    return cli._add_debug_option(command)
+    return cli.add_debug_option(command)
 
 
 def run_python(*args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:

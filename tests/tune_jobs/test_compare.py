@@ -19,7 +19,8 @@ from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import make_run
 from tests.tune_jobs.recorder import record_with
-from tune_jobs.compare import choose_config, command
+from tune_jobs.compare import command
+from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import (
     find_runs,

@@ -11,9 +11,9 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, evaluate, summarize
+from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_kind
-from cluster_env.worlds.deeprm.withholding import find_withheld
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.policy_specs import find_runs, group_by_experiment, load_runs

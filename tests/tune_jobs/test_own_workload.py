@@ -137,7 +137,7 @@ def test_what_a_trace_trained_can_be_used_from_elsewhere(
     )
     with ray_session(config):
         result = run_training(config)
-    assert result.iterations == 2
+    assert result.num_iterations == 2
     assert result.evaluation["num_jobs"] > 0
     monkeypatch.chdir(tmp_path)
     resumption = find_resumption(result.run.path, ["training.iterations=3"])

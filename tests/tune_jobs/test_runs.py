@@ -11,8 +11,8 @@ from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoint, Checkpoints, as_checkpoint
 from tune_jobs.runs.directory import create_run, discard_run, open_run
-from tune_jobs.runs.files import replacing
 from tune_jobs.runs.history import History
+from tune_jobs.terminal.files import replacing
 
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 

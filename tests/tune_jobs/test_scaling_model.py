@@ -7,7 +7,7 @@ from rllib_configs.runners.batched import SampleUnit
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.units import SampleRequest
 from tune_jobs import bench, cli
-from tune_jobs.benchmarks.scaling_model import Costs, Measured, Parts, fit
+from tune_jobs.benchmarks.scaling_model import Costs, IterationParts, Parts, fit
 from tune_jobs.benchmarks.stand_ins import StandIn
 
 COSTS = Costs(
@@ -50,7 +50,9 @@ def test_runners_for_a_share_of_the_ceiling():
 
 def test_costs_are_found_again():
     measured = [
-        Measured(n, n * rows, Parts(0.01 + n * 0.0001, 0.5, 0.003 + n * 0.002 + n * rows * 1e-6))
+        IterationParts(
+            n, n * rows, Parts(0.01 + n * 0.0001, 0.5, 0.003 + n * 0.002 + n * rows * 1e-6)
+        )
         for n, rows in ((2, 100), (2, 1000), (4, 1000), (8, 100), (8, 1000))
     ]
     found = fit(measured, 0.5, 1000).with_learning([0.004, 0.016], [1000, 4000])
@@ -60,7 +62,7 @@ def test_costs_are_found_again():
 
 def test_no_cost_is_below_zero():
     """Noise may say that more runners take less time; the model does not believe it."""
-    measured = [Measured(n, n * 10, Parts(0.1 / n, 0.0, 0.1 / n)) for n in (1, 2, 8)]
+    measured = [IterationParts(n, n * 10, Parts(0.1 / n, 0.0, 0.1 / n)) for n in (1, 2, 8)]
     found = fit(measured, 1.0, 10)
     assert min(found.fetch_s, found.gather_s, found.call_s, found.row_s) >= 0
 
@@ -72,14 +74,12 @@ def test_a_stand_in_returns_what_a_runner_does(monkeypatch):
         actions=np.zeros(rows, np.int32),
         log_probabilities=np.zeros(rows, np.float32),
         rewards=np.zeros(rows),
+        row=np.repeat(np.arange(episodes, dtype=np.int32), 3),
         episode=np.repeat(np.arange(episodes, dtype=np.int32), 3),
         decision=np.tile(np.arange(3, dtype=np.int32), episodes),
         time=np.zeros(rows, np.int32),
         jobset=np.zeros(episodes, np.int32),
-        window=np.zeros(episodes, np.int32),
-        slowdown_sum=np.zeros(episodes),
-        num_jobs=np.ones(episodes, np.int32),
-        num_unfinished=np.zeros(episodes, np.int32),
+        outcome={"weight": np.ones(episodes, np.int32)},
     )
     monkeypatch.setattr("ray.get", lambda reference: reference)
     stand_in = StandIn(answer, 0.0)

@@ -10,7 +10,7 @@ from tests.tune_jobs.made_up_methods import FOMAML, JOINT, ONE_TASK, QUICK, make
 from tests.tune_jobs.made_up_runs import make_run
 from tests.tune_jobs.recorder import record_with
 from tune_jobs import cli
-from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.adapting.rows import COLUMNS, read_rows
 from tune_jobs.study import command
 from tune_jobs.terminal.tables import number, read_table
@@ -50,7 +50,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_run_is_the_arm_that_its_config_says(overrides: tuple[str, ...], method: str) -> None:
     config = load_config("deeprm-ppo", overrides)
-    assert arm_of(config) == method
+    assert method_of(config) == method
     assert trained_on(config) == ("slowdown" if method == "one task" else "objectives")
 
 
@@ -156,7 +156,7 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
 ) -> None:
     here = tmp_path / "rows"
     given = [arg.format(run=out / "runs" / "alone") for arg in args]
-    assert cli.run(cli.metasched, ["methods", *given, "--tasks", "1", "--out", str(here)]) == 2
+    assert cli.run(cli.metasched, ["study", *given, "--tasks", "1", "--out", str(here)]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert not here.exists()

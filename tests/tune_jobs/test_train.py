@@ -18,6 +18,7 @@ from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tune_jobs import cli
+from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resumption
 from tune_jobs.runs.training import RunResult, run_training
@@ -44,7 +45,7 @@ def ray_here():
 @pytest.fixture(scope="module")
 def trained(ray_here, tmp_path_factory) -> RunResult:
     """A whole run of four iterations."""
-    return run_training(smoke(tmp_path_factory.mktemp("trained")))
+    return run_training(smoke(tmp_path_factory.mktemp("trained")), draw=draw_figure)
 
 
 @pytest.fixture
@@ -78,7 +79,7 @@ class TestRun:
         }
         assert [checkpoint.iteration for checkpoint in run.checkpoints.all()] == [2, 4]
         assert all(checkpoint.damage() is None for checkpoint in run.checkpoints.all())
-        assert trained.iterations == 4
+        assert trained.num_iterations == 4
         assert trained.exit_status == 0
 
     def test_the_table_has_a_row_for_each_iteration_and_evaluations_when_due(self, trained):
@@ -128,7 +129,7 @@ class TestRun:
         left = {"a checkpoint": 2, "all checkpoints": None, "nothing": 4}[lost]
         assert (resumption.checkpoint and resumption.checkpoint.iteration) == left
         resumed = run_training(resumption.config, resume=resumption)
-        assert resumed.iterations == 4
+        assert resumed.num_iterations == 4
         assert numbers(resumed.run.history) == numbers(trained.run.history)
         assert (copied / "policy" / "weights.pt").read_bytes() == (
             trained.run.policy / "weights.pt"
@@ -151,7 +152,7 @@ class TestRun:
 
         result = run_training(config, progress=StopAfterThree())
         assert result.exit_status == 143
-        assert result.iterations == 3
+        assert result.num_iterations == 3
         assert result.run.checkpoints.newest().iteration == 3
         assert f"train --resume {result.run.path}" in said[-1]
 
@@ -176,7 +177,7 @@ class TestRun:
             port = unused.getsockname()[1]
         config = smoke(tmp_path, "tracking.enabled=true", f"tracking.uri=http://127.0.0.1:{port}")
         result = run_training(config)
-        assert result.iterations == 4
+        assert result.num_iterations == 4
         assert (result.run.path / "tracking" / "spool.jsonl").stat().st_size > 0
 
 

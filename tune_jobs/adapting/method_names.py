@@ -10,7 +10,7 @@ _ORDERS = {
 }
 
 
-def arm_of(config: ExperimentConfig) -> str:
+def method_of(config: ExperimentConfig) -> str:
     """Name of the method that a run belongs to.
 
     ``joint`` is meta-training without inner steps, ``one task`` PPO on a single task, and

@@ -20,11 +20,11 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
 from meta.fine_tuning import DeepRMPolicy, load_deeprm_policy
-from meta.scoring import BASELINES, HEURISTICS, baseline_of, heuristic_costs
-from meta.study import Measured, Plan, adapter, choose_rate, measure
+from meta.scoring import baseline_of, heuristic_costs
+from meta.study import Measured, StudyPlan, adapter, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
 from rllib_configs.policies import read_weights
-from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
 
 HEURISTICS_FILE = "heuristics.csv"
@@ -86,7 +86,7 @@ class Source:
 
 
 def measure_heuristics(
-    family: str, plan: Plan, folder: Path, report: Callable[[str], None] = lambda text: None
+    family: str, plan: StudyPlan, folder: Path, report: Callable[[str], None] = lambda text: None
 ) -> Path:
     """Writes what heuristics cost on the held-out tasks of a family, if that is not there yet.
 
@@ -102,13 +102,13 @@ def measure_heuristics(
     distribution = get_distribution(family)
     path = folder / distribution.name / HEURISTICS_FILE
     tasks = plan.split(distribution, Split.HELD_OUT)
-    mark = _fingerprint({"jobsets": plan.evaluation_jobsets}, tasks)
+    mark = _fingerprint({"jobsets": plan.num_evaluation_jobsets}, tasks)
     if is_complete(path, mark):
         return path
     rows: list[Row] = []
     for index, task in enumerate(tasks):
-        costs = heuristic_costs(task, jobsets=plan.evaluation_jobsets)
-        best = baseline_of(costs)
+        costs = heuristic_costs(task, num_jobsets=plan.num_evaluation_jobsets)
+        best = baseline_of(task.kind, costs)
         rows += [
             {
                 "family": distribution.name,
@@ -125,7 +125,7 @@ def measure_heuristics(
                 "ratio": costs[name].value / best.value,
                 "fingerprint": mark,
             }
-            for name in HEURISTICS
+            for name in costs
         ]
         report(f"heuristics on {task.name}")
     write_table(path, rows)
@@ -135,7 +135,7 @@ def measure_heuristics(
 def measure_source(
     source: Source,
     family: str,
-    plan: Plan,
+    plan: StudyPlan,
     folder: Path,
     report: Callable[[str], None] = lambda text: None,
 ) -> Path:
@@ -171,7 +171,7 @@ def measure_source(
         report(f"{path.stem}: inner rate {rate:g}")
     head: dict[str, Value] = {
         "family": distribution.name,
-        "method": SCRATCH if source.scratch is not None else arm_of(policy.config),
+        "method": SCRATCH if source.scratch is not None else method_of(policy.config),
         "name": SCRATCH if source.scratch is not None else policy.config.name,
         "trained_on": "" if source.scratch is not None else trained_on(policy.config),
         "meta_seed": policy.config.seed,
@@ -180,7 +180,7 @@ def measure_source(
         "rates_tried": " ".join(f"{r:g}:{score:.4f}" for r, score in scores.items()),
         "fingerprint": mark,
     }
-    baselines = _bars(path.with_name(HEURISTICS_FILE))
+    baselines = _baselines(path.with_name(HEURISTICS_FILE))
     rows: list[Row] = []
     for one in measure(adapter(policy, plan), tasks, plan):
         rows.append({**head, **_cells(one, baselines[one.task], plan)})
@@ -220,7 +220,7 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
     return learned, heuristics
 
 
-def _cells(one: Measured, baseline: dict[str, str], plan: Plan) -> dict[str, Value]:
+def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str, Value]:
     best = number(baseline, "best")
     return {
         "task": one.task,
@@ -228,7 +228,7 @@ def _cells(one: Measured, baseline: dict[str, str], plan: Plan) -> dict[str, Val
         "load": number(baseline, "load"),
         "seed": one.seed,
         "step": one.step,
-        "episodes": one.step * plan.episodes,
+        "episodes": one.step * plan.num_episodes,
         "cost": one.cost,
         "unfinished": one.unfinished,
         "best": best,
@@ -237,9 +237,10 @@ def _cells(one: Measured, baseline: dict[str, str], plan: Plan) -> dict[str, Val
     }
 
 
-def _bars(path: Path) -> list[dict[str, str]]:
+def _baselines(path: Path) -> list[dict[str, str]]:
     """The row of one heuristic for each task; the baseline stands in all of them."""
-    return [row for row in read_table(path, ("task", "best")) if row["method"] == BASELINES[0]]
+    rows = read_table(path, ("task", "best"))
+    return [row for row in rows if row["method"] == rows[0]["method"]]
 
 
 def _fingerprint(
@@ -257,14 +258,16 @@ def _fingerprint(
     return digest.hexdigest()[:16]
 
 
-def sources_of(runs: Sequence[Path], scratch: int = 0, rate: float | None = None) -> list[Source]:
+def sources_of(
+    runs: Sequence[Path], num_scratch: int = 0, rate: float | None = None
+) -> list[Source]:
     """What to measure: runs, and so many policies without training that are like the first.
 
     Raises:
         InputError: if two would be written to the same file.
     """
     sources = [Source(run, rate=rate) for run in runs]
-    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(scratch)]
+    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(num_scratch)]
     names = [source.file for source in sources]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:

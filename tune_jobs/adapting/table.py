@@ -1,35 +1,29 @@
 """What adapting a policy to one task was worth: its costs after some steps beside heuristics'."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
+from meta.adaptation import MetaPolicy, learned_policy
+from meta.maml.steps import Parameters
+from meta.scoring import Cost, baseline_of, costs_on, heuristic_costs
+from meta.tasks import Task, describe
+from rllib_configs.policies import Decode
 from tune_jobs.terminal.tables import Row, Value, aligned
-
-if TYPE_CHECKING:
-    from meta.adaptation import MetaPolicy
-    from meta.maml.steps import Parameters
-    from meta.scoring import Cost
-    from meta.tasks import Task
-    from rllib_configs.policies import Decode
-
-TABLE = "adaptation.csv"
-"""Name of the file of these rows."""
 
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Numbers of steps that get a row, beside the last one."""
 
 
 def tabulate(
-    policy: "MetaPolicy",
-    task: "Task",
-    parameters: "Sequence[Parameters]",
+    policy: MetaPolicy,
+    task: Task,
+    parameters: Sequence[Parameters],
     *,
-    jobsets: int,
-    episodes: int,
+    num_jobsets: int,
+    num_episodes: int,
     shown: Iterable[int] = SHOWN,
-    decode: "Decode" = "argmax",
+    decode: Decode = "argmax",
 ) -> list[Row]:
     """Measures a policy before and after adaptation, and heuristics, on the same jobsets.
 
@@ -37,8 +31,8 @@ def tabulate(
         policy: what was adapted.
         task: what it was adapted to.
         parameters: after 0, 1, ... and all steps, see `meta.adaptation.adapt_parameters`.
-        jobsets: held-out jobsets of the task that costs are means over.
-        episodes: of a step.
+        num_jobsets: held-out jobsets of the task that costs are means over.
+        num_episodes: of a step.
         shown: numbers of steps that get a row, ascending; the last one always does.
         decode: how the policies act, see `rllib_configs.policies.LearnedPolicy`.
 
@@ -46,35 +40,30 @@ def tabulate(
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
         ``ratio``, the cost over that of the best of tetris, sjf and packer.
     """
-    from meta.adaptation import learned_policy
-    from meta.scoring import baseline_of, costs_on, heuristic_costs
-
     last = len(parameters) - 1
     steps = [*(step for step in shown if step < last), last]
     policies = [
         learned_policy(policy, task, parameters[step], _name(step), decode) for step in steps
     ]
-    costs = costs_on(policies, task, jobsets=jobsets)
-    heuristics = heuristic_costs(task, jobsets=jobsets)
-    best = baseline_of(heuristics).value
+    costs = costs_on(policies, task, num_jobsets=num_jobsets)
+    heuristics = heuristic_costs(task, num_jobsets=num_jobsets)
+    best = baseline_of(task.kind, heuristics).value
     head: dict[str, Value] = {
         "task": task.name,
         "metric": task.metric.name,
         "label": task.metric.label,
-        "jobsets": jobsets,
+        "jobsets": num_jobsets,
     }
     rows: list[Row] = [
-        {**head, "step": step, "episodes": step * episodes, **_cells(cost, best)}
+        {**head, "step": step, "episodes": step * num_episodes, **_cells(cost, best)}
         for step, cost in zip(steps, costs, strict=True)
     ]
     rows += [{**head, **_cells(cost, best)} for cost in heuristics.values()]
     return rows
 
 
-def format_table(task: "Task", rows: Sequence[Row]) -> str:
+def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
-    from meta.tasks import describe
-
     heading = click.style(f"{task.name}: {describe(task.section)}", bold=True)
     measured = f"{task.metric.label} on {rows[0]['jobsets']} held-out jobsets; lower is better"
     lines = [("policy", "cost", "over best heuristic", "unfinished")]
@@ -103,7 +92,7 @@ def verdict(rows: Sequence[Row]) -> str:
     return f"After {steps} step{plural} the policy costs {change}, and {against}."
 
 
-def _cells(cost: "Cost", best: float) -> dict[str, Value]:
+def _cells(cost: Cost, best: float) -> dict[str, Value]:
     return {
         "policy": cost.policy,
         "cost": cost.value,

@@ -9,10 +9,12 @@ from time import perf_counter
 from typing import Any
 
 from cluster_env.core.errors import InputError
+from cluster_env.worlds.deeprm.image import ImageLayout
 from rllib_configs.loading import load_config
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry, Sample
-from tune_jobs.benchmarks.scaling_model import Costs, Measured, Parts, fit
+from tune_jobs.benchmarks.scaling_model import Costs, IterationParts, Parts, fit
 from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
 
 REAL = (1, 2, 4)
@@ -105,8 +107,6 @@ def _measure(bench: _Bench) -> list[Entry]:
 
 def _traffic(bench: _Bench) -> Entry:
     """Bytes that an answer has for each decision, beside those of DeepRM's image."""
-    from cluster_env.worlds.deeprm.image import ImageLayout
-
     rows = bench.answer.num_rows
     size = len(pickle.dumps(bench.answer, protocol=5))
     weights = len(pickle.dumps(bench.weights, protocol=5))
@@ -159,7 +159,7 @@ def _fit(bench: _Bench, stand_ins: Any) -> Costs:
         stand_ins.use(count, rows=int(share * bench.answer.num_rows))
         rounds = [_iterate(bench, stand_ins, _units(count)) for _ in range(ROUNDS + 1)][1:]
         parts = _median([each.parts for each in rounds])
-        measured.append(Measured(count, rounds[0].rows, parts))
+        measured.append(IterationParts(count, rounds[0].rows, parts))
     return fit(measured, bench.unit_s, bench.answer.num_rows)
 
 
@@ -190,8 +190,6 @@ def _check(bench: _Bench, stand_ins: Any, costs: Costs) -> list[Entry]:
 
 def _learning(bench: _Bench) -> tuple[list[float], list[int]]:
     """Seconds and rows of updates of 1 to `_LARGEST_UNITS` units."""
-    from rllib_configs.runners.rollout import Rollouts
-
     seconds, rows = [], []
     for count in (1, 2, _LARGEST_UNITS):
         rollouts = Rollouts.join([bench.answer] * count)
@@ -234,11 +232,12 @@ def _predictions(costs: Costs) -> list[Entry]:
     return [*entries, ceiling]
 
 
-def _iterate(bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = False) -> Measured:
+def _iterate(
+    bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = False
+) -> IterationParts:
     """An iteration as the algorithms do it, with any group of runners."""
     from rllib_configs.algorithms.batched import module_weights
     from rllib_configs.runners.gathering import gather_timed
-    from rllib_configs.runners.rollout import Rollouts
 
     started = perf_counter()
     weights = module_weights(bench.algorithm)
@@ -255,7 +254,7 @@ def _iterate(bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = F
         gather=gathered.gather_s + join_s,
         learn=learn_s,
     )
-    return Measured(group.num_remote_env_runners(), rollouts.num_rows, parts)
+    return IterationParts(group.num_remote_env_runners(), rollouts.num_rows, parts)
 
 
 def _learn(bench: _Bench, rollouts: Any) -> None:

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.optimize import nnls
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Measured:
+class IterationParts:
     """An iteration that was timed.
 
     Attributes:
@@ -133,7 +134,7 @@ class Costs:
         return replace(self, learn_row_s=slope)
 
 
-def fit(measured: Sequence[Measured], unit_s: float, unit_rows: float) -> Costs:
+def fit(measured: Sequence[IterationParts], unit_s: float, unit_rows: float) -> Costs:
     """Least squares over iterations with different numbers of runners and of rows.
 
     Args:
@@ -153,8 +154,6 @@ def fit(measured: Sequence[Measured], unit_s: float, unit_rows: float) -> Costs:
 
 def _non_negative(columns: np.ndarray, values: np.ndarray) -> list[float]:
     """Coefficients of least squares of relative errors, none below 0: a cost is no gain."""
-    from scipy.optimize import nnls
-
     scale = 1 / np.maximum(values, 1e-9)
     found, _ = nnls(columns * scale[:, None], np.ones(len(values)))
     return [float(value) for value in found]

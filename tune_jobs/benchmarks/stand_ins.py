@@ -126,6 +126,6 @@ def _cut(answer: Any, rows: int | None) -> Any:
     cut = {
         name: getattr(answer, name)[:rows].copy()
         for name in answer.__dataclass_fields__
-        if len(getattr(answer, name)) == answer.num_rows
+        if name != "outcome" and len(getattr(answer, name)) == answer.num_rows
     }
     return replace(answer, **cut)

@@ -20,6 +20,8 @@ import numpy as np
 from cluster_env.core.errors import Failure
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry, Sample
+from tune_jobs.benchmarks.training import measured_iterations
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.tracking import Delivery, Tracker, local_uri
 from tune_jobs.tracking.store import Store
 
@@ -30,11 +32,9 @@ ANSWER_S = 3.0
 _START_LIMIT_S = 120.0
 _KEY = "train/return_mean"
 
-Row = dict[str, float]
-
 
 @dataclass(frozen=True)
-class Cost:
+class RecordingCost:
     """Seconds of an iteration, means over rounds of `POINTS` / `ROUNDS` iterations.
 
     Attributes:
@@ -56,8 +56,6 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
     Raises:
         Failure: if a record did not arrive once the server was there.
     """
-    from tune_jobs.benchmarks.training import measured_iterations
-
     config = load_config(preset, ["resources.num_runners=0"])
     times, rows = measured_iterations(config, seconds)
     iteration, row = Sample(tuple(times)), rows[-1]
@@ -82,7 +80,9 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
     return entries
 
 
-def _states(folder: Path, row: Row, iteration_s: float) -> Iterator[tuple[str, Cost]]:
+def _states(
+    folder: Path, row: MetricRow, iteration_s: float
+) -> Iterator[tuple[str, RecordingCost]]:
     """What recording costs, by what the server does."""
     yield "local", _record(folder / "local", None, row, iteration_s, wait_s=60.0)
     port = _free_port()
@@ -96,7 +96,9 @@ def _states(folder: Path, row: Row, iteration_s: float) -> Iterator[tuple[str, C
     _require_all(folder / "local", None)
 
 
-def _record(run_dir: Path, uri: str | None, row: Row, pause_s: float, wait_s: float = 0.0) -> Cost:
+def _record(
+    run_dir: Path, uri: str | None, row: MetricRow, pause_s: float, wait_s: float = 0.0
+) -> RecordingCost:
     """Records as often as training does, and sleeps in between."""
     tracker = Tracker.open(run_dir, uri=uri, run_name=run_dir.name)
     calls, cpu = [], []
@@ -111,7 +113,7 @@ def _record(run_dir: Path, uri: str | None, row: Row, pause_s: float, wait_s: fl
         cpu.append((time.process_time() - began_cpu) / steps.size)
     tracker.finish()
     tracker.close(wait_s)
-    return Cost(Sample(tuple(calls)), Sample(tuple(cpu)))
+    return RecordingCost(Sample(tuple(calls)), Sample(tuple(cpu)))
 
 
 def _require_all(run_dir: Path, uri: str | None) -> None:
@@ -131,7 +133,7 @@ def _require_all(run_dir: Path, uri: str | None) -> None:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.5)
-        [run_id] = delivery.progress.runs.values()
+        [run_id] = delivery.delivered.runs.values()
         found = Store(delivery.uri, run_dir).num_points(run_id, _KEY)
     finally:
         delivery.close()

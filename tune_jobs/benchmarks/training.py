@@ -6,6 +6,7 @@ from collections.abc import Callable
 from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, without_ray_chatter
 
 PRESET = "deeprm"
@@ -15,8 +16,6 @@ _SAME = "sampling in the same iterations"
 _JOINT = "joint training on as many episodes, measured after it"
 _WARM_UPS = 2
 _LIMIT_S = 15.0
-
-Row = dict[str, float]
 
 
 def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
@@ -97,21 +96,21 @@ def _measure_maml(config: ExperimentConfig, seconds: float) -> list[Entry]:
     _, joint_rows = _iterate(joint, seconds)
     iteration = _iteration(config)
 
-    def spent(row: Row) -> float:
+    def spent(row: MetricRow) -> float:
         return row["time/iteration_s"]
 
-    def sampling(row: Row) -> float:
+    def sampling(row: MetricRow) -> float:
         return row["time/sample_s"] - row["time/adapt_s"]
 
-    def adapting(row: Row) -> float:
+    def adapting(row: MetricRow) -> float:
         return row["time/adapt_s"]
 
-    def learning(row: Row) -> float:
+    def learning(row: MetricRow) -> float:
         return row["time/learn_s"]
 
     def entry(
         part: str,
-        clock: Callable[[Row], float],
+        clock: Callable[[MetricRow], float],
         reference: str,
         reference_measured: Sample,
         counted: float = 1.0,
@@ -125,7 +124,7 @@ def _measure_maml(config: ExperimentConfig, seconds: float) -> list[Entry]:
             share=_sample(rows, lambda row: clock(row) / spent(row)).median,
         )
 
-    def of_joint(clock: Callable[[Row], float]) -> Sample:
+    def of_joint(clock: Callable[[MetricRow], float]) -> Sample:
         return _sample(joint_rows, lambda row: _decisions(joint, row) / clock(row))
 
     sampled = _sample(rows, lambda row: _decisions(config, row) / sampling(row))
@@ -155,7 +154,7 @@ def _iteration(config: ExperimentConfig) -> str:
     return f"{episodes}, {config.resources.num_runners} runners"
 
 
-def _decisions(config: ExperimentConfig, row: Row) -> float:
+def _decisions(config: ExperimentConfig, row: MetricRow) -> float:
     """Decisions that an iteration sampled."""
     training, meta = config.training, config.meta
     episodes = training.jobsets * training.episodes_per_jobset
@@ -164,17 +163,19 @@ def _decisions(config: ExperimentConfig, row: Row) -> float:
     return row["train/decisions_per_episode"] * episodes
 
 
-def _sample(rows: list[Row], value: Callable[[Row], float]) -> Sample:
+def _sample(rows: list[MetricRow], value: Callable[[MetricRow], float]) -> Sample:
     return Sample(tuple(value(row) for row in rows))
 
 
-def measured_iterations(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[Row]]:
+def measured_iterations(
+    config: ExperimentConfig, seconds: float
+) -> tuple[list[float], list[MetricRow]]:
     """Seconds and metrics of iterations, on a Ray of their own; see `measure`."""
     with ray_session(config):
         return _iterate(config, seconds)
 
 
-def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[Row]]:
+def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], list[MetricRow]]:
     """Seconds and metrics of each iteration, warm-up apart; Ray is running."""
     from rllib_configs.builders import build_algorithm, iteration_metrics
 
@@ -184,7 +185,7 @@ def _iterate(config: ExperimentConfig, seconds: float) -> tuple[list[float], lis
         for _ in range(_WARM_UPS):
             algorithm.train()
         times: list[float] = []
-        rows: list[Row] = []
+        rows: list[MetricRow] = []
         while len(times) < ROUNDS or sum(times) < min(seconds, _LIMIT_S):
             began = time.perf_counter()
             result = algorithm.train()

@@ -13,7 +13,7 @@ from cluster_env.evaluation import Guard, GuardDecision, PolicyGroup, Result
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.policy_specs import Decode, PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.runs.files import replacing
+from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.tables import Value
 
 CALIBRATION_JOBSETS = 500

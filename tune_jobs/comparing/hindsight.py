@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.world import Optimum
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
 from cluster_env.worlds import World, kind_of
@@ -42,8 +43,8 @@ class Reference(Protocol):
         """What no schedule can beat."""
 
     @property
-    def num_jobs(self) -> int:
-        """Number of jobs."""
+    def schedule(self) -> Schedule:
+        """The schedule."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Hindsight:
     @property
     def counts(self) -> NDArray[np.float64]:
         """Number of jobs of each jobset, float64 ``(num_jobsets,)``."""
-        return np.array([float(reference.num_jobs) for reference in self.references])
+        return np.array([float(reference.schedule.job.size) for reference in self.references])
 
     def ratio(self, result: Result) -> Estimate:
         """A mean over that of the best schedules, both pooled over jobs, with a 95 % interval.
@@ -95,13 +96,17 @@ class Hindsight:
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 
-def check_hindsight(protocol: EvaluationProtocol) -> None:
-    """Makes sure that schedules of the protocol's world can be searched for.
+def optimum_of(world: World) -> Optimum:
+    """How the best schedules of a world are found.
 
     Raises:
-        InputError: if nobody knows how, or the solver is not installed.
+        InputError: if nobody knows, or the solver is not installed.
     """
-    protocol.task.kind.analyses.get("clairvoyant_solver")()
+    optimum = kind_of(world).optimum
+    if optimum is None:
+        raise InputError(f"nobody knows the best schedules of the world {world.kind}")
+    optimum.require()
+    return optimum
 
 
 def look_back(
@@ -115,7 +120,7 @@ def look_back(
 
     Args:
         specs: the policies. Their schedules are where the search begins.
-        protocol: what they are evaluated on; its metric is the slowdown or the completion time.
+        protocol: what they are evaluated on; its metric is one of `Optimum.metrics`.
         time_limit_s: seconds to search for the schedule of one of them.
         progress: shows where it is; by default nothing is shown.
 
@@ -123,7 +128,7 @@ def look_back(
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
             world.
     """
-    check_hindsight(protocol)
+    optimum_of(protocol.task.world)
     progress = progress or NoProgress()
     jobsets = protocol.held_out()
     if not any(jobset.num_jobs for jobset in jobsets):
@@ -218,6 +223,7 @@ def _search(
     world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
 ) -> Reference:
     jobset, known = problem
-    search = kind_of(world).analyses.get("clairvoyant")
-    found: Reference = search(world, jobset, metric, known=known, time_limit_s=time_limit_s)
+    found: Reference = optimum_of(world).search(
+        jobset, world, metric, known=known, time_limit_s=time_limit_s
+    )
     return found

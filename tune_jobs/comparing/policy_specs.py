@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rllib_configs.policies import LearnedPolicy
 
 Decode = Literal["sample", "argmax", "tuned"]
-"""How learned policies choose: ``tuned`` is argmax with the haste that is best on validation
-jobsets, see `tuned_haste`."""
+"""How learned policies choose: ``tuned`` is argmax with the void bias that is best on validation
+jobsets, see `tuned_void_bias`."""
 
-HASTES = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0)
-"""What ``tuned`` tries, see `rllib_configs.policies.LearnedPolicy.haste`."""
+VOID_BIASES = (4.0, 2.0, 1.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -16.0)
+"""What ``tuned`` tries, see `rllib_configs.policies.LearnedPolicy.void_bias`."""
 
 # Sections that may differ between runs that are the same experiment with another seed.
 _NOT_THE_EXPERIMENT = ("seed", "runs", "resources", "evaluation", "checkpoint", "tracking")
@@ -233,15 +233,15 @@ def _training_jobs(config: ExperimentConfig) -> tuple[float, str]:
 def _tuned(
     key: str, policies: "Sequence[LearnedPolicy]", protocol: EvaluationProtocol
 ) -> PolicyGroup:
-    """The policies with the haste that suits a protocol, and a name that says which."""
-    members = [tuned_haste(policy, protocol) for policy in policies]
-    hastes = sorted({member.haste for member in members})
-    shown = f"{hastes[0]:g}" if len(hastes) == 1 else f"{hastes[0]:g} to {hastes[-1]:g}"
-    return PolicyGroup(f"{key}*(haste {shown})", tuple(members))
+    """The policies with the void bias that suits a protocol, and a name that says which."""
+    members = [tuned_void_bias(policy, protocol) for policy in policies]
+    biases = sorted({member.void_bias for member in members})
+    shown = f"{biases[0]:g}" if len(biases) == 1 else f"{biases[0]:g} to {biases[-1]:g}"
+    return PolicyGroup(f"{key}*(void bias {shown})", tuple(members))
 
 
-def tuned_haste(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "LearnedPolicy":
-    """A policy with the haste that is best on validation jobsets, as a heuristic's number is tuned.
+def tuned_void_bias(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "LearnedPolicy":
+    """A policy with the void bias that is best on validation jobsets, as heuristics are tuned.
 
     How much it pays to hold jobs back depends on how long they keep arriving and how crowded the
     cluster gets, which a policy that was trained elsewhere cannot know. Which job to start next
@@ -249,9 +249,11 @@ def tuned_haste(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "Learn
 
     Args:
         policy: any whose last action is void.
-        protocol: what it is to suit; the first of equally good hastes wins.
+        protocol: what it is to suit; the first of equally good ones wins.
     """
-    choices = {f"{haste:g}": replace(policy, haste=haste, decode="argmax") for haste in HASTES}
+    choices = {
+        f"{bias:g}": replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES
+    }
     name = choose(
         choices,
         protocol.tuning_jobsets(),

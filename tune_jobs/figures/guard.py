@@ -11,6 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
+from tune_jobs.comparing.choices import STEPS_PER_WINDOW, metric_of
 from tune_jobs.comparing.comparison import check_specs, evaluate_specs, guard_at, spec_cells
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
@@ -54,8 +55,6 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
     """
-    from tune_jobs.compare import STEPS_PER_WINDOW, metric_of
-
     runs, config = request.load()
     if not runs:
         raise InputError("the figure guard needs learned policies: name runs with --runs")

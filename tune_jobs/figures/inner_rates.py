@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
-from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.comparing.policy_specs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.registry import FigureRequest
@@ -45,7 +45,7 @@ def collect(request: FigureRequest) -> list[Row]:
             continue
         rows += [
             {
-                "method": arm_of(policy.config),
+                "method": method_of(policy.config),
                 "trained_on": trained_on(policy.config),
                 "meta_seed": policy.config.seed,
                 "run": path.resolve().name,

@@ -35,7 +35,7 @@ from tune_jobs.figures.style import (
 )
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
-from tune_jobs.runs.history import Row as Iteration
+from tune_jobs.runs.history import MetricRow as Iteration
 from tune_jobs.terminal.tables import Cells, Row, Value, number, read_table
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from tune_jobs.adapting.method_names import arm_of, trained_on
+from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.comparing.policy_specs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.registry import FigureRequest
@@ -69,7 +69,7 @@ def collect(request: FigureRequest) -> list[Row]:
         if not history:
             raise InputError(f"{path} has recorded no iteration yet")
         head: dict[str, Value] = {
-            "method": arm_of(config),
+            "method": method_of(config),
             "trained_on": trained_on(config),
             "meta_seed": config.seed,
             "run": path.resolve().name,

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
+from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.policy_specs import Decode, TrainedRun, find_runs, load_runs
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.figures.style import save
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, write_table
 
@@ -64,8 +66,6 @@ class FigureRequest:
         Raises:
             InputError: if a run or the config cannot be used.
         """
-        from tune_jobs.compare import choose_config
-
         runs = load_runs(find_runs(self.runs), self.decode)
         return runs, choose_config(self.source, self.overrides, self.rules, runs, self.window)
 
@@ -236,8 +236,6 @@ def make_figure(
     Raises:
         InputError: if there is no such figure, what it needs is missing, or it knows no warm-up.
     """
-    from tune_jobs.figures.style import save
-
     kind = FIGURES.get(name)
     if request.warmup and not kind.steady:
         raise InputError(f"{name} measures all jobs of an episode, so leave out --warmup")

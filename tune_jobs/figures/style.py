@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cluster_env.worlds import WORLDS, get_kind
-from tune_jobs.runs.files import replacing
+from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

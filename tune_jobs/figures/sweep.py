@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -156,8 +157,6 @@ def _numeric(name: str, values: np.ndarray) -> _Scale:
 
 
 def _parallel(axes: "Axes", scales: list[_Scale], score: _Scale, mode: str, best: int) -> None:
-    import matplotlib as mpl
-
     everything = [*scales, score]
     heights = np.stack([scale.unit for scale in everything], axis=1)  # (num_trials, num_axes)
     quality = score.unit if mode == "max" else 1 - score.unit

@@ -12,6 +12,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Result, Summary, evaluate
 from cluster_env.evaluation.summary import is_measured
+from cluster_env.evaluation.withholding import find_withheld
 from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -50,7 +51,7 @@ _GAP = 3  # steps between the lengths of two jobs that a line still joins
 def collect(request: FigureRequest) -> list[Row]:
     """Evaluates policies and works out what they withheld.
 
-    What withheld means is said where the world registers the analysis of that name.
+    What withheld means, and what is not asked, is said in `cluster_env.evaluation.withholding`.
 
     Returns:
         For each policy one row for each length of a job in time steps, and first one for ``all``:
@@ -122,7 +123,6 @@ def _results(
 ) -> dict[str, Result]:
     """What a spec achieved: ``all``, then by length."""
     group = spec.make(protocol)
-    find = protocol.task.kind.analyses.get("withheld")
     members = []
     for policy in group.members:
         schedule = evaluate(
@@ -132,17 +132,16 @@ def _results(
             run_seed=protocol.task.seed,
             episodes_per_jobset=protocol.num_episodes,
         )
-        members.append(_summaries(schedule, find(schedule), protocol.warmup, lengths))
+        members.append(_summaries(schedule, protocol.warmup, lengths))
     return {
         length: Result(group.name, tuple(member[length] for member in members))
         for length in members[0]
     }
 
 
-def _summaries(
-    schedule: Schedule, found: Any, warmup: int, lengths: Sequence[int]
-) -> dict[str, Summary]:
+def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[str, Summary]:
     """A summary of all jobs that count, then one for each length; their metrics are ours."""
+    found = find_withheld(schedule)
     num_jobsets = int(schedule.jobset.max()) + 1
     of_job = schedule.jobset[schedule.episode]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.runs.files import sync_folder, sync_tree
+from tune_jobs.terminal.files import sync_folder, sync_tree
 
 MANIFEST = "manifest.json"
 _FORMAT = 1

@@ -23,9 +23,9 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoints
-from tune_jobs.runs.files import replacing, sync_tree
+from tune_jobs.terminal.files import replacing, sync_tree
 from tune_jobs.runs.history import History
-from tune_jobs.tracking.progress import FileLock
+from tune_jobs.terminal.files import FileLock
 
 logger = logging.getLogger(__name__)
 

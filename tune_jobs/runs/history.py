@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.runs.files import append_whole, replacing
+from tune_jobs.terminal.files import append_whole, replacing
 
 KEY = "iteration"
-Row = dict[str, float]
+MetricRow = dict[str, float]
 
 
 class History:
@@ -46,7 +46,7 @@ class History:
             return
         append_whole(self.path, _line(row, self._columns))
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[MetricRow]:
         """All complete rows in order; a metric without a value in a row is absent from it.
 
         A line that a crash has cut short is left out.
@@ -71,7 +71,7 @@ class History:
         rows = [row for row in self.rows() if row[KEY] <= iteration]
         self._rewrite(rows, self._read_columns())
 
-    def _rewrite(self, rows: Iterable[Row], columns: list[str]) -> None:
+    def _rewrite(self, rows: Iterable[MetricRow], columns: list[str]) -> None:
         with replacing(self.path) as aside:
             lines = (_line(row, columns) for row in rows)
             aside.write_text(_csv_line(columns) + "".join(lines))

@@ -7,12 +7,12 @@ from pathlib import Path
 from rllib_configs.policy_files import check_policy
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
-from tune_jobs.cli import program
-from tune_jobs.runs.files import short_path
-from tune_jobs.runs.keeping import Keeper
+from tune_jobs.terminal.running import program
+from tune_jobs.terminal.files import short_path
+from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
-from tune_jobs.tracking.recording import draw_figure, tracked
+from tune_jobs.tracking.recording import DrawFigure, tracked
 from tune_jobs.runs.resuming import Resumption
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.terminal.stopping import StopRequest
@@ -26,7 +26,7 @@ class RunResult:
 
     Attributes:
         run: its folder.
-        iterations: iterations that it has done, over all its resumptions.
+        num_iterations: iterations that it has done, over all its resumptions.
         metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
         evaluation: metrics of the newest evaluation, by the names of
             `cluster_env.evaluation.evaluate_summary`; empty if there was none.
@@ -34,7 +34,7 @@ class RunResult:
     """
 
     run: RunDirectory
-    iterations: int
+    num_iterations: int
     metrics: dict[str, float] = field(default_factory=dict)
     evaluation: dict[str, float] = field(default_factory=dict)
     exit_status: int = 0
@@ -48,6 +48,7 @@ def run_training(
     address: str | None = None,
     progress: Progress | None = None,
     tracker: AnyTracker | None = None,
+    draw: DrawFigure | None = None,
 ) -> RunResult:
     """Trains to the end, or until Ctrl-C or SIGTERM; what it did can be resumed either way.
 
@@ -59,13 +60,14 @@ def run_training(
         progress: shows where it is; by default nothing is shown.
         tracker: records the run, and is neither finished nor closed; by default one is opened as
             the config says.
+        draw: draws the learning curves of a run that has ended; by default nobody does.
 
     Raises:
         InputError: before anything has started, if the run cannot start.
     """
     progress = progress or NoProgress()
     if config.meta is not None:
-        from meta.maml.algorithm import with_base_task
+        from meta.maml.algorithm import with_base_task  # imports Ray
 
         config = with_base_task(config)
     check_placement(config, address)
@@ -81,7 +83,7 @@ def run_training(
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
-        loop = _Loop(config, run, progress)
+        loop = _Loop(config, run, progress, draw)
         stack.callback(loop.close)
         if resume:
             loop.restore(resume.checkpoint)
@@ -99,12 +101,19 @@ def run_training(
 class _Loop:
     """A trainer with the records that a run keeps of it."""
 
-    def __init__(self, config: ExperimentConfig, run: RunDirectory, progress: Progress) -> None:
+    def __init__(
+        self,
+        config: ExperimentConfig,
+        run: RunDirectory,
+        progress: Progress,
+        draw: DrawFigure | None,
+    ) -> None:
         self._config = config
         self._run = run
         self._progress = progress
+        self._draw = draw
         self._tracker: AnyTracker = NullTracker()
-        self._keeper = Keeper(run, progress)
+        self._records = RetryingWriter(run, progress)
         self._saved = 0
         self._trainer = Trainer(config)
 
@@ -146,7 +155,7 @@ class _Loop:
                     self._iterate()
                 if self._saved < trainer.done:
                     self._save()
-                self._keeper.require_all()
+                self._records.require_all()
             except BaseException as error:
                 failed = isinstance(error, Exception)
                 self._say_how_to_resume("The run failed." if failed else "Stopped at once.")
@@ -172,7 +181,7 @@ class _Loop:
         row = trainer.iterate()
         if trainer.is_due(self._config.evaluation.every):
             self._say_evaluation()
-        self._keeper.append(trainer.done, row)
+        self._records.append(trainer.done, row)
         self._tracker.metrics(row, trainer.done)
         self._progress.step(trainer.done, self._line(row))
         if trainer.is_due(self._config.checkpoint.every):
@@ -208,7 +217,7 @@ class _Loop:
 
     def _save(self) -> None:
         done = self._trainer.done
-        with self._keeper.saving(done):
+        with self._records.saving(done):
             self._run.checkpoints.write(done, self._trainer.save, self._config.checkpoint.keep)
             self._run.write_policy(self._trainer.save_policy)
             self._saved = done
@@ -221,7 +230,8 @@ class _Loop:
         if stop:
             self._say_how_to_resume(f"Stopped after iteration {self._trainer.done}.")
         else:
-            draw_figure("deeprm-fig6", self._run, self._tracker)
+            if self._draw is not None:
+                self._draw("deeprm-fig6", self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
 
     def _announce_stop(self, signal_name: str) -> None:

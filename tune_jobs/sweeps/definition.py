@@ -12,34 +12,13 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.registry import unknown
 from rllib_configs.loading import parse_section, read_yaml
 from rllib_configs.task_schema import Count, Section, WholeNumber
-from tune_jobs.runs.files import replacing
+from tune_jobs.sweeps.searched import AshaSection, PbtSection
+from tune_jobs.sweeps.searches import SEARCHES, Search
 from tune_jobs.sweeps.spaces import Dimension
+from tune_jobs.terminal.files import replacing
 
 NAMED = Path(__file__).parent / "named"
 PRESET = "preset"
-
-Search = Literal["grid", "random", "asha", "pbt", "optuna"]
-
-
-class AshaSection(Section):
-    """When ASHA stops trials: at the grace period and each time that it is multiplied."""
-
-    grace: Count = 1
-    """Iterations that every trial may do; evaluations must have happened by then."""
-    reduction: Annotated[float, Field(gt=1)] = 3.0
-    """Of so many trials that get to a rung one goes on, and the next rung is so much later."""
-
-
-class PbtSection(Section):
-    """How a population evolves."""
-
-    interval: Count = 10
-    """Iterations between two times at which the worst take over from the best."""
-    quantile: Annotated[float, Field(gt=0, le=0.5)] = 0.25
-    """Share of the trials that take over, and of those that are taken from."""
-    resample: Annotated[float, Field(ge=0, le=1)] = 0.25
-    """Probability that a setting is drawn anew rather than multiplied by 0.8 or 1.2, or moved to a
-    neighbor in its list."""
 
 
 class Sweep(Section):
@@ -53,7 +32,7 @@ class Sweep(Section):
     """Settings of all trials, by keys like training.lr."""
     space: Annotated[dict[str, Dimension], Field(min_length=1)]
     """Settings that differ, by the same kind of keys."""
-    search: Search = "random"
+    search: str = "random"
     """grid: every combination; random: drawn beforehand; asha: the same, and those that fall behind
     are stopped; pbt: a population whose worst take over from the best; optuna: what to try next
     depends on what came out (TPE)."""
@@ -73,6 +52,14 @@ class Sweep(Section):
     asha: AshaSection = AshaSection()
     pbt: PbtSection = PbtSection()
 
+    @field_validator("search")
+    @classmethod
+    def _known(cls, search: str) -> str:
+        if search not in SEARCHES.names():
+            message = str(unknown("search", search, SEARCHES.names()))
+            raise PydanticCustomError("search", message, {})
+        return search
+
     @field_validator("name")
     @classmethod
     def _fit_for_a_folder(cls, name: str) -> str:
@@ -84,27 +71,18 @@ class Sweep(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        kinds = {key: dimension.grid is not None for key, dimension in self.space.items()}
-        if self.search == "grid" and not all(kinds.values()):
-            loose = next(key for key, is_grid in kinds.items() if not is_grid)
-            raise PydanticCustomError(
-                "grid", "the search grid takes grids only, but {key} is none", {"key": loose}
-            )
-        if self.search in ("pbt", "optuna") and any(kinds.values()):
-            rigid = next(key for key, is_grid in kinds.items() if is_grid)
-            raise PydanticCustomError(
-                "no_grid",
-                "the search {search} takes no grids, so make {key} a choice",
-                {"search": self.search, "key": rigid},
-            )
         both = next((key for key in self.space if key in self.settings), None)
         if both is not None:
             raise PydanticCustomError(
                 "both", "{key} is in the space already, so it cannot be set", {"key": both}
             )
-        if self.search == "pbt" and self.trials < 2:
-            raise PydanticCustomError("population", "pbt needs at least 2 trials", {})
+        self.strategy.check(self)
         return self
+
+    @property
+    def strategy(self) -> Search:
+        """The search itself."""
+        return SEARCHES.get(self.search)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole definition as plain data, for YAML and for MLflow."""

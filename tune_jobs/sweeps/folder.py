@@ -16,18 +16,17 @@ from typing import Literal
 
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.directory import RunDirectory, open_run
-from tune_jobs.runs.files import replacing
 from tune_jobs.sweeps.definition import Sweep, load_sweep, write_sweep
-from tune_jobs.sweeps.points import Point
-from tune_jobs.tracking.progress import FileLock
+from tune_jobs.sweeps.searched import Point
+from tune_jobs.terminal.files import FileLock, replacing
 
 DEFINITION = "sweep.yaml"
 _PRESET_COPY = "preset.yaml"
 _TRIAL_FILE = "trial.json"
 _TRIALS = "trials"
 
-Status = Literal["waiting", "running", "finished", "stopped", "failed"]
-OVER: tuple[Status, ...] = ("finished", "stopped")
+TrialStatus = Literal["waiting", "running", "finished", "stopped", "failed"]
+OVER: tuple[TrialStatus, ...] = ("finished", "stopped")
 """Statuses of trials that a resumed sweep leaves as they are."""
 
 
@@ -43,7 +42,7 @@ class TrialFile:
     """
 
     point: Point
-    status: Status
+    status: TrialStatus
     busy_s: float = 0.0
     error: str = ""
 

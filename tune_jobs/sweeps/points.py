@@ -4,7 +4,6 @@ import copy
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +13,15 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import change, load_config, make_config
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.runs.overrides import as_changes
 from tune_jobs.sweeps.definition import PRESET, Sweep
+from tune_jobs.sweeps.searched import Point, Stream
 
 Presets = Mapping[str, Mapping[str, Any]]
-
-_POINTS, _SEEDS, EVOLUTION, SEARCHER = range(4)
 
 # Set by the sweep itself, or nothing that results depend on.
 _RESERVED = ("seed", "runs", "name")
 _NOT_SEARCHED = (*_RESERVED, "resources", "tracking", "checkpoint")
-
-# What may change in the middle of a run: no shapes, no jobs, no length.
-EVOLVING = (
-    *("training.lr", "training.entropy", "training.clip", "training.gamma", "training.gae_lambda"),
-    *("training.equalize", "training.epochs", "training.minibatches", "training.lr_end_share"),
-    *("training.rmsprop_decay", "training.rmsprop_eps"),
-    *("meta.rates_lr", "meta.entropy_target", "meta.gradient_clip", "meta.advantage_floor"),
-    *("meta.tasks_per_update",),
-)
-
-
-@dataclass(frozen=True)
-class Point:
-    """One trial, before it runs.
-
-    Attributes:
-        index: from 0; what its seed is derived from.
-        settings: what the space says for it, by key.
-    """
-
-    index: int
-    settings: dict[str, Any]
-
-    def describe(self) -> str:
-        """Its settings, short: ``lr=0.001 objective=makespan``."""
-        return " ".join(
-            f"{key.rpartition('.')[2]}={short_value(value)}" for key, value in self.settings.items()
-        )
-
-
-def short_value(value: Any) -> str:
-    """A setting's value as tables show it."""
-    if isinstance(value, bool) or not isinstance(value, float | dict | list | tuple):
-        return str(value)
-    return f"{value:.3g}" if isinstance(value, float) else json.dumps(value)
 
 
 def list_points(sweep: Sweep) -> list[Point]:
@@ -71,7 +35,7 @@ def list_points(sweep: Sweep) -> list[Point]:
     points = []
     for index in range(sweep.trials * len(combinations)):
         chosen = dict(zip(grids, combinations[index % len(combinations)], strict=True))
-        rng = generator(sweep.seed, Purpose.SWEEP, _POINTS, index)
+        rng = generator(sweep.seed, Purpose.SWEEP, Stream.POINTS, index)
         settings = {
             key: chosen[key] if key in chosen else dimension.draw(rng)
             for key, dimension in sweep.space.items()
@@ -88,7 +52,7 @@ def num_trials(sweep: Sweep) -> int:
 
 def trial_seed(sweep_seed: int, index: int) -> int:
     """Seed of a trial, of 32 bits, from a stream of its own."""
-    rng = generator(sweep_seed, Purpose.SWEEP, _SEEDS, index)
+    rng = generator(sweep_seed, Purpose.SWEEP, Stream.SEEDS, index)
     return int(rng.integers(1 << 32))
 
 
@@ -122,11 +86,11 @@ def trial_config(
     data = copy.deepcopy(dict((presets or read_presets(sweep))[source]))
     data["resources"] = {**data["resources"], "num_runners": 0, "num_learners": 0}
     settings = {**sweep.settings, **chosen}
-    change(data, [f"{key}={json.dumps(value)}" for key, value in settings.items()])
+    change(data, as_changes(settings))
     data |= {"name": sweep.name, "runs": str(runs), "seed": trial_seed(sweep.seed, point.index)}
     config = make_config(data)
     if config.meta is not None:
-        from meta.maml.algorithm import with_base_task
+        from meta.maml.algorithm import with_base_task  # imports Ray
 
         config = with_base_task(config)
     return config
@@ -146,14 +110,11 @@ def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
         _refuse(key, _RESERVED, "is set by the sweep itself, so leave it out of settings")
     for key in sweep.space:
         _refuse(key, _NOT_SEARCHED, "is nothing that a sweep can search")
-        if sweep.search == "pbt" and key not in EVOLVING:
-            raise InputError(
-                f"pbt changes settings in the middle of a run, which {key} does not allow; "
-                f"it can search {', '.join(EVOLVING)}"
-            )
+        sweep.strategy.check_key(key)
     presets = read_presets(sweep)
-    _check_examples(sweep, presets)
-    points = _examples(sweep) if sweep.search == "optuna" else list_points(sweep)
+    for point in _examples(sweep):  # each value and each end of a range
+        _checked(sweep, point, presets)
+    points = list_points(sweep) if sweep.strategy.draws_beforehand else _examples(sweep)
     configs = [_checked(sweep, point, presets) for point in points]
     _check_budgets(sweep, configs)
     return configs
@@ -162,13 +123,6 @@ def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:
 def _refuse(key: str, names: tuple[str, ...], why: str) -> None:
     if key.partition(".")[0] in names:
         raise InputError(f"{key} {why}")
-
-
-def _check_examples(sweep: Sweep, presets: Presets) -> None:
-    """Tries each value and each end of a range, beside the first values of the others."""
-    for point in _examples(sweep):
-        if sweep.search != "grid":  # whose combinations are all tried anyhow
-            _checked(sweep, point, presets)
 
 
 def _examples(sweep: Sweep) -> list[Point]:
@@ -189,16 +143,16 @@ def _checked(sweep: Sweep, point: Point, presets: Presets) -> ExperimentConfig:
 
 
 def _check_budgets(sweep: Sweep, configs: list[ExperimentConfig]) -> None:
-    if sweep.search not in ("asha", "pbt"):
+    decision = sweep.strategy.first_decision(sweep)
+    if decision is None:
         return
+    name, needed = decision
     budgets = {config.training.iterations for config in configs}
     if len(budgets) > 1:
         raise InputError(
             f"{sweep.search} compares trials after equally many iterations, so "
             f"training.iterations cannot differ between them"
         )
-    needed = sweep.asha.grace if sweep.search == "asha" else sweep.pbt.interval
-    name = "asha.grace" if sweep.search == "asha" else "pbt.interval"
     iterations = budgets.pop()
     if needed >= iterations:
         raise InputError(

@@ -1,16 +1,18 @@
-"""What trials report, in their run directories; and their states, as they travel."""
+"""What trials report, in their run directories; their states; and what is left to do."""
 
 import io
 import shutil
 import tarfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.directory import RunDirectory, create_run
-from tune_jobs.runs.history import Row
-from tune_jobs.sweeps.folder import Status, SweepFolder, TrialFile
-from tune_jobs.sweeps.points import Point
+from tune_jobs.runs.history import MetricRow
+from tune_jobs.sweeps.folder import OVER, SweepFolder, TrialFile, TrialStatus
+from tune_jobs.sweeps.points import list_points, num_trials
+from tune_jobs.sweeps.searched import Point
 
 
 class TrialRecord:
@@ -26,7 +28,7 @@ class TrialRecord:
         self.file = file
         self.config = run.config()
         rows = run.history.rows()
-        self.last: Row = rows[-1] if rows else {}
+        self.last: MetricRow = rows[-1] if rows else {}
         self._state_at = 0
 
     @property
@@ -34,7 +36,7 @@ class TrialRecord:
         """Iterations that have been recorded."""
         return int(self.last.get("iteration", 0))
 
-    def add(self, rows: list[Row], state: bytes | None, busy_s: float) -> None:
+    def add(self, rows: list[MetricRow], state: bytes | None, busy_s: float) -> None:
         """Adds iterations; those that were recorded before are replaced.
 
         Args:
@@ -55,7 +57,7 @@ class TrialRecord:
         if state is not None:
             self._keep_state(state)
 
-    def settle(self, status: Status, error: str = "") -> None:
+    def settle(self, status: TrialStatus, error: str = "") -> None:
         """Writes down what has become of the trial."""
         self.file = TrialFile(self.file.point, status, self.file.busy_s, error)
         self.file.write(self.run.path)
@@ -117,3 +119,51 @@ def unpack(packed: bytes, folder: Path) -> None:
 def _copy_files(source: Path, target: Path) -> None:
     for file in source.iterdir():
         shutil.copyfile(file, target / file.name)
+
+
+@dataclass
+class SweepWork:
+    """What there is to do.
+
+    Attributes:
+        points: trials to begin or to go on with; only the latter where a searcher draws.
+        records: of the latter, by index.
+        states: how far those are: iteration and packed state, by index.
+        over: trials of an interrupted sweep that are left as they are.
+        num_new: trials that a searcher will still begin.
+    """
+
+    points: list[Point]
+    records: dict[int, TrialRecord] = field(default_factory=dict)
+    states: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    over: list[tuple[TrialFile, TrialRecord]] = field(default_factory=list)
+    num_new: int = 0
+
+    @property
+    def num_trials(self) -> int:
+        """How many trials will run."""
+        return len(self.points) + self.num_new
+
+
+def find_work(folder: SweepFolder) -> SweepWork:
+    """What is left to do; trials that were begun go back to their newest checkpoints."""
+    sweep = folder.sweep
+    drawn = sweep.strategy.draws_beforehand
+    work = SweepWork(list_points(sweep) if drawn else [])
+    for file, run in folder.started():
+        index = file.point.index
+        work.points = [point for point in work.points if point.index != index]
+        run.lock()
+        if file.status in OVER:
+            work.over.append((file, TrialRecord(run, file)))
+            run.unlock()
+            continue
+        checkpoint = rewind(run)
+        if checkpoint is not None:
+            work.states[index] = (checkpoint.iteration, pack(checkpoint.path))
+        work.records[index] = TrialRecord(run, file)
+        work.points.append(file.point)
+    work.points.sort(key=lambda point: point.index)
+    if not drawn:
+        work.num_new = num_trials(sweep) - len(work.over) - len(work.points)
+    return work

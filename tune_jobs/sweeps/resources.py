@@ -42,16 +42,16 @@ def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
     )
 
 
-def num_slots(wanted: int, trials: int, free: float, per_trial: int) -> int:
+def num_slots(wanted: int, num_trials: int, free: float, per_trial: int) -> int:
     """Trials at a time.
 
     Args:
         wanted: by the user; 0 for as many as possible.
-        trials: how many there are.
+        num_trials: how many there are.
         free: CPUs.
         per_trial: CPUs of a trial.
     """
-    return max(1, min(wanted or trials, trials, int(free // per_trial)))
+    return max(1, min(wanted or num_trials, num_trials, int(free // per_trial)))
 
 
 def free_cpus(wanted: float, needed: float) -> float:

@@ -7,15 +7,14 @@ from typing import Any
 
 import yaml
 
-from tune_jobs.cli import program
 from tune_jobs.runs.directory import RunDirectory
-from tune_jobs.runs.files import replacing, short_path
-from tune_jobs.runs.history import Row
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, TrialFile
 from tune_jobs.sweeps.points import as_row
-from tune_jobs.terminal.tables import Row as TableRow
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.terminal.files import replacing, short_path
+from tune_jobs.terminal.running import program
+from tune_jobs.terminal.tables import Row, write_table
 
 TABLE = "trials.csv"
 BEST = "best.yaml"
@@ -26,7 +25,7 @@ FIXED_COLUMNS = (
 """Columns of the table that are no settings."""
 
 
-def score_of(sweep: Sweep, rows: list[Row]) -> float:
+def score_of(sweep: Sweep, rows: list[MetricRow]) -> float:
     """What a trial is ranked by; NaN if it has no value of the metric yet.
 
     Args:
@@ -82,7 +81,7 @@ def write_results(folder: SweepFolder) -> tuple[Path, Path | None]:
         Their paths; the second is None while no trial has a score.
     """
     table = folder.path / TABLE
-    rows: list[TableRow] = list(table_of(folder))
+    rows: list[Row] = list(table_of(folder))
     if rows:
         write_table(table, rows)
     best = best_trial(folder)

@@ -1,7 +1,7 @@
 """Who is stopped early, and who takes over from whom: Ray Tune's schedulers, made repeatable."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
@@ -10,33 +10,16 @@ import numpy as np
 from ray import tune
 from ray.tune.schedulers import (
     ASHAScheduler,
-    FIFOScheduler,
     PopulationBasedTraining,
     TrialScheduler,
 )
 
 from cluster_env.core.seeding import Purpose, generator
-from tune_jobs.runs.history import Row
-from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.points import EVOLUTION
+from tune_jobs.runs.history import MetricRow
+from tune_jobs.sweeps.searched import SearchedSweep, Stream
 from tune_jobs.sweeps.spaces import Dimension
 
 _BY_SCORE = {"metric": "score", "time_attr": "iteration"}
-
-
-def make_scheduler(sweep: Sweep, iterations: int, slots: int) -> TrialScheduler:
-    """The scheduler of a sweep.
-
-    Args:
-        sweep: what it is.
-        iterations: of a trial that is not stopped.
-        slots: trials that run at a time.
-    """
-    if sweep.search == "asha":
-        return Halving(sweep, iterations)
-    if sweep.search == "pbt":
-        return Evolution(sweep, slots)
-    return FIFOScheduler()
 
 
 class Halving(ASHAScheduler):
@@ -44,19 +27,19 @@ class Halving(ASHAScheduler):
 
     Args:
         sweep: what it is.
-        iterations: of a trial that is not stopped.
+        num_iterations: of a trial that is not stopped.
     """
 
-    def __init__(self, sweep: Sweep, iterations: int) -> None:
+    def __init__(self, sweep: SearchedSweep, num_iterations: int) -> None:
         super().__init__(
             **_BY_SCORE,
             mode=sweep.mode,
-            max_t=iterations,
+            max_t=num_iterations,
             grace_period=sweep.asha.grace,
             reduction_factor=sweep.asha.reduction,
         )
 
-    def replay(self, index: int, rows: Sequence[Row], metric: str, average: int) -> None:
+    def replay(self, index: int, rows: Sequence[MetricRow], metric: str, average: int) -> None:
         """Tells it what a trial did before the sweep was interrupted."""
         trial = SimpleNamespace(config={"trial": {"index": index}})
         self.on_trial_add(None, trial)
@@ -95,10 +78,10 @@ class Evolution(PopulationBasedTraining):
 
     Args:
         sweep: what it is.
-        slots: trials that run at a time.
+        num_slots: trials that run at a time.
     """
 
-    def __init__(self, sweep: Sweep, slots: int) -> None:
+    def __init__(self, sweep: SearchedSweep, num_slots: int) -> None:
         super().__init__(
             **_BY_SCORE,
             mode=sweep.mode,
@@ -115,7 +98,7 @@ class Evolution(PopulationBasedTraining):
             synch=True,
         )
         self._sweep = sweep
-        self._slots = slots
+        self._num_slots = num_slots
 
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
         """See Ray; only where the metric is new."""
@@ -126,7 +109,7 @@ class Evolution(PopulationBasedTraining):
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
         """See Ray; no more at a time than there are slots."""
         running = [each for each in tune_controller.get_trials() if each.status == "RUNNING"]
-        if len(running) >= self._slots:
+        if len(running) >= self._num_slots:
             return None
         return super().choose_trial_to_run(tune_controller)
 
@@ -170,7 +153,7 @@ def _domain(dimension: Dimension) -> Any:
 @contextmanager
 def _drawing_from(seed: int, index: int, state: Any) -> Iterator[None]:
     """Seeds the global generators that Ray draws from, and puts them back."""
-    rng = generator(seed, Purpose.SWEEP, EVOLUTION, index, int(state.last_train_time))
+    rng = generator(seed, Purpose.SWEEP, Stream.EVOLUTION, index, int(state.last_train_time))
     before = random.getstate(), np.random.get_state()  # noqa: NPY002
     random.seed(int(rng.integers(1 << 32)))
     np.random.seed(int(rng.integers(1 << 32)))  # noqa: NPY002
@@ -179,8 +162,3 @@ def _drawing_from(seed: int, index: int, state: Any) -> Iterator[None]:
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])  # noqa: NPY002
-
-
-def as_trial(index: int, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What Ray Tune knows of a trial."""
-    return {"index": index, "settings": dict(settings)}

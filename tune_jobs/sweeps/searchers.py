@@ -1,29 +1,13 @@
 """What to try next, given what came out: Optuna, an extra."""
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ray.tune.search import Searcher
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.points import SEARCHER, Point
-from tune_jobs.sweeps.schedulers import as_trial
+from tune_jobs.sweeps.searched import Point, SearchedSweep, Stream
 from tune_jobs.sweeps.spaces import Dimension
-
-
-def check_searcher(sweep: Sweep) -> None:
-    """Makes sure that what the search needs is installed.
-
-    Raises:
-        InputError: if not.
-    """
-    if sweep.search == "optuna" and importlib.util.find_spec("optuna") is None:
-        raise InputError(
-            "the search optuna needs the package optuna: pip install 'metasched[optuna]'"
-        )
 
 
 class OptunaTrials(Searcher):
@@ -39,14 +23,14 @@ class OptunaTrials(Searcher):
 
     def __init__(
         self,
-        sweep: Sweep,
+        sweep: SearchedSweep,
         scored: Sequence[tuple[Point, float]],
         left: Sequence[Point],
         next_index: int,
         announce: Callable[[Point], None],
     ) -> None:
         super().__init__(metric="score", mode=sweep.mode)
-        import optuna
+        import optuna  # an extra
         from ray.tune.search.optuna import OptunaSearch
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -56,7 +40,7 @@ class OptunaTrials(Searcher):
         self._announce = announce
         self._points: dict[str, Point] = {}
         self._gone_on_with: set[str] = set()
-        rng = generator(sweep.seed, Purpose.SWEEP, SEARCHER, next_index)
+        rng = generator(sweep.seed, Purpose.SWEEP, Stream.SEARCHER, next_index)
         self._optuna = OptunaSearch(
             {key: _distribution(dim) for key, dim in sweep.space.items()},
             metric="score",
@@ -79,7 +63,7 @@ class OptunaTrials(Searcher):
             self._next += 1
         self._points[trial_id] = point
         self._announce(point)
-        return {"trial": as_trial(point.index, point.settings)}
+        return {"trial": point.as_trial()}
 
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False

@@ -10,17 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.sweeps.board import Board
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, create_sweep
 from tune_jobs.sweeps.points import check_sweep, num_trials, read_presets
+from tune_jobs.sweeps.progress_table import ProgressTable
+from tune_jobs.sweeps.records import SweepWork, find_work
 from tune_jobs.sweeps.resources import check_cpus, cpus_of, free_cpus, num_slots
 from tune_jobs.sweeps.results import resume_command, score_of, write_results
-from tune_jobs.sweeps.work import Work, find_work
-from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, resolve_address
+from tune_jobs.terminal.ray_session import (
+    check_placement,
+    num_local_cpus,
+    ray_session,
+    resolve_address,
+)
 from tune_jobs.terminal.stopping import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker, Spool, Tracker, local_uri, tracking_dir
-from tune_jobs.tracking.recording import draw_figure
+from tune_jobs.tracking.recording import DrawFigure
 
 _TUNE = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -46,7 +51,7 @@ class SweepResult:
         share: of the time that the slots for trials had since the start of the command, the part
             that was spent in iterations and evaluations.
         wall_s: seconds from the start to the last result.
-        slots: trials at a time.
+        num_slots: trials at a time.
         exit_status: 0; 1 if a trial failed; 130 or 143 if a signal stopped the sweep.
     """
 
@@ -54,7 +59,7 @@ class SweepResult:
     counts: dict[str, int]
     share: float
     wall_s: float
-    slots: int
+    num_slots: int
     exit_status: int = 0
 
 
@@ -64,7 +69,8 @@ def run_sweep(
     runs: Path = Path("runs"),
     path: Path | None = None,
     address: str | None = None,
-    board: Board | None = None,
+    table: ProgressTable | None = None,
+    draw: DrawFigure | None = None,
 ) -> SweepResult:
     """Runs all trials, or those that are left of a sweep that was interrupted.
 
@@ -73,7 +79,8 @@ def run_sweep(
         runs: folder of runs and sweeps, for a new one.
         path: folder of a new one, instead of one with a made-up name.
         address: Ray cluster; see `tune_jobs.terminal.ray_session.ray_session`.
-        board: shows where everything is; by default on the standard error.
+        table: shows where everything is; by default on the standard error.
+        draw: draws the figure of a sweep that has ended; by default nobody does.
 
     Raises:
         InputError: before anything has started, if the sweep cannot run.
@@ -82,7 +89,7 @@ def run_sweep(
     definition = sweep if isinstance(sweep, Sweep) else sweep.sweep
     configs = _checked(definition, address)
     total = num_trials(definition)
-    board = board or Board(total, definition.metric, definition.mode)
+    table = table or ProgressTable(total, definition.metric, definition.mode)
     with ExitStack() as stack:
         if isinstance(sweep, Sweep):
             folder = create_sweep(sweep, runs, path)
@@ -91,23 +98,20 @@ def run_sweep(
             folder = sweep
             folder.lock()
         stack.callback(folder.unlock)
-        stack.callback(board.close)
+        stack.callback(table.close)
         work = find_work(folder)
         verb = "Starting" if isinstance(sweep, Sweep) else "Resuming"
-        board.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
+        table.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
         biggest = max(configs, key=cpus_of)
         if work.num_trials:
             stack.enter_context(ray_session(biggest, address))
         tracker = stack.enter_context(_tracked(folder, configs[0]))
-        return _Session(folder, work, configs, board, tracker, started).run()
+        return _Session(folder, work, configs, table, tracker, draw, started).run()
 
 
 def _checked(sweep: Sweep, address: str | None) -> list[ExperimentConfig]:
-    from tune_jobs.sweeps.searchers import check_searcher
-    from tune_jobs.terminal.ray_session import check_placement
-
     configs = check_sweep(sweep)
-    check_searcher(sweep)
+    sweep.strategy.check_installed()
     biggest = max(configs, key=cpus_of)
     if resolve_address(address) is None:
         check_cpus(biggest, num_local_cpus(), num_local_cpus())
@@ -148,79 +152,81 @@ class _Session:
     def __init__(
         self,
         folder: SweepFolder,
-        work: Work,
+        work: SweepWork,
         configs: Sequence[ExperimentConfig],
-        board: Board,
+        table: ProgressTable,
         tracker: AnyTracker,
+        draw: DrawFigure | None,
         started: float,
     ) -> None:
         self._folder = folder
         self._sweep = folder.sweep
         self._work = work
         self._configs = configs
-        self._board = board
+        self._table = table
         self._tracker = tracker
+        self._draw = draw
         self._started = started
         self._biggest = max(configs, key=cpus_of)
-        self._slots = 1
+        self._num_slots = 1
 
     def run(self) -> SweepResult:
         """All of it; at the end table, figure and best config are written."""
-        from tune_jobs.sweeps.desk import Desk, line_of
+        from tune_jobs.sweeps.callback import SweepCallback, line_of  # imports Ray
 
-        desk = Desk(self._folder, self._tracker, self._board)
+        callback = SweepCallback(self._folder, self._tracker, self._table)
         for _, record in self._work.over:
-            self._board.put(line_of(record, score_of(self._sweep, record.run.history.rows())))
+            self._table.put(line_of(record, score_of(self._sweep, record.run.history.rows())))
         for record in self._work.records.values():
-            desk.take_up(record)
+            callback.take_up(record)
         with StopRequest(self._announce_stop) as stop:
             try:
                 if self._work.num_trials:
-                    self._fit(desk, stop)
+                    self._fit(callback, stop)
             except KeyboardInterrupt:
-                self._board.say(f"Stopped at once. Resume with: {resume_command(self._folder)}")
+                self._table.say(f"Stopped at once. Resume with: {resume_command(self._folder)}")
                 raise
             finally:
-                desk.close()
-        if desk.failure is not None:
-            raise desk.failure
-        wall_s = desk.ended_at - self._started
-        share = desk.busy_s / (self._slots * wall_s) if desk.busy_s else 0.0
+                callback.close()
+        if callback.failure is not None:
+            raise callback.failure
+        wall_s = callback.ended_at - self._started
+        share = callback.busy_s / (self._num_slots * wall_s) if callback.busy_s else 0.0
         return self._finish(share, wall_s, stop)
 
-    def _fit(self, desk: Any, stop: StopRequest) -> None:
+    def _fit(self, callback: Any, stop: StopRequest) -> None:
         import ray
         from ray import tune
 
-        from tune_jobs.sweeps.trial import Plan, SweepTrial
+        from tune_jobs.sweeps.trial import SweepTrial, TrialContext
 
         total, needed = ray.cluster_resources().get("CPU", 0.0), cpus_of(self._biggest)
         trials = self._work.num_trials
         free = free_cpus(min(total, needed * (self._sweep.concurrent or trials)), needed)
         check_cpus(self._biggest, total, free)
-        self._slots = num_slots(self._sweep.concurrent, trials, free, needed)
+        self._num_slots = num_slots(self._sweep.concurrent, trials, free, needed)
         states = {
             index: (iteration, ray.put(state))
             for index, (iteration, state) in self._work.states.items()
         }
-        plan = Plan(self._sweep, self._folder.trials, read_presets(self._sweep), states)
+        context = TrialContext(self._sweep, self._folder.trials, read_presets(self._sweep), states)
         trainable = tune.with_resources(
-            tune.with_parameters(SweepTrial, plan=plan),
+            tune.with_parameters(SweepTrial, context=context),
             tune.PlacementGroupFactory([{"CPU": 1}] * needed),
         )
         with _quiet_tune(len(self._work.points)):
             tuner = tune.Tuner(
                 trainable,
                 param_space=self._space(),
-                tune_config=self._tune_config(desk),
+                tune_config=self._tune_config(callback),
                 run_config=tune.RunConfig(
                     name="tune",
                     storage_path=str(self._folder.scratch),
-                    callbacks=[desk],
+                    callbacks=[callback],
                     verbose=0,
                     checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                     failure_config=tune.FailureConfig(max_failures=_MAX_FAILURES),
-                    stop=_stopper(stop, desk),
+                    stop=_stopper(stop, callback),
                 ),
             )
             tuner.fit()
@@ -228,43 +234,31 @@ class _Session:
     def _space(self) -> dict[str, Any]:
         from ray import tune
 
-        from tune_jobs.sweeps.schedulers import as_trial
-
-        if self._sweep.search == "optuna":
+        if not self._sweep.strategy.draws_beforehand:
             return {}
-        points = [as_trial(point.index, point.settings) for point in self._work.points]
-        return {"trial": tune.grid_search(points)}
+        return {"trial": tune.grid_search([point.as_trial() for point in self._work.points])}
 
-    def _tune_config(self, desk: Any) -> Any:
+    def _tune_config(self, callback: Any) -> Any:
         from ray import tune
 
-        from tune_jobs.sweeps.schedulers import Halving, make_scheduler
-
-        scheduler = make_scheduler(self._sweep, self._configs[0].training.iterations, self._slots)
-        if isinstance(scheduler, Halving):
-            for record in (*self._work.records.values(), *(each[1] for each in self._work.over)):
-                scheduler.replay(
-                    record.file.point.index,
-                    record.run.history.rows(),
-                    self._sweep.metric,
-                    self._sweep.average,
-                )
+        sweep, work = self._sweep, self._work
+        begun = [*work.records.values(), *(record for _, record in work.over)]
+        scheduler = sweep.strategy.scheduler(
+            sweep,
+            self._configs[0].training.iterations,
+            self._num_slots,
+            [(record.file.point.index, record.run.history.rows()) for record in begun],
+        )
         options: dict[str, Any] = {"scheduler": scheduler, "reuse_actors": True}
-        if self._sweep.search == "optuna":
-            options |= {"search_alg": self._searcher(desk), "num_samples": self._work.num_trials}
-        if self._sweep.search != "pbt":  # whose trials all take part, some waiting
-            options["max_concurrent_trials"] = self._slots
-        return tune.TuneConfig(**options)
-
-    def _searcher(self, desk: Any) -> Any:
-        from tune_jobs.sweeps.searchers import OptunaTrials
-
         scored = [
-            (file.point, score_of(self._sweep, record.run.history.rows()))
-            for file, record in self._work.over
+            (file.point, score_of(sweep, record.run.history.rows())) for file, record in work.over
         ]
-        begun = len(self._work.over) + len(self._work.points)
-        return OptunaTrials(self._sweep, scored, self._work.points, begun, desk.begin)
+        searcher = sweep.strategy.searcher(sweep, scored, work.points, callback.begin)
+        if searcher is not None:
+            options |= {"search_alg": searcher, "num_samples": work.num_trials}
+        if not sweep.strategy.waits_for_all:
+            options["max_concurrent_trials"] = self._num_slots
+        return tune.TuneConfig(**options)
 
     def _finish(self, share: float, wall_s: float, stop: StopRequest) -> SweepResult:
         table, best = write_results(self._folder)
@@ -275,20 +269,17 @@ class _Session:
         for path in (table, best):
             if path is not None and path.exists():
                 self._tracker.artifact(path)
-        if best is not None:
-            self._draw()
+        if best is not None and self._draw is not None:
+            self._draw("sweep", self._folder, self._tracker)
         self._tracker.metrics({**counts, "training_share": share}, 0)
         self._tracker.finish("killed" if stop else "failed" if status else "finished")
-        return SweepResult(self._folder, counts, share, wall_s, self._slots, status)
-
-    def _draw(self) -> None:
-        draw_figure("sweep", self._folder, self._tracker)
+        return SweepResult(self._folder, counts, share, wall_s, self._num_slots, status)
 
     def _announce_stop(self, signal_name: str) -> None:
-        self._board.say(f"{signal_name}: stopping all trials (once more stops at once)")
+        self._table.say(f"{signal_name}: stopping all trials (once more stops at once)")
 
 
-def _stopper(stop: StopRequest, desk: Any) -> Any:
+def _stopper(stop: StopRequest, callback: Any) -> Any:
     from ray.tune.stopper import Stopper
 
     class AtRequest(Stopper):
@@ -298,7 +289,7 @@ def _stopper(stop: StopRequest, desk: Any) -> Any:
             return False
 
         def stop_all(self) -> bool:
-            return bool(stop) or desk.failure is not None
+            return bool(stop) or callback.failure is not None
 
     return AtRequest()
 

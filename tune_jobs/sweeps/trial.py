@@ -21,10 +21,11 @@ from ray import tune
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoints
-from tune_jobs.runs.history import Row
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.points import Point, Presets, trial_config
+from tune_jobs.sweeps.points import Presets, trial_config
 from tune_jobs.sweeps.records import pack, unpack
+from tune_jobs.sweeps.searched import Point
 
 if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need it
     from tune_jobs.runs.trainer import Trainer
@@ -41,7 +42,7 @@ class NoMetric(InputError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrialContext:
     """What all trials of a sweep know.
 
     Attributes:
@@ -49,7 +50,7 @@ class Plan:
         trials: folder of the trials, as the sweep's own process sees it.
         presets: what the trials begin with; see `tune_jobs.sweeps.points.read_presets`.
         states: for trials that are gone on with, by index: iteration, and a reference to what
-            `tune_jobs.sweeps.folder.pack` made of the state.
+            `tune_jobs.sweeps.records.pack` made of the state.
     """
 
     sweep: Sweep
@@ -68,10 +69,10 @@ class SweepTrial(tune.Trainable):
     A step lasts about a second, and ends early where an evaluation or a checkpoint is due.
     """
 
-    def setup(self, config: dict[str, Any], plan: Plan | None = None) -> None:
+    def setup(self, config: dict[str, Any], context: TrialContext | None = None) -> None:
         """Takes the first trial."""
-        assert plan is not None
-        self._plan = plan
+        assert context is not None
+        self._context = context
         self._trainer: Trainer | None = None
         self._start: tuple[int, bytes] | None = None
         self._take(config)
@@ -147,7 +148,7 @@ class SweepTrial(tune.Trainable):
         self._drop()
         trial = config["trial"]
         self._point = Point(int(trial["index"]), dict(trial["settings"]))
-        self._scores: deque[float] = deque(maxlen=self._plan.sweep.average)
+        self._scores: deque[float] = deque(maxlen=self._context.sweep.average)
         self._start = None
 
     def _drop(self) -> None:
@@ -156,9 +157,9 @@ class SweepTrial(tune.Trainable):
             self._trainer = None
 
     def _begin(self) -> "Trainer":
-        from tune_jobs.runs.trainer import Trainer
+        from tune_jobs.runs.trainer import Trainer  # takes seconds
 
-        config = self._plan.config(self._point)
+        config = self._context.config(self._point)
         trainer = Trainer(config)
         start = self._start or self._newest_state()
         if start is None:
@@ -178,8 +179,8 @@ class SweepTrial(tune.Trainable):
     def _newest_state(self) -> tuple[int, bytes] | None:
         """What the trial left before this process: here, if the folder can be seen from here."""
         index = self._point.index
-        sent = self._plan.states.get(index)
-        folder = self._plan.trials / f"trial-{index:03d}" / "checkpoints"
+        sent = self._context.states.get(index)
+        folder = self._context.trials / f"trial-{index:03d}" / "checkpoints"
         for checkpoint in reversed(Checkpoints(folder).all()):
             if sent is not None and checkpoint.iteration <= sent[0]:
                 break
@@ -197,10 +198,10 @@ class SweepTrial(tune.Trainable):
             Path(folder, _SCORES).write_text(json.dumps(list(self._scores)))
             return pack(Path(folder))
 
-    def _note_score(self, trainer: "Trainer", row: Row) -> bool:
+    def _note_score(self, trainer: "Trainer", row: MetricRow) -> bool:
         from tune_jobs.runs.trainer import RATIO
 
-        metric = self._plan.sweep.metric
+        metric = self._context.sweep.metric
         if metric in row:
             self._scores.append(row[metric])
             return True

@@ -14,9 +14,9 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.cli import debugging
 from tune_jobs.terminal.deadline import deadline
 from tune_jobs.terminal.ray_environment import prepare_environment
+from tune_jobs.terminal.running import debugging
 
 START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.runs.files import replacing
+from tune_jobs.terminal.files import replacing
 
 Value = str | float | int | bool
 Row = Mapping[str, Value]
@@ -70,6 +70,17 @@ def number(row: Mapping[str, str], name: str) -> float:
         return float(text)
     except ValueError:
         raise InputError(f"column '{name}' should hold numbers, but holds '{text}'") from None
+
+
+def plain(rows: Sequence[Row]) -> list[dict[str, object]]:
+    """Rows for JSON, which has no NaN."""
+    return [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
 
 
 def _text(value: Value) -> str:

@@ -4,16 +4,18 @@ Training code calls a `Tracker`. Its methods append one JSON line to a spool in 
 and return; a thread carries the spool into MLflow. With the server away, slow or wrong, records
 wait on disk, and ``metasched sync RUN_DIR`` sends them later. Nothing here raises into training.
 
-    caller -> Tracker -> Spool (spool.jsonl) -> Courier (thread) -> Delivery -> Store (MLflow)
-                                                                       |
-                                                                    Progress (delivered.json)
+    caller -> Tracker -> Writer -> Spool (spool.jsonl)
+                                        |
+                           DeliveryThread -> Delivery -> Store (MLflow)
+                                                |
+                                             Delivered (delivered.json)
 """
 
 from tune_jobs.tracking.delivery import Busy, Delivery
-from tune_jobs.tracking.office import Report
 from tune_jobs.tracking.spool import Spool, tracking_dir
 from tune_jobs.tracking.store import ARTIFACT_FOLDER, StoreAway, local_store, local_uri
-from tune_jobs.tracking.tracker import AnyTracker, NullTracker, Status, Tracker
+from tune_jobs.tracking.tracker import AnyTracker, NullTracker, RunStatus, Tracker
+from tune_jobs.tracking.writer import Report
 
 __all__ = [
     "ARTIFACT_FOLDER",
@@ -22,8 +24,8 @@ __all__ = [
     "Delivery",
     "NullTracker",
     "Report",
+    "RunStatus",
     "Spool",
-    "Status",
     "StoreAway",
     "Tracker",
     "local_store",

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster_env.core.secrets import hide_secrets
-from tune_jobs.tracking.inside import escapes
-from tune_jobs.tracking.progress import LOCK_FILE, FileLock, Progress, ProgressFile
+from tune_jobs.terminal.files import FileLock
+from tune_jobs.tracking.delivered import LOCK_FILE, Delivered, DeliveredFile
+from tune_jobs.tracking.records import escapes
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
 from tune_jobs.tracking.store import (
     ARTIFACT_FOLDER,
@@ -22,7 +23,7 @@ from tune_jobs.tracking.store import (
     tracking_uri,
 )
 
-MAX_RECORDS = 200  # in one step, after which the progress is written
+MAX_RECORDS = 200  # in one step, after which delivered.json is written
 MAX_METRICS = 1_000  # in one call, MLflow's limits
 MAX_PARAMS = 100
 MAX_TAGS = 100
@@ -64,13 +65,13 @@ class Delivery:
         self._run_dir = Path(run_dir).absolute()
         directory = tracking_dir(run_dir)
         self._spool = Spool(directory)
-        self._file = ProgressFile(directory)
+        self._file = DeliveredFile(directory)
         self._lock = FileLock(directory / LOCK_FILE)
         self._store: Store | None = None
         self._artifact_failures: Counter[int] = Counter()  # by offset of the record
         self._step_refused: list[Record] = []
         self._from_start = from_start
-        self.progress = Progress() if from_start else self._file.load(self.uri)
+        self.delivered = Delivered() if from_start else self._file.load(self.uri)
 
     def step(self) -> int:
         """Sends the next records.
@@ -88,14 +89,14 @@ class Delivery:
         try:
             if self._store is None:
                 self._open()
-            chunk = list(islice(self._spool.read(self.progress.offset), MAX_RECORDS))
+            chunk = list(islice(self._spool.read(self.delivered.offset), MAX_RECORDS))
             if not chunk:
                 return 0
             done, offset = self._send_chunk(chunk)
         except Exception as error:
             raise StoreAway(reason(error)) from error
-        self.progress.offset = offset
-        self._file.save(self.uri, self.progress)
+        self.delivered.offset = offset
+        self._file.save(self.uri, self.delivered)
         self._file.add_refused(self._step_refused)
         self.refused.update(record["reason"] for record in self._step_refused)
         return done
@@ -110,7 +111,7 @@ class Delivery:
 
     def waiting(self) -> int:
         """Number of records in the spool that the store does not have."""
-        return self._spool.count(self.progress.offset)
+        return self._spool.count(self.delivered.offset)
 
     def close(self) -> None:
         """Lets another process deliver."""
@@ -119,11 +120,11 @@ class Delivery:
     def _open(self) -> None:
         """Connects, and begins again if the store has lost the runs or the spool is a new one."""
         store = Store(self.uri, self._artifacts_dir())
-        progress = Progress() if self._from_start else self._file.load(self.uri)
-        first = next(iter(progress.runs.values()), None)
-        if (first and not store.has_run(first)) or progress.offset > self._spool.size():
-            progress = Progress()
-        self.progress, self._store = progress, store
+        delivered = Delivered() if self._from_start else self._file.load(self.uri)
+        first = next(iter(delivered.runs.values()), None)
+        if (first and not store.has_run(first)) or delivered.offset > self._spool.size():
+            delivered = Delivered()
+        self.delivered, self._store = delivered, store
 
     def _artifacts_dir(self) -> Path:
         if self.uri.startswith("sqlite:////"):
@@ -133,7 +134,7 @@ class Delivery:
     def _send_chunk(self, chunk: Sequence[tuple[Record | None, int]]) -> tuple[int, int]:
         """Sends a chunk, or its part up to the first file; returns records done and offset."""
         batches: dict[str, _Batch] = defaultdict(_Batch)
-        done, offset = 0, self.progress.offset
+        done, offset = 0, self.delivered.offset
         for record, end in chunk:
             if record is not None:
                 self._take(record, offset, batches)
@@ -164,7 +165,7 @@ class Delivery:
                 self._carry_out(record, offset)
 
     def _carry_out(self, record: Record, offset: int) -> None:
-        run_id = self.progress.runs.get(record["run"])
+        run_id = self.delivered.runs.get(record["run"])
         if run_id is None:
             self._refuse(record, "its run was never started")
         elif record["kind"] in ("artifact", "model"):
@@ -178,23 +179,23 @@ class Delivery:
     def _start(self, record: Record) -> None:
         """Finds or creates the run and ties it to its parent."""
         key, experiment = record["run"], record["experiment"]
-        if key not in self.progress.runs:
+        if key not in self.delivered.runs:
             run_id = self._connected.find_run(experiment, key)
-            self.progress.runs[key] = run_id or self._connected.create_run(
+            self.delivered.runs[key] = run_id or self._connected.create_run(
                 experiment, key, record["name"], record["time"], record["tags"]
             )
         if record["parent"]:
-            self.progress.orphans[key] = record["parent"]
+            self.delivered.orphans[key] = record["parent"]
             self._adopt(key, experiment)
 
     def _adopt(self, key: str, experiment: str) -> None:
         """Ties a run to its parent once the store knows the parent."""
-        if parent := self.progress.orphans.get(key):
-            known = self.progress.runs.get(parent)
+        if parent := self.delivered.orphans.get(key):
+            known = self.delivered.runs.get(parent)
             parent_id = known or self._connected.find_run(experiment, parent)
             if parent_id:
-                self._connected.tags(self.progress.runs[key], [(PARENT_TAG, parent_id)])
-                del self.progress.orphans[key]
+                self._connected.tags(self.delivered.runs[key], [(PARENT_TAG, parent_id)])
+                del self.delivered.orphans[key]
 
     def _send_files(self, run_id: str, record: Record, offset: int) -> None:
         path = self._run_dir / record["path"]
@@ -222,7 +223,7 @@ class Delivery:
         batch = batches.pop(key, None)
         if batch is None:
             return
-        run_id = self.progress.runs.get(key)
+        run_id = self.delivered.runs.get(key)
         if run_id is None:
             self._refuse({"kind": "batch", "run": key}, "its run was never started")
             return

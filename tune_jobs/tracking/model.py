@@ -18,6 +18,7 @@ import hashlib
 import platform
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,14 +57,12 @@ class PolicyModel:
 
         Args:
             model_input: ``observations`` and ``action_mask``; see this module.
-            params: ``decode``, argmax or sample; ``haste``, see `LearnedPolicy`; ``seed`` of the
-                draws, negative for new ones at each call.
+            params: ``decode``, argmax or sample; ``void_bias``, see `LearnedPolicy`; ``seed`` of
+                the draws, negative for new ones at each call.
 
         Raises:
             InputError: if the input is of another shape, or there is no such way to decode.
         """
-        from dataclasses import replace
-
         given = {**_defaults(self.policy), **(params or {})}
         if given["decode"] not in ("argmax", "sample"):
             raise InputError(f"decode is argmax or sample, not {given['decode']!r}")
@@ -76,7 +75,7 @@ class PolicyModel:
             )
         seed = int(given["seed"])
         uniforms = np.random.default_rng(None if seed < 0 else seed).random(len(states))
-        policy = replace(self.policy, decode=given["decode"], haste=float(given["haste"]))
+        policy = replace(self.policy, decode=given["decode"], void_bias=float(given["void_bias"]))
         actions = policy.act(states, uniforms).astype(np.int64)
         return np.where(mask[np.arange(len(states)), actions], actions, mask.shape[1] - 1)
 
@@ -142,7 +141,7 @@ def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
         workload=workload,
         cluster=task.cluster.build(),
         rules=task.rules,
-        observation="code",
+        observation="state",
         mask_in_observation=True,
     )
     seen = [env.reset(seed=config.seed)[0]]
@@ -165,7 +164,7 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
     defaults = _defaults(policy)
     params = [
         ParamSpec("decode", "string", defaults["decode"]),
-        ParamSpec("haste", "double", defaults["haste"]),
+        ParamSpec("void_bias", "double", defaults["void_bias"]),
         ParamSpec("seed", "long", defaults["seed"]),
     ]
     actions: list[Any] = [TensorSpec(np.dtype(np.int64), (-1,))]
@@ -175,7 +174,7 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
 def _defaults(policy: "LearnedPolicy") -> dict[str, Any]:
     """The likeliest action, but of networks that without draws would wait for ever."""
     waits = type(policy.network).__name__ == "DeepRMSampler"
-    return {"decode": "sample" if waits else "argmax", "haste": 0.0, "seed": -1}
+    return {"decode": "sample" if waits else "argmax", "void_bias": 0.0, "seed": -1}
 
 
 def _requirements() -> list[str]:

@@ -1,14 +1,12 @@
 """What a run records beside its own folder: its line in MLflow, and its figures."""
 
-import logging
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from rllib_configs.schema import ExperimentConfig, TrackingSection
-from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.tracking import (
     AnyTracker,
     NullTracker,
@@ -18,11 +16,25 @@ from tune_jobs.tracking import (
     tracking_dir,
 )
 
-logger = logging.getLogger(__name__)
+
+class HasFigures(Protocol):
+    """A run, or a sweep."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def figures(self) -> Path:
+        """The folder of its figures."""
+
+
+DrawFigure = Callable[[str, HasFigures, AnyTracker], object]
+"""Draws a figure of a run into its folder and records it; see `tune_jobs.figures.draw_figure`."""
 
 
 @contextmanager
-def tracked(config: ExperimentConfig, run: RunDirectory) -> Iterator[AnyTracker]:
+def tracked(config: ExperimentConfig, run: HasFigures) -> Iterator[AnyTracker]:
     """A tracker as the config says, closed at the end, and finished too if there is an exception.
 
     A run that is in MLflow already is gone on with there.
@@ -43,45 +55,6 @@ def tracked(config: ExperimentConfig, run: RunDirectory) -> Iterator[AnyTracker]
         raise
     finally:
         tracker.close()
-
-
-class HasFigures(Protocol):
-    """A run, or a sweep."""
-
-    @property
-    def path(self) -> Path:
-        """Its folder."""
-
-    @property
-    def figures(self) -> Path:
-        """The folder of its figures."""
-
-
-def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any) -> Path | None:
-    """Draws a figure of a run into its folder, and records it.
-
-    A figure that cannot be drawn is not worth losing a run for: there is a warning instead.
-
-    Args:
-        name: see `tune_jobs.figures.FIGURES`.
-        run: what to draw.
-        tracker: records the image and its table.
-        request: other fields of `tune_jobs.figures.FigureRequest`.
-
-    Returns:
-        The image, None if it could not be drawn.
-    """
-    from tune_jobs.figures import FigureRequest, make_figure
-
-    try:
-        wanted = FigureRequest(runs=[str(run.path)], **request)
-        image, table = make_figure(name, wanted, run.figures)
-    except Exception as error:
-        logger.warning("the figure %s could not be drawn: %s", name, error)
-        return None
-    for path in (image, table):
-        tracker.artifact(path, "figures")
-    return image
 
 
 def record_figure(image: Path, table: Path, run: Path | None = None) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.core.secrets import hide_secrets
+from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import build_model, fingerprint
-from tune_jobs.tracking.progress import FileLock
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient

@@ -10,15 +10,14 @@ from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from cluster_env.core.secrets import hide_secrets
-from tune_jobs.tracking.inside import take_in
-from tune_jobs.tracking.office import Office, Report, now_ms
 from tune_jobs.tracking.provenance import provenance
+from tune_jobs.tracking.records import as_numbers, as_text, take_in
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
-from tune_jobs.tracking.values import as_numbers, as_text
+from tune_jobs.tracking.writer import Report, Writer, now_ms
 
 logger = logging.getLogger("tune_jobs.tracking")
 
-Status = Literal["finished", "failed", "killed"]
+RunStatus = Literal["finished", "failed", "killed"]
 PathLike = str | os.PathLike[str]
 
 P = ParamSpec("P")
@@ -36,7 +35,7 @@ def _harmless(
             method(self, *args, **kwargs)
         except Exception as error:
             logger.debug("tracking: %s failed", method.__name__, exc_info=True)
-            self._office.complaints.add(
+            self._writer.throttle.warn(
                 "lost", f"{method.__name__} was not recorded ({type(error).__name__}: {error})."
             )
 
@@ -55,8 +54,8 @@ class Tracker:
     tracker records.
     """
 
-    def __init__(self, office: Office, key: str, experiment: str, *, is_child: bool) -> None:
-        self._office = office
+    def __init__(self, writer: Writer, key: str, experiment: str, *, is_child: bool) -> None:
+        self._writer = writer
         self._experiment = experiment
         self._is_child = is_child
         self.key = key
@@ -89,12 +88,12 @@ class Tracker:
         """
         directory = Path(run_dir).absolute()
         try:
-            office = Office(directory, uri)
-            root = next(iter(office.started), None)
+            writer = Writer(directory, uri)
+            root = next(iter(writer.started), None)
             key = root or uuid.uuid4().hex
             if root is not None:
-                experiment = office.started[root]["experiment"]
-            tracker = cls(office, key, experiment, is_child=False)
+                experiment = writer.started[root]["experiment"]
+            tracker = cls(writer, key, experiment, is_child=False)
             all_tags = {**provenance(), **(tags or {})}
             tracker._begin(run_name or directory.name, all_tags, _key_of(parent))
             return tracker
@@ -110,8 +109,8 @@ class Tracker:
             tags: Tags of the child.
         """
         key = uuid.uuid5(uuid.UUID(self.key), name).hex
-        tracker = Tracker(self._office, key, self._experiment, is_child=True)
-        source = self._office.started.get(self.key, {}).get("tags", {})
+        tracker = Tracker(self._writer, key, self._experiment, is_child=True)
+        source = self._writer.started.get(self.key, {}).get("tags", {})
         columns = {k: v for k, v in source.items() if k.startswith("mlflow.source.")}
         tracker._begin(name, {**columns, **(tags or {})}, self.key)
         return tracker
@@ -119,20 +118,16 @@ class Tracker:
     @_harmless
     def _begin(self, name: str, tags: Mapping[str, Any], parent: str | None) -> None:
         text = as_text(tags)
-        known = self._office.started.get(self.key)
+        known = self._writer.started.get(self.key)
         if known is None:
             start: Record = {"run": self.key, "time": now_ms(), "experiment": self._experiment}
             start |= {"name": name, "tags": text, "parent": parent}
-            self._office.started[self.key] = start
-            self._record("start", **start)
+            self._writer.started[self.key] = start
+            self._writer.record("start", **start)
             return
-        self._record("resume", run=self.key, time=now_ms())
+        self._writer.record("resume", run=self.key, time=now_ms())
         changed = {k: v for k, v in text.items() if known["tags"].get(k) != v}
         self.tags({f"resumed.{k}": v for k, v in changed.items() if not k.startswith("mlflow.")})
-
-    def _record(self, kind: str, **fields: Any) -> None:
-        self._office.record(kind, **fields)
-        self._office.courier.wake()
 
     @_harmless
     def params(self, params: Mapping[str, Any]) -> None:
@@ -142,13 +137,13 @@ class Tracker:
         longer budget, becomes the tag ``changed.<name>``.
         """
         if text := as_text(params):
-            self._record("params", run=self.key, params=text)
+            self._writer.record("params", run=self.key, params=text)
 
     @_harmless
     def tags(self, tags: Mapping[str, Any]) -> None:
         """Records tags; a later value replaces an earlier one."""
         if text := as_text(tags):
-            self._record("tags", run=self.key, tags=text)
+            self._writer.record("tags", run=self.key, tags=text)
 
     @_harmless
     def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
@@ -163,11 +158,13 @@ class Tracker:
         """
         numbers, others = as_numbers(metrics)
         if others:
-            self._office.complaints.add(
+            self._writer.throttle.warn(
                 "lost", f"no numbers, not recorded: {', '.join(others[:5])}.", len(others)
             )
         if numbers:
-            self._record("metrics", run=self.key, time=now_ms(), step=int(step), metrics=numbers)
+            self._writer.record(
+                "metrics", run=self.key, time=now_ms(), step=int(step), metrics=numbers
+            )
 
     @_harmless
     def artifact(self, path: PathLike, folder: str | None = None) -> None:
@@ -181,8 +178,8 @@ class Tracker:
             folder: Folder among the run's artifacts, such as ``figures`` or ``checkpoints``.
         """
         full = Path(path).absolute()
-        place = take_in(full, self._office.run_dir)
-        self._record("artifact", run=self.key, path=str(place), folder=folder)
+        place = take_in(full, self._writer.run_dir)
+        self._writer.record("artifact", run=self.key, path=str(place), folder=folder)
 
     @_harmless
     def model(self, policy: PathLike, register: str | None = None) -> None:
@@ -195,15 +192,15 @@ class Tracker:
             policy: folder that `rllib_configs.policies.save_policy` wrote.
             register: name in the registry under which it becomes a new version; None for none.
         """
-        place = take_in(Path(policy).absolute(), self._office.run_dir)
-        self._record("model", run=self.key, path=str(place), register=register)
+        place = take_in(Path(policy).absolute(), self._writer.run_dir)
+        self._writer.record("model", run=self.key, path=str(place), register=register)
 
     @_harmless
-    def finish(self, status: Status = "finished") -> None:
+    def finish(self, status: RunStatus = "finished") -> None:
         """Records how the run ended."""
         if status not in ("finished", "failed", "killed"):
             raise ValueError(f"status must be finished, failed or killed, not {status!r}")
-        self._record(
+        self._writer.record(
             "end",
             run=self.key,
             time=now_ms(),
@@ -214,12 +211,12 @@ class Tracker:
     @property
     def run_id(self) -> str | None:
         """MLflow's id of the run, None until the store has it."""
-        return self._office.courier.run_id(self.key)
+        return self._writer.delivery.run_id(self.key)
 
     @property
     def uri(self) -> str | None:
         """Where the records go, without credentials; None if nowhere."""
-        return hide_secrets(self._office.courier.uri)
+        return hide_secrets(self._writer.delivery.uri)
 
     def close(self, timeout_s: float = 30.0) -> Report:
         """Waits for what is on its way; closing a child does nothing.
@@ -233,7 +230,7 @@ class Tracker:
         if self._is_child:
             return Report()
         try:
-            return self._office.close(timeout_s)
+            return self._writer.close(timeout_s)
         except Exception as error:
             logger.warning("tracking: closing failed (%s).", error)
             return Report(message=f"tracking could not be closed ({error})")
@@ -280,7 +277,7 @@ class NullTracker:
     def model(self, policy: PathLike, register: str | None = None) -> None:
         """Does nothing."""
 
-    def finish(self, status: Status = "finished") -> None:
+    def finish(self, status: RunStatus = "finished") -> None:
         """Does nothing."""
 
     def close(self, timeout_s: float = 30.0) -> Report:
@@ -302,7 +299,7 @@ class NullTracker:
 AnyTracker = Tracker | NullTracker
 
 
-def _status_after(kind: type[BaseException] | None) -> Status:
+def _status_after(kind: type[BaseException] | None) -> RunStatus:
     if kind is None:
         return "finished"
     return "killed" if issubclass(kind, KeyboardInterrupt) else "failed"

@@ -10,7 +10,7 @@ from cluster_env.worlds.deeprm.state import StateLayout
 
 
 def require_states(states: NDArray[np.uint8], layout: StateLayout) -> None:
-    """Makes sure that codes have the type and the size that the layout says.
+    """Makes sure that states have the type and the size that the layout says.
 
     Raises:
         InputError: if they do not.

@@ -11,7 +11,7 @@ a reference and not a target.
 OR-tools' CP-SAT searches (the extra ``clairvoyant`` installs it), in whole numbers: the weights
 are the least common multiple of the durations, divided by each duration. It starts from the best
 schedule of some heuristics. The bound is the better of its own and that of
-`cluster_env.worlds.deeprm.relaxation`, which is far better wherever the search does not end.
+`cluster_env.evaluation.relaxation`, which is far better wherever the search does not end.
 """
 
 import math
@@ -28,9 +28,9 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.world import get_heuristic
+from cluster_env.evaluation.relaxation import relaxed_bound
 from cluster_env.evaluation.rollouts import evaluate
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.relaxation import relaxed_bound
 from cluster_env.worlds.deeprm.world import DeepRM
 
 DEFAULT_TIME_LIMIT_S = 12.0

@@ -40,6 +40,8 @@ def first_start(
     duration = np.int64(state[place])
     if duration == 0:
         return -1
+    # One walk over the steps: a step that is too full moves the candidate start behind it, so that
+    # no step is looked at twice, whatever the durations are.
     first = 0
     step = 0
     while first <= last:

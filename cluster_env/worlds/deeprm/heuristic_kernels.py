@@ -4,23 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-
-
-@njit(cache=True)
-def starts_now(state: NDArray[np.uint8], place: int, capacity: NDArray[np.int32]) -> bool:
-    """Whether the job at a place of a state fits from the present step to its end."""
-    resources = capacity.size
-    for step in range(state[place]):
-        for r in range(resources):
-            if state[step * resources + r] + state[place + 1 + r] > capacity[r]:
-                return False
-    return True
+from cluster_env.worlds.deeprm.fitting import first_start
 
 
 @njit(cache=True, nogil=True)
 def best_startable(
     states: NDArray[np.uint8],
-    capacity: NDArray[np.int32],
+    capacity: NDArray[np.int64],
     num_slots: int,
     slots_at: int,
     since_at: int,
@@ -33,7 +23,7 @@ def best_startable(
 
     Args:
         states: uint8 ``(n, state_size)``.
-        capacity: int32 ``(num_resources,)``.
+        capacity: int64 ``(num_resources,)``.
         num_slots: number of slots; also the void action.
         slots_at: place of the slots in a state.
         since_at: place of the time steps since the last arrival in a state.
@@ -43,6 +33,8 @@ def best_startable(
         actions: int32 ``(n,)``, written.
     """
     resources = capacity.size
+    # Strictly better only, in the order of the slots: the lowest slot wins ties, as in the released
+    # code.
     for i in range(states.shape[0]):
         state = states[i]
         best = -np.inf
@@ -52,7 +44,7 @@ def best_startable(
             duration = state[place]
             if duration == 0 or (duration > long_job and state[since_at] < patience):
                 continue
-            if not starts_now(state, place, capacity):
+            if first_start(state, place, capacity, 0) < 0:
                 continue
             alignment = 0.0
             for r in range(resources):

@@ -69,7 +69,7 @@ class ScorePolicy:
         actions = np.empty(states.shape[0], np.int32)
         heuristic_kernels.best_startable(
             states,
-            np.asarray(self.cluster.capacity, np.int32),
+            np.asarray(self.cluster.capacity, np.int64),
             self.cluster.num_slots,
             int(self._layout.slots.start),
             self._layout.since,

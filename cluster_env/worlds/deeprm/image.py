@@ -119,7 +119,7 @@ def _draw(
     n, horizon, width = out.shape
     resources = capacity.size
     size = horizon * width
-    padded = (width + 31) // 32 * 32
+    padded = (width + 31) // 32 * 32  # whole vectors of 32 bytes: no scalar rest in each row
     height = np.zeros(padded, np.uint8)
     for i in range(n):
         state = states[i]
@@ -130,7 +130,7 @@ def _draw(
             for r in range(resources):
                 now = int(state[h * resources + r])
                 before = int(state[(h - 1) * resources + r]) if h > 0 else 0
-                if now != before:
+                if now != before:  # only the columns that differ from the row above are written
                     ones = np.uint8(_ALL_ROWS) if now > before else np.uint8(0)
                     for unit in range(min(now, before), max(now, before)):
                         height[column + unit] = ones
@@ -153,6 +153,7 @@ def _measure_heights(
     """Writes the height of each column outside the cluster blocks; returns the rows in use."""
     resources = capacity.size
     height[:] = 0
+    # Rows below the last one in use stay empty: most states use a few of the horizon's rows.
     used = horizon * resources
     while used > 0 and state[used - 1] == 0:
         used -= 1

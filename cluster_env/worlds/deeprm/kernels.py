@@ -147,6 +147,8 @@ def _earliest_start(shape: Shape, jobs: Jobs, state: EpisodeStates, e: int, job:
     last = shape.horizon - duration
     if not shape.try_last_start:
         last -= 1
+    # The walk of `cluster_env.worlds.deeprm.fitting.first_start`, on the jobs' own arrays, so
+    # that no view of a state has to be made for each call.
     first = 0
     step = 0
     while first <= last:
@@ -200,6 +202,7 @@ def _finish(shape: Shape, jobs: Jobs, state: EpisodeStates, late: LateState | No
     hidden = False
     for i in range(state.num_running[e]):
         job = state.running[e, i]
+        # The released code deletes from the list that it walks, which skips the next entry.
         if not hidden and state.start[e, job] + jobs.duration[k, job] <= state.clock[e]:
             state.cost_rate[e] -= jobs.cost[k, job]
             state.num_gone[e] += 1
@@ -212,6 +215,7 @@ def _finish(shape: Shape, jobs: Jobs, state: EpisodeStates, late: LateState | No
             state.running[e, kept] = job
             kept += 1
     state.num_running[e] = kept
+    # Sums of floats do not cancel to the last bit; an empty cluster costs nothing exactly.
     if kept == 0 and state.num_in_slots[e] == 0:
         state.cost_rate[e] = 0.0
 
@@ -220,6 +224,7 @@ def _finish(shape: Shape, jobs: Jobs, state: EpisodeStates, late: LateState | No
 def _become_late(state: EpisodeStates, late: LateState, e: int) -> None:
     """Begins the late costs of the present instant, of the jobs that are in the system."""
     k = state.jobset[e]
+    # The last entry of each row never begins, so that the walk needs no bound.
     while late.time[k, late.next[e]] <= state.clock[e]:
         i = late.next[e]
         late.next[e] += 1
@@ -252,6 +257,7 @@ def _pass_time(
     reward = 0.0 if shape.charge_after_step else _charge(shape, jobs, state, e, state.clock[e])
     num_resources = shape.capacity.size
     state.clock[e] += 1
+    # Element by element, without a view, in the hottest loop of all.
     past = (shape.horizon - 1) * num_resources
     for i in range(past):
         state.packed[e, i] = state.packed[e, i + num_resources]
@@ -262,6 +268,7 @@ def _pass_time(
     for slot in range(shape.num_slots):
         if state.slots[e, slot] >= 0 and state.packed[e, shape.waited_at + slot] < _SATURATED:
             state.packed[e, shape.waited_at + slot] += 1
+    # Finishes come before arrivals at one instant, so that a job that leaves makes room at once.
     _finish(shape, jobs, state, late, e)
     if state.clock[e] >= jobs.window[state.jobset[e]] and (
         shape.stop_after_window or (state.num_running[e] == 0 and state.num_in_slots[e] == 0)
@@ -283,14 +290,14 @@ def _pass_time(
 def show_classes(
     job_class: NDArray[np.uint8], state: EpisodeStates, rows: NDArray[np.int32], classes_at: int
 ) -> None:
-    """Writes the class of the job in each slot into codes, 0 for an empty slot.
+    """Writes the class of the job in each slot into states, 0 for an empty slot.
 
     It stands apart from `step` for the same reason as `LateState`: where there is one class, which
-    no code shows, it is not called, and costs nothing.
+    no state shows, it is not called, and costs nothing.
 
     Args:
         job_class: ``(num_jobsets, most_jobs)``.
-        state: its codes are changed in place.
+        state: its states are changed in place.
         rows: episodes, ``(m,)``.
         classes_at: place of the classes in a state.
     """

@@ -1,15 +1,17 @@
 """The registration of DeepRM's world."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
-from cluster_env.core.world import Axis, Kind, Value, WorkloadKind
+from cluster_env.core.world import Axis, Kind, Optimum, Value, WorkloadKind
 from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
+    DEFAULT_TIME_LIMIT_S,
+    METRICS,
     ClairvoyantReference,
     clairvoyant_reference,
     require_solver,
@@ -19,8 +21,7 @@ from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.promises import PROMISES
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.trace import TraceWorkload
-from cluster_env.worlds.deeprm.withholding import find_withheld
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
 
 _LOW_LOAD = 1e-6  # to ask for the highest one before the load is known
@@ -36,27 +37,14 @@ WORKLOADS.register("bimodal")(WorkloadKind(BimodalWorkload, _given))
 WORKLOADS.register("trace")(WorkloadKind(TraceWorkload, _given))
 
 
-ANALYSES: Registry[Callable[..., Any]] = Registry("analysis")
-ANALYSES.register("withheld")(find_withheld)
-ANALYSES.register("clairvoyant_solver")(require_solver)
-
-
-@ANALYSES.register("clairvoyant")
-def _clairvoyant(
-    world: DeepRM, jobset: JobSet, metric: str, **options: Any
-) -> ClairvoyantReference:
-    """See `clairvoyant_reference`."""
-    return clairvoyant_reference(jobset, world.cluster, metric, **options)
-
-
 def _columns(task: Task) -> dict[str, Value]:
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     return {
         "trace": task.workload.name if isinstance(task.workload, TraceWorkload) else "",
-        "arrival_rate": part.arrival_rate,
+        "arrival_rate": getattr(part, "arrival_rate", float("nan")),
         "rules": world.rules if isinstance(world.rules, str) else "own",
-        "window": part.window,
+        "window": getattr(part, "window", 0),
     }
 
 
@@ -76,7 +64,9 @@ def _words(task: Task) -> str:
     workload: Any = task.workload
     if isinstance(workload, TraceWorkload):
         return f"trace {workload.name}"
-    vary = getattr(workload, "vary", Ranges())
+    if not isinstance(workload, BimodalWorkload):
+        return type(workload).__name__
+    vary = workload.vary
     parts = [f"loads {_range(*vary.load)}" if vary.load else f"load {workload.load:.0%}"]
     if vary.window:
         low, high = min(vary.window), max(vary.window)
@@ -94,13 +84,23 @@ def _check(task: Task) -> None:
     """Refuses arrival windows that are longer than episodes."""
     world: Any = task.world
     workload: Any = task.workload
-    world.check_window(getattr(workload, "longest_window", workload.window))
+    world.check_window(getattr(workload, "longest_window", getattr(workload, "window", 1)))
 
 
 def _reach(task: Task) -> float:
     """Load of these jobs when one arrives in every step."""
     workload: Any = task.workload
     return float(workload.max_load)
+
+
+def _warm() -> None:
+    from cluster_env.worlds.deeprm.warm import warm  # which needs the registration
+
+    warm()
+
+
+def _search(jobset: JobSet, world: DeepRM, metric: str, **options: Any) -> ClairvoyantReference:
+    return clairvoyant_reference(jobset, world.cluster, metric, **options)
 
 
 KIND = Kind(
@@ -123,11 +123,12 @@ KIND = Kind(
     check=_check,
     # An environment that changes its behavior gets a new id: published results stay comparable.
     environments={
-        "DeepRM-v0": {"world": DeepRM()},
-        "DeepRMReleased-v0": {"world": DeepRM(rules="released", max_time=200)},
+        "DeepRM-v0": {"world": {"kind": "deeprm"}},
+        "DeepRMReleased-v0": {"world": {"kind": "deeprm", "rules": "released", "max_time": 200}},
     },
     draw=draw,
     promises=PROMISES,
-    analyses=ANALYSES,
+    warm=_warm,
+    optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
     transfers=("rules", "max_time"),
 )

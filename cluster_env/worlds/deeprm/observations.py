@@ -28,18 +28,16 @@ OBSERVATIONS: Registry[Callable[[DeepRM], Observation]] = Registry("observation"
 MASKS: Registry[Callable[..., Mask]] = Registry("mask")
 
 
-def _mask_of(mark: Callable[..., Mask]) -> Callable[..., Mask]:
+def _mask(
+    mark: Callable[..., Mask], world: DeepRM, states: States, out: Mask | None = None
+) -> Mask:
     """A mask of states under the rules of a world."""
-
-    def mask(world: DeepRM, states: States, out: Mask | None = None) -> Mask:
-        return mark(states, world.layout, world.switches.try_last_start, out)
-
-    return mask
+    return mark(states, world.layout, world.switches.try_last_start, out)
 
 
-MASKS.register("placeable")(_mask_of(placeable_mask))
-MASKS.register("start_now")(_mask_of(start_now_mask))
-MASKS.register("live")(_mask_of(live_mask))
+MASKS.register("placeable")(partial(_mask, placeable_mask))
+MASKS.register("start_now")(partial(_mask, start_now_mask))
+MASKS.register("live")(partial(_mask, live_mask))
 
 
 def _write_image(layout: StateLayout, states: States, out: Any) -> None:

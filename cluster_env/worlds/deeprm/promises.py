@@ -22,9 +22,8 @@ def _check_step(
     _check_action(core, before, after, action, reward, where)
     _check_units(core, where)
     late = after.time > core.world.max_time
-    ended, truncated = not core.simulator.active[0], bool(core.simulator.truncated[0])
-    require(late or not truncated, f"an episode is truncated before max_time {where}")
-    require(ended or not late, f"max_time is ignored {where}")
+    require(late or not after.truncated, f"an episode is truncated before max_time {where}")
+    require(after.terminated or after.truncated or not late, f"max_time is ignored {where}")
 
 
 def _check_action(

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule
-from cluster_env.objectives.objective import Objective
+from cluster_env.core.schedule import Schedule, gather_attributes
+from cluster_env.objectives.objective import Objective, require_no_finish_gain
 from cluster_env.worlds.deeprm import kernels
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.late import late_state
@@ -72,12 +72,15 @@ class DeepRMSimulator:
             episodes_per_jobset: episodes that run each jobset.
 
         Raises:
-            InputError: if there is no jobset, or a job cannot run on this cluster.
+            InputError: if there is no jobset, a job cannot run on this cluster, or the objective
+                has a `finish_gain`.
         """
         if not jobsets:
             raise InputError("at least one jobset is needed")
         for jobset in jobsets:
             self.cluster.check(jobset)
+        require_no_finish_gain(objective, "DeepRM's simulator")
+        self._jobsets = tuple(jobsets)
         self._jobs = _pad(jobsets, objective, self.cluster.num_resources)
         self._job_class = _pad_classes(jobsets, most_jobs=self._jobs.arrival.shape[1])
         self._state = _empty_state(
@@ -215,6 +218,7 @@ class DeepRMSimulator:
             jobset=state.jobset.copy(),
             capacity=self._shape.capacity,
             job_class=self._job_class[jobset, job],
+            attributes=gather_attributes(self._jobsets, jobset, job),
         )
 
 

@@ -11,7 +11,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 
 
 class StateShape(NamedTuple):
-    """Constants of a cluster and of its codes, as compiled code takes them."""
+    """Constants of a cluster and of its states, as compiled code takes them."""
 
     capacity: NDArray[np.int64]  # (num_resources,)
     horizon: int

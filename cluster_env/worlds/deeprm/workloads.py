@@ -174,6 +174,16 @@ class BimodalWorkload:
         """The workload without what varies from jobset to jobset."""
         return replace(self, vary=Ranges()) if self.vary != Ranges() else self
 
+    def with_short_windows(self) -> "BimodalWorkload":
+        """The workload with only the shortest of the windows that vary."""
+        vary = self.vary
+        if not vary.window:
+            return self
+        shortest = min(vary.window)
+        loads = vary.window_loads and (vary.window_loads[vary.window.index(shortest)],)
+        only = replace(vary, window=(shortest,), window_weights=(), window_loads=loads)
+        return replace(self, vary=only)
+
     @property
     def longest_window(self) -> int:
         """The most time steps in which jobs of one jobset may arrive."""

@@ -1,1 +1,33 @@
-"""A policy network whose size does not depend on the number of items that it scores."""
+"""A scorer of items: waiting jobs, candidate states, nodes; one network for any number of them."""
+
+from typing import TYPE_CHECKING, Any
+
+from cluster_env.core.world import World
+from rllib_configs.networks.registry import NETWORKS, Network, Weights
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
+from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+
+    from rllib_configs.schema import ExperimentConfig
+
+
+def _module() -> "type[TorchRLModule]":
+    from rllib_configs.networks.set_scorer.module import SetScorerModule
+
+    return SetScorerModule
+
+
+def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
+    options = SetScorerOptions.of(experiment.training)
+    return {"world": world, "options": options, "seed": experiment.seed}
+
+
+def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> SetScorerSampler:
+    network = SetScorer(world.feature_names, SetScorerOptions.of(experiment.training))
+    own = {name: value for name, value in weights.items() if name.startswith("network.")}
+    return SetScorerSampler(network, own, world)  # an algorithm may keep more beside the network
+
+
+NETWORKS.register("set_scorer")(Network(_module, _model_config, _sampler, adaptable=True))

@@ -1,4 +1,4 @@
-"""The compiled slot scorer as PyTorch and NumPy see it."""
+"""The compiled set scorer as PyTorch and NumPy see it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from cluster_env.core.world import Features
 from rllib_configs.networks.set_scorer.gradient import backward_rows, block_type, transposed_type
 from rllib_configs.networks.set_scorer.kernels import (
     Floats,
@@ -36,29 +37,14 @@ PARAMETERS = (
     "void.bias",
 )
 """Parameters that every network has, in the order that this module takes them. One more may follow:
-the vector that leads directly from a slot's features to its score, 0 if it is left out."""
+the vector of the skip connection from an item's features to its score, 0 if it is left out."""
 
 _SPLIT = PARAMETERS.index("pooled.weight")  # its inputs are the context and the sum over jobs
 
 _SECOND_ORDER = (
-    "the compiled slot scorer has first derivatives only; set compiled = False on the SetScorer "
+    "the compiled set scorer has first derivatives only; set compiled = False on the SetScorer "
     "to differentiate its gradient"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """What the network looks at.
-
-    Attributes:
-        slots: float32 ``(n, num_slots, slot_size)``, see `cluster_env.observations.slot_features`.
-        context: float32 ``(n, context_size)``.
-        allowed: bool ``(n, num_slots + 1)``.
-    """
-
-    slots: Floats
-    context: Floats
-    allowed: NDArray[np.bool_]
 
 
 def pack(parameters: Sequence[Floats]) -> Records:
@@ -74,35 +60,35 @@ def pack(parameters: Sequence[Floats]) -> Records:
     return _pack(parameters, weights_type(context_size, parameters[2].shape[1], width))
 
 
-def scores(packed: Records, rows: Rows) -> tuple[Floats, Floats]:
+def scores(packed: Records, features: Features) -> tuple[Floats, Floats]:
     """Computes logits.
 
     Args:
         packed: see `pack`.
-        rows: of any number; none depends on the others in any bit.
+        features: of n states; no row of the results depends on the others in any bit.
 
     Returns:
-        Logits, float32 ``(n, num_slots + 1)``, `FORBIDDEN` where they are not allowed, and the
+        Logits, float32 ``(n, num_items + 1)``, `FORBIDDEN` where they are not allowed, and the
         pooled vectors, float32 ``(n, width)``.
     """
-    return _scores(packed, rows, None)
+    return _scores(packed, features, None)
 
 
 def differentiable_scores(
-    parameters: Sequence[torch.Tensor], rows: Rows
+    parameters: Sequence[torch.Tensor], features: Features
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """As `scores`, with a gradient, but none of second order.
 
     Args:
         parameters: float32 tensors, see `PARAMETERS`; they may be results of a computation
             themselves.
-        rows: see `scores`.
+        features: see `scores`.
     """
     if torch.is_grad_enabled() and any(parameter.requires_grad for parameter in parameters):
-        logits, pooled = _Scores.apply(_Call(rows), *parameters)
+        logits, pooled = _Scores.apply(_Call(features), *parameters)
         return logits, pooled
     packed = pack([parameter.detach().numpy() for parameter in parameters])
-    found = scores(packed, rows)
+    found = scores(packed, features)
     return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
 
@@ -111,25 +97,25 @@ class _Kept:
     """What `score_rows` found out on its way, or room for one row of it; see there."""
 
     first: NDArray[np.int64]
-    slot: NDArray[np.int64]
+    item: NDArray[np.int64]
     rows: Records
     entries: Records
 
     @staticmethod
-    def of(num_rows: int, num_slots: int, width: int) -> "_Kept":
+    def of(num_rows: int, num_items: int, width: int) -> "_Kept":
         return _Kept(
             np.empty(num_rows + 1, np.int64),
-            np.empty(num_rows * num_slots, np.int64),
+            np.empty(num_rows * num_items, np.int64),
             np.empty(num_rows, row_type(width)),
-            np.empty(num_rows * num_slots, entry_type(width)),
+            np.empty(num_rows * num_items, entry_type(width)),
         )
 
 
 class _Call:
     """One pass through the network, on its way from `_Scores.forward` to its backward."""
 
-    def __init__(self, rows: Rows) -> None:
-        self.rows = rows
+    def __init__(self, features: Features) -> None:
+        self.features = features
         self.num_parameters = 0
         self.packed: Records
         self.transposed: Records
@@ -139,31 +125,29 @@ class _Call:
         """See `scores`; keeps what `gradient` needs."""
         self.num_parameters = len(parameters)
         self.packed = pack(parameters)
-        num_rows, num_slots, _ = self.rows.slots.shape
+        num_rows, num_items, _ = self.features.items.shape
         width = parameters[0].shape[0]
         self.transposed = transposed(self.packed)
-        self.kept = _Kept.of(num_rows, num_slots, width)
-        return _scores(self.packed, self.rows, self.kept)
+        self.kept = _Kept.of(num_rows, num_items, width)
+        return _scores(self.packed, self.features, self.kept)
 
     def gradient(self, logits: Floats | None, pooled: Floats | None) -> list[Floats]:
         """The gradient of each parameter, from those of both results; None is 0."""
-        rows, kept = self.rows, self.kept
-        num_rows, num_slots, slot_size = rows.slots.shape
+        features, kept = self.features, self.kept
+        num_rows, num_items, item_size = features.items.shape
         width = self.transposed["mix"].shape[1]
         gradient = np.zeros(1, self.packed.dtype)
         backward_rows(
             self.packed,
             self.transposed,
-            rows.slots,
-            rows.context,
-            rows.allowed,
+            *features,
             kept.first,
-            kept.slot,
+            kept.item,
             kept.rows,
             kept.entries,
-            np.zeros((num_rows, num_slots + 1), np.float32) if logits is None else logits,
+            np.zeros((num_rows, num_items + 1), np.float32) if logits is None else logits,
             np.zeros((num_rows, width), np.float32) if pooled is None else pooled,
-            np.empty(1, block_type(num_slots, slot_size, width)),
+            np.empty(1, block_type(num_items, item_size, width)),
             gradient,
         )
         return unpack(gradient)[: self.num_parameters]
@@ -212,20 +196,18 @@ class _Gradient(torch.autograd.Function):
         raise RuntimeError(_SECOND_ORDER)
 
 
-def _scores(packed: Records, rows: Rows, kept: _Kept | None) -> tuple[Floats, Floats]:
-    num_rows, num_slots, _ = rows.slots.shape
+def _scores(packed: Records, features: Features, kept: _Kept | None) -> tuple[Floats, Floats]:
+    num_rows, num_items, _ = features.items.shape
     width = packed["void"].shape[1]
-    logits = np.full((num_rows, num_slots + 1), FORBIDDEN, np.float32)
+    logits = np.full((num_rows, num_items + 1), FORBIDDEN, np.float32)
     pooled = np.empty((num_rows, width), np.float32)
-    room = _Kept.of(1, num_slots, width) if kept is None else kept
+    room = _Kept.of(1, num_items, width) if kept is None else kept
     score_rows(
         packed,
-        rows.slots,
-        rows.context,
-        rows.allowed,
+        *features,
         kept is not None,
         room.first,
-        room.slot,
+        room.item,
         room.rows,
         room.entries,
         logits,
@@ -253,7 +235,7 @@ def transposed(packed: Records) -> Records:
 
 
 def unpack(packed: Records) -> list[Floats]:
-    """All of `PARAMETERS`, and the direct vector, in their shapes; views as far as possible."""
+    """All of `PARAMETERS`, and the skip connection, in their shapes; views as far as possible."""
     heads = ("score", "void")
     parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
     found = [part[None] if name in heads else part.T for name, part in parts]

@@ -1,4 +1,4 @@
-"""The gradient of the slot scorer's weights, compiled; see `slot_scorer_kernels`."""
+"""The gradient of the set scorer's weights, compiled; see `kernels`."""
 
 from functools import cache
 from typing import Any
@@ -35,16 +35,16 @@ def transposed_type(width: int) -> np.dtype[np.void]:
 
 
 @cache
-def block_type(num_slots: int, slot_size: int, width: int) -> np.dtype[np.void]:
+def block_type(num_items: int, item_size: int, width: int) -> np.dtype[np.void]:
     """Type of the gradients of `BLOCK` rows by what lies before each rectifier."""
     shapes = {
-        "mix": (BLOCK * num_slots, width),
+        "mix": (BLOCK * num_items, width),
         "mix_shared": (BLOCK, width),
         "pooled": (BLOCK, width),
-        "job": (BLOCK * num_slots, width),
+        "job": (BLOCK * num_items, width),
         "job_shared": (BLOCK, width),
         "context": (BLOCK, width),
-        "features": (BLOCK * num_slots, slot_size),
+        "features": (BLOCK * num_items, item_size),
         "summed": (width,),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
@@ -85,11 +85,11 @@ def _cut(gradient: Floats, output: Floats) -> None:
 def backward_rows(
     packed: Records,
     transposed: Records,
-    slots: Floats,
+    items: Floats,
     context: Floats,
     allowed: NDArray[np.bool_],
     first: NDArray[np.int64],
-    slot: NDArray[np.int64],
+    item: NDArray[np.int64],
     rows: Records,
     entries: Records,
     logit_gradient: Floats,
@@ -102,29 +102,29 @@ def backward_rows(
     Args:
         packed: `weights_type` ``(1,)``.
         transposed: `transposed_type` ``(1,)``, the same matrices.
-        slots: float32 ``(n, num_slots, slot_size)``.
+        items: float32 ``(n, num_items, item_size)``.
         context: float32 ``(n, context_size)``.
-        allowed: bool ``(n, num_slots + 1)``.
+        allowed: bool ``(n, num_items + 1)``.
         first: int64 ``(n + 1,)``; this and the next three are what `score_rows` kept.
-        slot: int64 ``(n * num_slots,)``.
+        item: int64 ``(n * num_items,)``.
         rows: `row_type` ``(n,)``.
-        entries: `entry_type` ``(n * num_slots,)``.
-        logit_gradient: float32 ``(n, num_slots + 1)``; only those of allowed actions count.
+        entries: `entry_type` ``(n * num_items,)``.
+        logit_gradient: float32 ``(n, num_items + 1)``; only those of allowed actions count.
         pooled_gradient: float32 ``(n, width)``.
         scratch: `block_type` ``(1,)``.
         gradient: added to, `weights_type` ``(1,)``.
     """
     block, total = scratch[0], gradient[0]
-    for begin in range(0, slots.shape[0], BLOCK):
-        end = min(begin + BLOCK, slots.shape[0])
+    for begin in range(0, items.shape[0], BLOCK):
+        end = min(begin + BLOCK, items.shape[0])
         for i in range(begin, end):
             copy(pooled_gradient[i], block.pooled[i - begin])
             _unscore_row(
                 packed[0],
                 transposed[0],
-                slots[i],
+                items[i],
                 allowed[i],
-                slot,
+                item,
                 first[i],
                 first[i + 1],
                 first[begin],
@@ -146,7 +146,7 @@ def backward_rows(
                 block,
             )
             for e in range(first[i], first[i + 1]):
-                copy(slots[i, slot[e]], block.features[e - first[begin]])
+                copy(items[i, item[e]], block.features[e - first[begin]])
         _add_block(
             context[begin:end],
             rows[begin:end],
@@ -160,9 +160,9 @@ def backward_rows(
 def _unscore_row(
     weights: Record,
     transposed: Record,
-    slots: Floats,
+    items: Floats,
     allowed: NDArray[np.bool_],
-    slot: NDArray[np.int64],
+    item: NDArray[np.int64],
     begin: int,
     end: int,
     offset: int,
@@ -180,13 +180,13 @@ def _unscore_row(
     for e in range(begin, end):
         mix, job = block.mix[e - offset], block.job[e - offset]
         clear(job)
-        if not allowed[slot[e]]:
+        if not allowed[item[e]]:
             clear(mix)
             continue
-        slope = logit_gradient[slot[e]]
+        slope = logit_gradient[item[e]]
         total.score_bias[0] += slope
-        for j in range(slots.shape[1]):
-            total.skip[j] += SKIP_GAIN * slope * slots[slot[e], j]
+        for j in range(items.shape[1]):
+            total.skip[j] += SKIP_GAIN * slope * items[item[e], j]
         for j in range(width):
             total.score[j] += slope * entries[e].mix[j]
             mix[j] = slope * weights.score[j]

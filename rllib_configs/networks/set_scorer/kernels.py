@@ -1,8 +1,8 @@
-"""The slot scorer's forward and backward pass, compiled, one row after the other.
+"""The set scorer's forward and backward pass, compiled, one row after the other.
 
 A row's results never depend on the rows beside it, and every sum has a fixed order, so the same
-weights give the same bits however a batch is cut. Slots without a job, more than half of them, cost
-nothing.
+weights give the same bits however a batch is cut. Places without an item, more than half of them,
+cost nothing.
 
 Weights and whatever is computed from them are fields of structured arrays, whose shapes are part of
 their types: the compiler knows the width of each layer, and keeps a sum over its inputs in vector
@@ -27,12 +27,12 @@ Record = Any  # an element of such an array
 ORDERED = {"contract"}  # multiply-add in one instruction; sums keep their order
 
 SKIP_GAIN = np.float32(10)
-"""What weights that lead directly from a slot's features to its score are multiplied by, so that a
+"""What weights of the skip connection are multiplied by, so that a
 gradient step moves them as far as it matters."""
 
 
 @cache
-def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.void]:
+def weights_type(context_size: int, item_size: int, width: int) -> np.dtype[np.void]:
     """Type of all weights, or of their gradient: matrices are ``(inputs, outputs)``.
 
     The fields are the layers of `rllib_configs.networks.set_scorer.network.SetScorer`; the inputs
@@ -41,13 +41,13 @@ def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.v
 
     Args:
         context_size: features of the context.
-        slot_size: features of a slot.
+        item_size: features of an item.
         width: units of each hidden layer.
     """
     shapes = {
         "context": (context_size, width),
         "context_bias": (width,),
-        "job": (slot_size, width),
+        "job": (item_size, width),
         "job_bias": (width,),
         "job_context": (width, width),
         "pooled_context": (width, width),
@@ -60,7 +60,7 @@ def weights_type(context_size: int, slot_size: int, width: int) -> np.dtype[np.v
         "score_bias": (1,),
         "void": (width,),
         "void_bias": (1,),
-        "skip": (slot_size,),
+        "skip": (item_size,),
     }
     return np.dtype([(name, np.float32, shape) for name, shape in shapes.items()])
 
@@ -74,10 +74,10 @@ def row_type(width: int) -> np.dtype[np.void]:
 
 @cache
 def entry_type(width: int) -> np.dtype[np.void]:
-    """Type of what `score_rows` finds out about an entry: a slot with a job, or a choice.
+    """Type of what `score_rows` finds out about an entry: an item, or another choice.
 
-    ``job`` is the job in the context of the cluster; ``mix``, undefined unless it may be chosen,
-    knows of all other jobs too.
+    ``job`` is the item in its context; ``mix``, undefined unless it may be chosen, knows of all
+    other items too.
     """
     return np.dtype([("job", np.float32, (width,)), ("mix", np.float32, (width,))])
 
@@ -128,12 +128,12 @@ def _rectify(x: Floats) -> None:
 @njit(cache=True, nogil=True)
 def score_rows(
     packed: Records,
-    slots: Floats,
+    items: Floats,
     context: Floats,
     allowed: NDArray[np.bool_],
     keep: bool,
     first: NDArray[np.int64],
-    slot: NDArray[np.int64],
+    item: NDArray[np.int64],
     rows: Records,
     entries: Records,
     logits: Floats,
@@ -143,40 +143,41 @@ def score_rows(
 
     Args:
         packed: `weights_type` ``(1,)``.
-        slots: float32 ``(n, num_slots, slot_size)``; the first feature is 0 for an empty slot.
+        items: float32 ``(n, num_items, item_size)``; the first feature is 0 for a place without an
+            item.
         context: float32 ``(n, context_size)``.
-        allowed: bool ``(n, num_slots + 1)``; the last action is void.
+        allowed: bool ``(n, num_items + 1)``; the last action is void.
         keep: whether what `backward_rows` needs is kept, of all rows. Else the next four arrays
             are scratch for one row.
         first: written, int64 ``(n + 1,)`` or ``(2,)``, index of each row's first entry.
-        slot: written, int64 ``(n * num_slots,)`` or ``(num_slots,)``, each entry's slot.
+        item: written, int64 ``(n * num_items,)`` or ``(num_items,)``, each entry's item.
         rows: written, `row_type` ``(n,)`` or ``(1,)``.
-        entries: written, `entry_type` ``(n * num_slots,)`` or ``(num_slots,)``.
-        logits: written where allowed, float32 ``(n, num_slots + 1)``.
+        entries: written, `entry_type` ``(n * num_items,)`` or ``(num_items,)``.
+        logits: written where allowed, float32 ``(n, num_items + 1)``.
         pooled: written, float32 ``(n, width)``.
     """
     weights = packed[0]
     first[0] = 0
-    for i in range(slots.shape[0]):
+    for i in range(items.shape[0]):
         at = i if keep else 0
         count = first[at]
-        for s in range(slots.shape[1]):
-            if slots[i, s, 0] != 0 or allowed[i, s]:
-                slot[count] = s
+        for s in range(items.shape[1]):
+            if items[i, s, 0] != 0 or allowed[i, s]:
+                item[count] = s
                 count += 1
         first[at + 1] = count
         begin = first[at]
-        _pool_row(weights, slots[i], context[i], slot, begin, count, rows[at], entries)
-        _score_row(weights, slots[i], allowed[i], slot, begin, count, rows[at], entries, logits[i])
+        _pool_row(weights, items[i], context[i], item, begin, count, rows[at], entries)
+        _score_row(weights, items[i], allowed[i], item, begin, count, rows[at], entries, logits[i])
         copy(rows[at].pooled, pooled[i])
 
 
 @njit(cache=True, nogil=True)
 def _pool_row(
     weights: Record,
-    slots: Floats,
+    items: Floats,
     features: Floats,
-    slot: NDArray[np.int64],
+    item: NDArray[np.int64],
     begin: int,
     end: int,
     row: Record,
@@ -192,11 +193,11 @@ def _pool_row(
     clear(row.summed)
     for e in range(begin, end):
         job = entries[e].job
-        if slots[slot[e], 0] == 0:
+        if items[item[e], 0] == 0:
             clear(job)
             continue
         copy(row.shared, job)
-        add_product(slots[slot[e]], weights.job, job)
+        add_product(items[item[e]], weights.job, job)
         _rectify(job)
         for j in range(width):
             row.summed[j] += job[j]
@@ -209,9 +210,9 @@ def _pool_row(
 @njit(cache=True, nogil=True)
 def _score_row(
     weights: Record,
-    slots: Floats,
+    items: Floats,
     allowed: NDArray[np.bool_],
-    slot: NDArray[np.int64],
+    item: NDArray[np.int64],
     begin: int,
     end: int,
     row: Record,
@@ -223,12 +224,12 @@ def _score_row(
     copy(weights.mix_bias, row.shared)
     add_product(row.pooled, weights.mix_pooled, row.shared)
     for e in range(begin, end):
-        if allowed[slot[e]]:
+        if allowed[item[e]]:
             mix = entries[e].mix
             copy(row.shared, mix)
             add_product(entries[e].job, weights.mix, mix)
             _rectify(mix)
-            direct = SKIP_GAIN * _dot(slots[slot[e]], weights.skip)
-            logits[slot[e]] = _dot(mix, weights.score) + weights.score_bias[0] + direct
+            skipped = SKIP_GAIN * _dot(items[item[e]], weights.skip)
+            logits[item[e]] = _dot(mix, weights.score) + weights.score_bias[0] + skipped
     if allowed[void]:
         logits[void] = _dot(row.pooled, weights.void) + weights.void_bias[0]

@@ -1,32 +1,63 @@
-"""A policy whose size does not depend on the number of slots."""
+"""A policy whose size does not depend on the number of items."""
 
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from cluster_env.core.seeding import Purpose, generator
-from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.features import (
-    context_feature_names,
-    slot_feature_names,
-    slot_features,
-    window_features,
-)
-from cluster_env.worlds.deeprm.masks import live_mask
-from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.core.world import Features
 from rllib_configs.networks.set_scorer.autograd import (
     FORBIDDEN,
     PARAMETERS,
-    Rows,
     differentiable_scores,
 )
 from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
-from rllib_configs.schema import TrainingSection
+
+if TYPE_CHECKING:
+    from rllib_configs.schema import TrainingSection
+
+WINDOW = "window"
+"""Name of the feature of the context that `SetScorerOptions.show_window` is about."""
+
+FeatureNames = tuple[tuple[str, ...], tuple[str, ...]]  # of an item, of the context
 
 _parameters_of = attrgetter(*PARAMETERS)
+
+
+@dataclass(frozen=True)
+class SetScorerOptions:
+    """What a config decides about the network.
+
+    Attributes:
+        hidden: units of each hidden layer.
+        critic: whether it also estimates the value of a state.
+        show_window: whether it sees the feature `WINDOW` of the context; no matter in a world
+            without one.
+        skip_connection: whether an item's features also count directly in its score, by weights
+            that start at 0.
+    """
+
+    hidden: int = 32
+    critic: bool = False
+    show_window: bool = False
+    skip_connection: bool = False
+
+    @staticmethod
+    def of(training: "TrainingSection") -> "SetScorerOptions":
+        """Those that a config asks for."""
+        return SetScorerOptions(
+            training.hidden, training.critic, training.show_window, training.skip_connection
+        )
+
+    @property
+    def without_critic(self) -> "SetScorerOptions":
+        """The same network where no values are asked for."""
+        return replace(self, critic=False)
 
 
 class _Layer(nn.Linear):
@@ -37,61 +68,63 @@ class _Layer(nn.Linear):
 
 
 class SetScorer(nn.Module):
-    """Scores each waiting job by itself, in the context of the cluster and of all others.
+    """Scores each item by itself, in the context of its world and of all others.
 
-    Slots are treated alike and pooled by a sum, so the score of a job does not depend on which
-    slot it lies in, and the same weights serve any number of slots (a set function in the sense of
-    Zaheer et al., *Deep Sets*, 2017).
+    Items, as waiting jobs, are treated alike and pooled by a sum, so the score of one does not
+    depend on its place, and the same weights serve any number of items (a set function in the
+    sense of Zaheer et al., *Deep Sets*, 2017).
 
     Args:
-        cluster: resources, horizon and slots.
-        width: units of each hidden layer.
+        feature_names: those of the world. With `skip_connection`, item features at the end whose
+            names begin with ``class_`` get a parameter of their own.
+        options: width and parts.
         seed: of the initial weights, which are normal with variance 2 / fan-in; with None they are
             undefined, until others are loaded.
-        critic: whether it also estimates the value of a state.
-        shows_window: whether it is told the length of the arrival window.
-        skip_connection: whether a job's features also count directly in its score, by weights that
-            start at 0.
 
     Attributes:
-        skip_names: names of the parameters of the skip_connection: weights of the features, and, if
-            the cluster has classes, of these.
+        skip_names: names of the parameters of the skip connection: weights of the features, and, if
+            items have classes, of these.
         compiled: whether float32 weights are used by compiled code, several times as fast as
             PyTorch's, whose results depend on no other row of a batch. It has first derivatives
             only; a gradient of a gradient needs False.
+        head_names: layers and parameters that come after the pooling. Raghu et al., *Rapid
+            learning or feature reuse?*, 2020, adapt the last layer alone. Here it is linear in a
+            few numbers that say nothing about what is rewarded, so the layer before it is part of
+            the head as well.
     """
 
     compiled = True
+    head_names = ("mix", "mix_pooled", "score", "void", "skip", "skip_classes")
     critic_scale: torch.Tensor  # (1,), with a critic alone
 
     def __init__(
-        self,
-        cluster: Cluster,
-        width: int,
-        seed: int | None,
-        critic: bool = False,
-        shows_window: bool = False,
-        skip_connection: bool = False,
+        self, feature_names: FeatureNames, options: SetScorerOptions, seed: int | None = None
     ) -> None:
         super().__init__()
-        self.layout = StateLayout(cluster)
-        self.shows_window = shows_window
-        slot = len(slot_feature_names(cluster))
-        context = len(context_feature_names(cluster)) + shows_window
-        self.context = _Layer(context, width)
-        self.job = _Layer(slot, width)
+        of_item, of_context = feature_names
+        self.feature_names, self.options = feature_names, options
+        shown = [
+            column
+            for column, name in enumerate(of_context)
+            if name != WINDOW or options.show_window
+        ]
+        self._shown = None if len(shown) == len(of_context) else np.array(shown)
+        width = options.hidden
+        self.context = _Layer(len(shown), width)
+        self.job = _Layer(len(of_item), width)
         self.job_context = _Layer(width, width, bias=False)
         self.pooled = _Layer(2 * width, width)
         self.mix = _Layer(width, width)
         self.mix_pooled = _Layer(width, width, bias=False)
         self.score = _Layer(width, 1)
         self.void = _Layer(width, 1)
-        if critic:
+        if options.critic:
             self.critic = nn.Sequential(_Layer(width, width), nn.ReLU(), _Layer(width, 1))
             self.register_buffer("critic_scale", torch.ones(1))
         self.skip_names: tuple[str, ...] = ()
-        if skip_connection:
-            self._add_skip_connection(slot, cluster.num_classes if cluster.num_classes > 1 else 0)
+        if options.skip_connection:
+            classes = takewhile(lambda name: name.startswith("class_"), reversed(of_item))
+            self._add_skip_connection(len(of_item), len(tuple(classes)))
         if seed is not None:
             self._draw(generator(seed, Purpose.INIT))
 
@@ -112,59 +145,53 @@ class SetScorer(nn.Module):
             drawn = rng.normal(0.0, scale, tuple(parameter.shape)).astype(np.float32)
             parameter.copy_(torch.from_numpy(drawn))
 
-    def features(
-        self, states: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What the network sees of states, uint8 ``(rows, state_size)``.
+    def shown(self, features: Features) -> Features:
+        """The features without those that the network is not to see, as compiled code takes them.
 
-        Returns:
-            Of the slots, float32 ``(rows, num_slots, slot features)``, and of the cluster, float32
-            ``(rows, context features)``.
+        Args:
+            features: of the world, or what this function gave.
         """
-        slots, context = slot_features(states, self.layout)
-        if self.shows_window:
-            context = np.concatenate([context, window_features(states, self.layout)], axis=1)
-        return slots, context
+        items, context, allowed = features
+        if self._shown is not None and context.shape[1] != self._shown.size:
+            context = np.take(context, self._shown, axis=1)
+        # One type of array, so that what takes them is compiled once.
+        return Features(
+            np.require(items, np.float32, ["C", "W"]),
+            np.require(context, np.float32, ["C", "W"]),
+            np.require(allowed, np.bool_, ["C", "W"]),
+        )
 
-    def forward(
-        self, states: NDArray[np.uint8], allowed: NDArray[np.bool_] | None = None
-    ) -> torch.Tensor:
+    def forward(self, features: Features) -> torch.Tensor:
         """Computes logits.
 
         Args:
-            states: uint8 ``(rows, state_size)``.
-            allowed: bool ``(rows, num_actions)``, by default `live_mask` of the states.
+            features: of n states.
 
         Returns:
-            Logits, float32 ``(rows, num_actions)``; those of forbidden actions are -1e9.
+            Logits, float32 ``(n, num_items + 1)``; those of forbidden actions are -1e9.
         """
-        return self.score_slots(states, allowed)[0]
+        return self.score_items(features)[0]
 
-    def score_slots(
-        self, states: NDArray[np.uint8], allowed: NDArray[np.bool_] | None = None
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def score_items(self, features: Features) -> tuple[torch.Tensor, torch.Tensor]:
         """Computes logits, as `forward`, and what is known of each state as a whole.
 
         Returns:
-            Logits, float32 ``(rows, num_actions)``, and float32 ``(rows, width)``.
+            Logits, float32 ``(n, num_items + 1)``, and float32 ``(n, hidden)``.
         """
-        if allowed is None:
-            allowed = live_mask(states, self.layout)
+        features = self.shown(features)
         if self._runs_compiled():
-            allowed = np.require(allowed, np.bool_, ["C", "W"])  # one type, so compiled once
-            rows = Rows(*self.features(states), allowed)
-            return differentiable_scores(self.compiled_parameters(), rows)
-        jobs, pooled = self._describe(states)
-        jobs = torch.relu(self.mix(jobs) + self.mix_pooled(pooled).unsqueeze(1))
-        job_scores = self.score(jobs).squeeze(2)
+            return differentiable_scores(self.compiled_parameters(), features)
+        items, pooled = self._describe(features)
+        items = torch.relu(self.mix(items) + self.mix_pooled(pooled).unsqueeze(1))
+        item_scores = self.score(items).squeeze(2)
         if self.skip_names:
-            slots = torch.from_numpy(self.features(states)[0]).to(job_scores.dtype)
-            job_scores = job_scores + float(SKIP_GAIN) * (slots @ self._direct())
-        logits = torch.cat([job_scores, self.void(pooled)], dim=1)
-        return logits.masked_fill(torch.from_numpy(~allowed), FORBIDDEN), pooled
+            given = torch.from_numpy(features.items).to(item_scores.dtype)
+            item_scores = item_scores + float(SKIP_GAIN) * (given @ self._skip())
+        logits = torch.cat([item_scores, self.void(pooled)], dim=1)
+        return logits.masked_fill(torch.from_numpy(~features.allowed), FORBIDDEN), pooled
 
     def value(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Value of states, float32 ``(rows,)``, from the second result of `score_slots`.
+        """Value of states, float32 ``(n,)``, from the second result of `score_items`.
 
         It is the `rllib_configs.learning.losses.symlog` of the value in units of ``critic_scale``,
         which the algorithm sets.
@@ -172,46 +199,30 @@ class SetScorer(nn.Module):
         value: torch.Tensor = self.critic(pooled).squeeze(1)
         return value
 
-    def value_of(self, states: NDArray[np.uint8]) -> torch.Tensor:
-        """`value` of states, uint8 ``(rows, state_size)``."""
+    def value_of(self, features: Features) -> torch.Tensor:
+        """`value` of n states."""
         if self._runs_compiled():
-            nothing = np.zeros((states.shape[0], self.layout.cluster.num_actions), np.bool_)
-            return self.value(self.score_slots(states, nothing)[1])
-        return self.value(self._describe(states)[1])
+            # Scores are not asked for, and an item that is not allowed is pooled, but not scored.
+            nothing = features._replace(allowed=np.zeros_like(features.allowed))
+            return self.value(self.score_items(nothing)[1])
+        return self.value(self._describe(self.shown(features))[1])
 
     def compiled_parameters(self) -> list[torch.Tensor]:
-        """The parameters as compiled code takes them; see `slot_scorer_compiled.PARAMETERS`."""
+        """The parameters as compiled code takes them; see `autograd.PARAMETERS`."""
         found = list(_parameters_of(self))
-        return [*found, self._direct()] if self.skip_names else found
+        return [*found, self._skip()] if self.skip_names else found
 
-    def _direct(self) -> torch.Tensor:
+    def _skip(self) -> torch.Tensor:
         return torch.cat([getattr(self, name) for name in self.skip_names])
 
     def _runs_compiled(self) -> bool:
         return self.compiled and self.score.weight.dtype == torch.float32
 
-    def _describe(self, states: NDArray[np.uint8]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Each job in its context, ``(rows, slots, width)``, and all pooled, ``(rows, width)``."""
+    def _describe(self, features: Features) -> tuple[torch.Tensor, torch.Tensor]:
+        """Each item in its context, ``(n, num_items, hidden)``, and all pooled, ``(n, hidden)``."""
         dtype = self.score.weight.dtype
-        slots, shared = (torch.from_numpy(array).to(dtype) for array in self.features(states))
-        present = slots[:, :, :1]
+        given, shared = (torch.from_numpy(array).to(dtype) for array in features[:2])
+        present = given[:, :, :1]
         context = torch.relu(self.context(shared))
-        jobs = torch.relu(self.job(slots) + self.job_context(context).unsqueeze(1)) * present
-        return jobs, torch.relu(self.pooled(torch.cat([context, jobs.sum(1)], dim=1)))
-
-
-def plain_scorer(cluster: Cluster, training: TrainingSection, seed: int | None = None) -> SetScorer:
-    """The network of a config without a critic.
-
-    Args:
-        cluster: which may differ from the config's in capacities and slots.
-        training: width and options.
-        seed: of the initial weights; undefined without.
-    """
-    return SetScorer(
-        cluster,
-        training.hidden,
-        seed,
-        shows_window=training.show_window,
-        skip_connection=training.skip_connection,
-    )
+        items = torch.relu(self.job(given) + self.job_context(context).unsqueeze(1)) * present
+        return items, torch.relu(self.pooled(torch.cat([context, items.sum(1)], dim=1)))

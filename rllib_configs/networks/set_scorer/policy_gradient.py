@@ -1,4 +1,4 @@
-"""Gradients of policy losses by the slot scorer's weights, without PyTorch.
+"""Gradients of policy losses by the set scorer's weights, without PyTorch.
 
 What `differentiable_scores` and PyTorch compute together in many passes over a batch is done here
 for some rows at a time, which stay in a cache: scores, the loss of their softmax, and back. There
@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from rllib_configs.networks.set_scorer.autograd import Rows, transposed
+from cluster_env.core.world import Features
+from rllib_configs.networks.set_scorer.autograd import transposed
 from rllib_configs.networks.set_scorer.gradient import BLOCK, backward_rows, block_type
 from rllib_configs.networks.set_scorer.kernels import (
     Floats,
@@ -32,14 +33,14 @@ class Choices:
     """Decisions and what the network sees of them, those of a group one after the other.
 
     Attributes:
-        rows: what the network looks at; the chosen actions are allowed.
+        features: what the network sees; the chosen actions are allowed.
         actions: int32 ``(n,)``.
         log_probabilities: float32 ``(n,)``, of the actions when they were chosen.
         advantages: float32 ``(n,)``.
         bounds: int64 ``(num_groups + 1,)``, first row of each group, and n.
     """
 
-    rows: Rows
+    features: Features
     actions: NDArray[np.int32]
     log_probabilities: Floats
     advantages: Floats
@@ -53,9 +54,8 @@ class Choices:
     @property
     def num_bytes(self) -> int:
         """Memory that it takes."""
-        rows = self.rows
-        arrays: Sequence[NDArray[Any]] = (rows.slots, rows.context, rows.allowed, self.actions)
-        return sum(array.nbytes for array in (*arrays, self.log_probabilities, self.advantages))
+        arrays: Sequence[NDArray[Any]] = (*self.features, self.actions, self.advantages)
+        return sum(array.nbytes for array in (*arrays, self.log_probabilities))
 
 
 @dataclass(frozen=True)
@@ -79,22 +79,22 @@ class PolicyGradient:
 
     Args:
         context_size: features of the context.
-        num_slots: of the cluster.
-        slot_size: features of a slot.
+        num_items: of the world.
+        item_size: features of an item.
         width: units of each hidden layer.
     """
 
-    def __init__(self, context_size: int, num_slots: int, slot_size: int, width: int) -> None:
-        self._weights = weights_type(context_size, slot_size, width)
+    def __init__(self, context_size: int, num_items: int, item_size: int, width: int) -> None:
+        self._weights = weights_type(context_size, item_size, width)
         self._first = np.empty(_PIECE + 1, np.int64)
-        self._slot = np.empty(_PIECE * num_slots, np.int64)
+        self._slot = np.empty(_PIECE * num_items, np.int64)
         self._rows = np.empty(_PIECE, row_type(width))
-        self._entries = np.empty(_PIECE * num_slots, entry_type(width))
-        self._logits = np.empty((_PIECE, num_slots + 1), np.float32)
-        self._slopes = np.empty((_PIECE, num_slots + 1), np.float32)
+        self._entries = np.empty(_PIECE * num_items, entry_type(width))
+        self._logits = np.empty((_PIECE, num_items + 1), np.float32)
+        self._slopes = np.empty((_PIECE, num_items + 1), np.float32)
         self._pooled = np.empty((_PIECE, width), np.float32)
         self._no_slopes = np.zeros((_PIECE, width), np.float32)
-        self._block = np.empty(1, block_type(num_slots, slot_size, width))
+        self._block = np.empty(1, block_type(num_items, item_size, width))
 
     def __call__(self, weights: Floats, choices: Choices, loss: PolicyLoss) -> tuple[Floats, float]:
         """Computes the gradient of each group's part of a loss.
@@ -128,10 +128,9 @@ class PolicyGradient:
         gradient: Floats,
     ) -> float:
         """Adds the gradient of some rows; returns the sum of their entropies."""
-        rows = choices.rows
-        slots, context, allowed = rows.slots[piece], rows.context[piece], rows.allowed[piece]
+        items, context, allowed = (array[piece] for array in choices.features)
         kept = (self._first, self._slot, self._rows, self._entries)
-        score_rows(packed, slots, context, allowed, True, *kept, self._logits, self._pooled)
+        score_rows(packed, items, context, allowed, True, *kept, self._logits, self._pooled)
         entropy: float = _differentiate(
             self._logits,
             allowed,
@@ -147,7 +146,7 @@ class PolicyGradient:
         backward_rows(
             packed,
             back,
-            slots,
+            items,
             context,
             allowed,
             *kept,

@@ -1,20 +1,17 @@
-"""Acts with a slot scorer: from states to actions in one compiled call.
+"""Acts with a set scorer: from states to features to actions, without RLlib and gradients."""
 
-A decision of a few episodes is little work, and to go from one compiled function to the next by way
-of NumPy would take longer than all of it.
-"""
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.deeprm.arrays import require_states
-from cluster_env.worlds.deeprm.features import describe, describe_window
-from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, mark_live
-from cluster_env.worlds.deeprm.state import StateShape
+from cluster_env.core.registry import Registry
+from cluster_env.core.world import Mask, State, World
 from rllib_configs.learning.losses import symexp
-from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.sampling import Sampler, sample_actions
 from rllib_configs.networks.set_scorer.autograd import FORBIDDEN, pack
 from rllib_configs.networks.set_scorer.kernels import (
     Floats,
@@ -27,6 +24,30 @@ from rllib_configs.networks.set_scorer.network import SetScorer
 
 _PIECE = 1024  # rows; four times as many take three times as long each
 
+Draws = tuple[NDArray[np.int32], Floats]
+
+
+FAST_PATHS: Registry[Callable[[SetScorer, "Snapshot", Any], Sampler]] = Registry("fast path")
+"""Samplers that are faster in one kind of world, by its name; they give the same bits."""
+
+
+class Snapshot:
+    """Weights as compiled code takes them, and what it makes room to work in from.
+
+    Attributes:
+        packed: see `pack`.
+        row: `row_type` ``(0,)``.
+        entry: `entry_type` ``(0,)``.
+    """
+
+    def __init__(self, network: SetScorer) -> None:
+        with torch.no_grad():
+            self.packed = pack([value.numpy() for value in network.compiled_parameters()])
+        width = self.packed["void"].shape[1]
+        # The type of a record is an argument like any other; a width would have to be compiled in.
+        self.row: Records = np.empty(0, row_type(width))
+        self.entry: Records = np.empty(0, entry_type(width))
+
 
 class SetScorerSampler:
     """Samples actions from a `SetScorer`; a snapshot of the weights.
@@ -34,103 +55,113 @@ class SetScorerSampler:
     Args:
         network: takes the weights.
         weights: by name, as the RLModule has them.
+        world: where it acts.
+        fast: whether the fast path of the world's kind is taken, if it has one.
     """
 
-    def __init__(self, network: SetScorer, weights: dict[str, NDArray[np.float32]]) -> None:
-        self._network = network.eval()
+    def __init__(
+        self,
+        network: SetScorer,
+        weights: dict[str, NDArray[np.float32]],
+        world: World,
+        *,
+        fast: bool = True,
+    ) -> None:
+        self._network, self._world = network.eval(), world
         state = {
             name.removeprefix("network."): torch.from_numpy(np.array(value))
             for name, value in weights.items()
         }
         self._network.load_state_dict(state)
-        with torch.no_grad():
-            packed = pack([value.numpy() for value in network.compiled_parameters()])
-        width = packed["void"].shape[1]
-        types = (np.empty(0, row_type(width)), np.empty(0, entry_type(width)))
-        self._scorer = (network.layout.shape, network.shows_window, packed, *types)
+        snapshot = Snapshot(network)
+        self._path: Sampler = FeatureSampler(network, snapshot, world)
+        if fast and world.kind in FAST_PATHS.names():
+            self._path = FAST_PATHS.get(world.kind)(network, snapshot, world)
 
-    def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def logits(self, states: State) -> NDArray[np.float32]:
         """See `Sampler`; the network is asked only where there is more than one thing to do."""
-        logits: NDArray[np.float32] = _open_logits(self._checked(states), *self._scorer)
-        return logits
+        return self._path.logits(states)
 
-    def values(self, states: NDArray[np.uint8]) -> NDArray[np.float64]:
+    def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
+        """See `Sampler`."""
+        return self._path.sample(states, uniforms)
+
+    def values(self, states: State) -> NDArray[np.float64]:
         """Values, float64 ``(n,)``, computed in pieces that fit a cache."""
         values = np.empty(states.shape[0])
         with torch.inference_mode():
             for first in range(0, states.shape[0], _PIECE):
                 piece = slice(first, first + _PIECE)
-                values[piece] = symexp(self._network.value_of(states[piece])).numpy()
+                features = self._world.features(states[piece])
+                values[piece] = symexp(self._network.value_of(features)).numpy()
         return values * self._network.critic_scale.numpy()
 
-    def sample(
-        self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+
+class FeatureSampler:
+    """What every world has: its features, their scores, a draw."""
+
+    def __init__(self, network: SetScorer, snapshot: Snapshot, world: World) -> None:
+        self._network, self._snapshot, self._world = network, snapshot, world
+
+    def logits(self, states: State) -> Floats:
         """See `Sampler`."""
-        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
-        drawn = _sample(self._checked(states), uniforms, *self._scorer)
+        given, shown = self._snapshot, self._network.shown(self._world.features(states))
+        logits: Floats = _logits(*shown, given.packed, given.row, given.entry)
+        return logits
+
+    def sample(self, states: State, uniforms: NDArray[np.float64]) -> Draws:
+        """See `Sampler`."""
+        drawn: Draws = sample_actions(self.logits(states), uniforms)
         return drawn
 
-    def _checked(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """The states as an array of the one type that the kernels are compiled for."""
-        require_states(states, self._network.layout)
-        return states if states.flags.carray else states.copy()
+
+@njit(cache=True, nogil=True)
+def open_logits(allowed: Mask, out: Floats) -> bool:
+    """Writes the logits of a row that are known without the network.
+
+    Args:
+        allowed: bool ``(num_actions,)``.
+        out: float32 ``(num_actions,)``; 0 where allowed, else `FORBIDDEN`.
+
+    Returns:
+        Whether more than one action is allowed, so that the network is to be asked.
+    """
+    count = 0
+    for action in range(allowed.size):
+        out[action] = 0.0 if allowed[action] else FORBIDDEN
+        count += allowed[action]
+    return count > 1
 
 
 @njit(cache=True, nogil=True)
-def _sample(
-    states: NDArray[np.uint8],
-    uniforms: NDArray[np.float64],
-    shape: StateShape,
-    shows_window: bool,
-    packed: Records,
-    row: Records,
-    entry: Records,
-) -> tuple[NDArray[np.int32], Floats]:
-    """Draws actions; arguments as those of `sample_actions` and `_open_logits`."""
-    logits = _open_logits(states, shape, shows_window, packed, row, entry)
-    return sample_actions(logits, uniforms)
-
-
-@njit(cache=True, nogil=True)
-def _open_logits(
-    states: NDArray[np.uint8],
-    shape: StateShape,
-    shows_window: bool,
+def _logits(
+    items: Floats,
+    context: Floats,
+    allowed: Mask,
     packed: Records,
     row: Records,
     entry: Records,
 ) -> Floats:
-    """Computes logits under `live_mask`, those of the only action of a row without the network.
-
-    Args:
-        states: uint8 ``(n, state_size)``.
-        shape: of the states.
-        shows_window: see `SetScorer`.
-        packed: see `pack`.
-        row: `row_type` ``(0,)``, which says what room to work in is made of.
-        entry: `entry_type` ``(0,)``, as well.
-
-    Returns:
-        Float32 ``(n, num_actions)``.
-    """
-    weights = packed[0]
-    num_rows, num_slots = states.shape[0], shape.num_slots
-    allowed = np.empty((num_rows, num_slots + 1), np.bool_)
-    slots = np.empty((1, num_slots, weights.job.shape[0]), np.float32)
-    context = np.empty((1, weights.context.shape[0]), np.float32)
-    first, slot = np.empty(2, np.int64), np.empty(num_slots, np.int64)
-    rows, entries = np.empty(1, row.dtype), np.empty(num_slots, entry.dtype)
-    pooled = np.empty((1, weights.void.shape[0]), np.float32)
-    logits = np.empty((num_rows, num_slots + 1), np.float32)
-    mark_live(states, shape, True, IDLE_PATIENCE, allowed)
+    """Logits, float32 ``(n, num_items + 1)``, of `Features`; the rest is of a `Snapshot`."""
+    num_rows, num_items = items.shape[:2]
+    first, item = np.empty(2, np.int64), np.empty(num_items, np.int64)
+    rows, entries = np.empty(1, row.dtype), np.empty(num_items, entry.dtype)
+    pooled = np.empty((1, packed[0].void.shape[0]), np.float32)
+    logits = np.empty((num_rows, num_items + 1), np.float32)
     for i in range(num_rows):
-        state, may, out = states[i : i + 1], allowed[i : i + 1], logits[i : i + 1]
-        for action in range(num_slots + 1):
-            out[0, action] = 0.0 if may[0, action] else FORBIDDEN
-        if may.sum() > 1:
-            describe(state, shape, True, slots, context)
-            if shows_window:
-                describe_window(state, shape, context)
-            score_rows(packed, slots, context, may, False, first, slot, rows, entries, out, pooled)
+        if open_logits(allowed[i], logits[i]):
+            one = slice(i, i + 1)
+            score_rows(
+                packed,
+                items[one],
+                context[one],
+                allowed[one],
+                False,
+                first,
+                item,
+                rows,
+                entries,
+                logits[one],
+                pooled,
+            )
     return logits

@@ -1,12 +1,29 @@
-"""DeepRM's policy network (section 4.1), reading codes instead of images."""
+"""DeepRM's policy network (section 4.1), reading states instead of images."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.lookups import LookupLayout
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.worlds.deeprm.lookup_sum import lookup_sum
+
+
+def lookup_layout(world: DeepRM, since_column: bool) -> LookupLayout:
+    """What the network looks up in states of a world."""
+    return LookupLayout(world.layout, since_column)
+
+
+def shapes(layout: LookupLayout, hidden: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the weights by name, with so many hidden units."""
+    num_actions = layout.layout.cluster.num_actions
+    return {
+        "hidden_weight": (layout.num_inputs, hidden),
+        "hidden_bias": (hidden,),
+        "head_weight": (hidden, num_actions),
+        "head_bias": (num_actions,),
+    }
 
 
 class DeepRMSampler:

@@ -7,20 +7,25 @@ from gymnasium.utils.env_checker import check_env
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.envs import ClusterEnv, check_cluster_env, environment_ids
+from cluster_env.envs import check_cluster_env
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.observations import OBSERVATIONS
+from cluster_env.worlds.deeprm.rules import RULES
+from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 CLUSTER = Cluster(num_slots=4, num_classes=3)
-OPTIONS = {"cluster": CLUSTER, "objective": "class_slowdown(0.1, 1, 10)", "max_time": 300}
+OPTIONS = {"objective": "class_slowdown(0.1, 1, 10)"}
 
 
-@pytest.mark.parametrize("name", environment_ids())
+@pytest.mark.parametrize("rules", RULES.names())
 @pytest.mark.parametrize("observation", OBSERVATIONS.names())
-def test_checkers_have_nothing_to_say(name: str, observation: str) -> None:
-    env = gymnasium.make(name, observation=observation, mask="start_now", **OPTIONS)
+def test_checkers_have_nothing_to_say(rules: str, observation: str) -> None:
+    world = DeepRM(CLUSTER, rules, max_time=300)
+    env = gymnasium.make(
+        "DeepRM-v0", world=world, observation=observation, mask="start_now", **OPTIONS
+    )
     check_env(env.unwrapped, skip_render_check=True)
     check_cluster_env(env, seed=2)
 
@@ -42,13 +47,13 @@ def test_slots_show_the_class_of_the_very_job_that_they_show(num_envs: int) -> N
     """
     envs = gymnasium.make_vec(
         "DeepRM-v0",
-        world=DeepRM(max_time=60),
+        world=DeepRM(CLUSTER, max_time=60),
         num_envs=num_envs,
         workload=Telling(),
         observation="state",
     )
     states, _ = envs.reset(seed=3)
-    layout = ClusterEnv(workload=Telling()).simulator.layout
+    layout = StateLayout(CLUSTER)
     rng = np.random.default_rng(0)
     seen, moved_up = set(), 0
     for _ in range(400):

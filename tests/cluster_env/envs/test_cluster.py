@@ -131,21 +131,28 @@ def test_masks_can_be_sampled_from() -> None:
         info = env.step(action)[4]
 
 
-def test_cluster_comes_from_the_workload_if_not_given() -> None:
-    env = ClusterEnv(workload=BimodalWorkload(cluster=Cluster(num_slots=3)))
+def test_worlds_and_workloads_come_as_options_too() -> None:
+    world = {"kind": "deeprm", "cluster": {"num_slots": 3}, "rules": "released"}
+    env = ClusterEnv(world=world, workload={"load": 0.9})
+    assert env.world == DeepRM(Cluster(num_slots=3), "released")
     assert env.action_space.n == 4
+    assert env.setup.task.workload == BimodalWorkload(
+        load=0.9, cluster=Cluster(num_slots=3), first_step=1
+    )
     assert ClusterEnv(workload={"load": 1.2}).setup.task.workload.load == 1.2
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rules": "papr"}, "did you mean 'paper'"),
+        ({"world": {"kind": "deeprm", "rules": "papr"}}, "did you mean 'paper'"),
+        ({"world": {"kind": "deeprm", "ruls": "paper"}}, "did you mean 'rules'"),
+        ({"world": "deeperm"}, "did you mean 'deeprm'"),
         ({"objective": "slowdwn"}, "did you mean 'slowdown'"),
         ({"observation": "imgae"}, "did you mean 'image'"),
         ({"mask": "placable"}, "did you mean 'placeable'"),
         ({"render_mode": "human"}, "unknown render mode 'human'"),
-        ({"max_time": 0}, "max_time must be 1 or larger"),
+        ({"world": {"kind": "deeprm", "max_time": 0}}, "max_time must be 1 or larger"),
         ({"workload": {"lod": 0.7}}, "did you mean 'load'"),
         ({"workload": {"load": 3.0}}, "out of reach"),
     ],

@@ -7,19 +7,18 @@ import pytest
 import torch
 
 import meta.maml.gradients as gradients_module
-from cluster_env.worlds.deeprm.cluster import Cluster
 from meta.maml.algorithm import with_base_task
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.gradients import FirstOrderGradients, GraphGradients
 from meta.maml.module import MetaSetScorerModule, meta_model_config
 from meta.maml.stages import TaskSample
-from meta.maml.steps import adapted_names, inner_step, outer_loss
+from meta.maml.steps import adapted_names, inner_step, outer_loss, scorer_of
 from rllib_configs.loading import make_config
 from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
-from tests.meta.maml.tiny import CLUSTER, leaves, tiny_rollouts
+from tests.meta.maml.tiny import WORLD, leaves, tiny_rollouts
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
 WIDTH = 8
@@ -37,9 +36,10 @@ def decisions(seed: int) -> Decisions:
     return replace(found, log_probabilities=found.log_probabilities + noise)
 
 
-def network_of(cluster: Cluster = CLUSTER, *, skip_connection: bool = False) -> SetScorer:
+def network_of(*, skip_connection: bool = False) -> SetScorer:
     """With weights that all matter."""
-    network = SetScorer(cluster, WIDTH, 0, skip_connection=skip_connection)
+    options = SetScorerOptions(WIDTH, skip_connection=skip_connection)
+    network = SetScorer(WORLD.feature_names, options, 0)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for name, parameter in network.named_parameters():
@@ -61,7 +61,7 @@ def graph_options(options: StepOptions, parameters: dict[str, torch.Tensor]) -> 
         "surrogate": options.surrogate,
         "gradient_clip": options.gradient_clip,
         "shrink": options.shrink,
-        "names": adapted_names(tuple(parameters), options.adapt),
+        "names": adapted_names(tuple(parameters), options.adapt, SetScorer.head_names),
     }
 
 
@@ -80,7 +80,7 @@ def test_outer_gradient_is_that_of_the_graph(
     parameters, rates = given(network)
     stages = [decisions(seed) for seed in range(steps + 1)]
     loss, stats = outer_loss(
-        network,
+        scorer_of(network, WORLD),
         parameters,
         rates,
         [stages],
@@ -91,7 +91,7 @@ def test_outer_gradient_is_that_of_the_graph(
     tensors = [*parameters.values(), *rates.values()]
     slopes = torch.autograd.grad(loss, tensors, allow_unused=True, materialize_grads=True)
 
-    first_order = FirstOrder(network, options)
+    first_order = FirstOrder(network, WORLD, options)
     found = first_order.outer_gradient(
         first_order.flatten(parameters),
         first_order.spread_rates(rates),
@@ -118,8 +118,9 @@ def test_inner_step_is_that_of_the_graph(options: StepOptions, skip_connection: 
     network = network_of(skip_connection=skip_connection)
     parameters, rates = given(network)
     data = decisions(0)
-    expected = inner_step(network, parameters, rates, data, **graph_options(options, parameters))
-    steps = FirstOrder(network, options)
+    scorer = scorer_of(network, WORLD)
+    expected = inner_step(scorer, parameters, rates, data, **graph_options(options, parameters))
+    steps = FirstOrder(network, WORLD, options)
     moved = steps.inner_step(parameters, rates, data)
     assert list(moved) == list(expected)
     for name, value in moved.items():
@@ -140,13 +141,10 @@ def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
 ) -> None:
     training = {"algorithm": "maml", "network": "set_scorer", "hidden": WIDTH}
     config = with_base_task(make_config({"training": training, "meta": {"family": TINY}}))
-    cluster = config.task.cluster
-    assert cluster.build() == CLUSTER
+    assert config.task.build_world() == WORLD
     module = MetaSetScorerModule(model_config=meta_model_config(config))
     networks = {True: network_of(), False: network_of()}
-    tasks = [
-        TaskSample(cluster, (decisions(2 * k), decisions(2 * k + 1)), (), 0.0) for k in range(2)
-    ]
+    tasks = [TaskSample(WORLD, (decisions(2 * k), decisions(2 * k + 1)), (), 0.0) for k in range(2)]
     empty = replace(tasks[0], stages=(decisions(0), decisions(0).of_rows(np.arange(0))))
     tasks.append(empty)
     graph = GraphGradients(config, module, lambda _: networks[True], tasks)
@@ -169,7 +167,7 @@ def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
 def test_what_is_not_a_number_is_seen() -> None:
     network = network_of()
     parameters, rates = given(network)
-    steps = FirstOrder(network, OPTIONS[1])
+    steps = FirstOrder(network, WORLD, OPTIONS[1])
     stages = [steps.choices(decisions(0), True), steps.choices(decisions(1), False)]
     start = steps.flatten(parameters)
     start[-1] = np.nan

@@ -8,9 +8,9 @@ import torch
 
 from meta.maml.decisions import Decisions
 from meta.maml.stages import StageSampler, TaskSample
-from meta.maml.steps import Parameters, inner_step
+from meta.maml.steps import Parameters, inner_step, scorer_of
 from meta.tasks import Task, training_tasks
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.schema import MetaSection, TrainingSection
 from tests.meta.maml.tiny_tasks import TINY_TASKS
 
@@ -23,7 +23,8 @@ def task_of(index: int) -> Task:
 
 
 def network_of(task: Task) -> tuple[SetScorer, Parameters, Parameters]:
-    network = SetScorer(task.cluster, TRAINING.hidden, 1)
+    options = SetScorerOptions(TRAINING.hidden)
+    network = SetScorer(task.world.feature_names, options, 1)
     parameters = {name: value.detach() for name, value in network.named_parameters()}
     return network, parameters, {name: torch.tensor(0.7) for name in parameters}
 
@@ -43,15 +44,16 @@ def assert_equal(found: Decisions, expected: Decisions) -> None:
 def test_each_stage_is_sampled_with_the_parameters_that_the_last_one_led_to() -> None:
     sample = play(StageSampler(TRAINING, META, 0), 0)
     network, parameters, rates = network_of(task_of(0))
+    scorer = scorer_of(network, task_of(0).world)
     assert len(sample.stages) == len(sample.scores) == 3
     for stage, decisions in enumerate(sample.stages):
         with torch.no_grad():
-            logits = torch.func.functional_call(network, parameters, (decisions.states,))
+            logits = scorer(parameters, decisions.states)
         expected = torch.log_softmax(logits, 1).numpy()
         expected = expected[np.arange(decisions.num_rows), decisions.actions]
         assert np.allclose(decisions.log_probabilities, expected, rtol=0, atol=1e-5)
         shorter = {name: rate - 0.5 * math.log(stage + 1) for name, rate in rates.items()}
-        moved = inner_step(network, parameters, shorter, decisions, gradient_clip=5.0, shrink=True)
+        moved = inner_step(scorer, parameters, shorter, decisions, gradient_clip=5.0, shrink=True)
         parameters = {name: value.detach() for name, value in moved.items()}
     first, second = sample.stages[:2]
     assert first.num_rows != second.num_rows or not np.array_equal(first.states, second.states)
@@ -86,7 +88,7 @@ def test_actions_depend_on_seed_and_iteration_and_fewer_steps_are_the_first_ones
         )
 
 
-def test_score_counts_in_units_of_the_yardstick() -> None:
+def test_score_counts_in_units_of_the_baseline() -> None:
     for index in range(6):
         task = task_of(index)
         for score in play(StageSampler(TRAINING, META, 0), index).scores:
@@ -94,4 +96,4 @@ def test_score_counts_in_units_of_the_yardstick() -> None:
             assert 0.4 < score.value < 1.6 if pays else -2.5 < score.value < -0.6
             assert score.return_max >= score.return_mean
             assert score.num_episodes == 6
-            assert score.slowdown >= 1
+            assert score.headline >= 1

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.func import functional_call
 
 from meta.maml.decisions import Decisions
-from meta.maml.steps import HEAD, adapt, adapted_names, inner_step, outer_loss
-from tests.meta.maml.tiny import leaves, tiny_decisions, tiny_network
+from meta.maml.steps import Scorer, adapt, adapted_names, inner_step, outer_loss, scorer_of
+from rllib_configs.networks.set_scorer.network import SetScorer
+from tests.meta.maml.tiny import WORLD, leaves, tiny_decisions, tiny_network
 
 NO_CLIP = 1e9
 
@@ -25,6 +27,11 @@ class Bandit(nn.Module):
 
     def forward(self, states: np.ndarray) -> torch.Tensor:
         return self.logits.expand(states.shape[0], -1)
+
+
+def plain(network: nn.Module) -> Scorer:
+    """A network that looks at states themselves."""
+    return lambda parameters, states: functional_call(network, dict(parameters), (states,))
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -71,7 +78,7 @@ def test_inner_step_is_the_clipped_gradient_step(surrogate: str, clip: float) ->
     expected = logits - 0.7 * g * min(1.0, clip / np.linalg.norm(g))
     network = Bandit(logits)
     adapted = inner_step(
-        network,
+        plain(network),
         dict(network.named_parameters()),
         {"logits": torch.tensor(np.log(0.7))},
         data,
@@ -105,7 +112,7 @@ def test_meta_gradient_on_a_bandit_is_the_closed_form(
     parameters = leaves(dict(network.named_parameters()))
     rates = {"logits": torch.tensor(np.log(rate), requires_grad=True)}
     loss, stats = outer_loss(
-        network,
+        plain(network),
         parameters,
         rates,
         [stages],
@@ -176,14 +183,14 @@ def test_meta_gradient_of_the_slot_scorer_against_finite_differences(
 ) -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
-    names = adapted_names(tuple(parameters), adapt_what)
+    names = adapted_names(tuple(parameters), adapt_what, SetScorer.head_names)
     rng = np.random.default_rng(2)
     rates = leaves({name: torch.tensor(rng.normal(0, 0.3)).double() for name in parameters})
     tasks = [[tiny_decisions(10 * task + stage) for stage in range(steps + 1)] for task in (0, 1)]
 
     def loss_of(create_graph: bool) -> Loss:
         return lambda p, r: outer_loss(
-            network,
+            scorer_of(network, WORLD),
             p,
             r,
             tasks,
@@ -206,9 +213,13 @@ def test_meta_gradient_of_the_slot_scorer_against_finite_differences(
     by_hand = {name: np.zeros(tuple(value.shape)) for name, value in parameters.items()}
     by_hand |= {f"rate of {name}": np.zeros(()) for name in rates}
     for *before, last in tasks:
-        ends = adapt(network, parameters, rates, before, gradient_clip=NO_CLIP, names=names)
+        ends = adapt(
+            scorer_of(network, WORLD), parameters, rates, before, gradient_clip=NO_CLIP, names=names
+        )
         at = leaves(ends)
-        loss, _ = outer_loss(network, at, rates, [[last]], entropy_coefficient=0.03)
+        loss, _ = outer_loss(
+            scorer_of(network, WORLD), at, rates, [[last]], entropy_coefficient=0.03
+        )
         slopes = torch.autograd.grad(loss, list(at.values()))
         for name, slope in zip(at, slopes, strict=True):
             by_hand[name] += slope.numpy() / 2
@@ -223,14 +234,19 @@ def test_clip_factor_is_a_constant() -> None:
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()).double() for name in parameters}
     stages = [tiny_decisions(0), tiny_decisions(1)]
-    free = adapt(network, parameters, rates, stages[:1], gradient_clip=NO_CLIP)
+    free = adapt(scorer_of(network, WORLD), parameters, rates, stages[:1], gradient_clip=NO_CLIP)
     squares = [((free[n] - parameters[n]).detach() ** 2).sum() for n in parameters]
     norm = float(sum(squares)) ** 0.5
     slower = {name: value + np.log(0.1) for name, value in rates.items()}
 
     def slopes(rates: dict[str, torch.Tensor], clip: float) -> list[torch.Tensor]:
         loss, stats = outer_loss(
-            network, parameters, rates, [stages], create_graph=True, gradient_clip=clip
+            scorer_of(network, WORLD),
+            parameters,
+            rates,
+            [stages],
+            create_graph=True,
+            gradient_clip=clip,
         )
         assert stats.inner_norm == pytest.approx(0.1 * norm, rel=1e-6)
         return list(torch.autograd.grad(loss, list(parameters.values())))
@@ -243,7 +259,7 @@ def stepped(logits: np.ndarray, data: Decisions, shrink: bool) -> np.ndarray:
     """Where one step with the rate 1 and without clipping leads, as a way from the logits."""
     network = Bandit(logits)
     adapted = inner_step(
-        network,
+        plain(network),
         dict(network.named_parameters()),
         {"logits": torch.tensor(0.0)},
         data,
@@ -261,7 +277,7 @@ def test_a_step_is_shortened_to_what_jobsets_agree_on() -> None:
     data = Decisions(
         **{
             name: np.concatenate([getattr(part, name) for part in parts])
-            for name in ("codes", "actions", "log_probabilities", "advantages")
+            for name in ("states", "actions", "log_probabilities", "advantages")
         },
         jobset=np.repeat([0, 1, 2], [30, 20, 50]).astype(np.int32),
     )
@@ -303,7 +319,7 @@ def test_each_block_is_shortened_by_itself() -> None:
     network = Two()
     parameters = dict(network.named_parameters())
     rates = {name: torch.tensor(0.0) for name in parameters}
-    moved = inner_step(network, parameters, rates, data, gradient_clip=NO_CLIP, shrink=True)
+    moved = inner_step(plain(network), parameters, rates, data, gradient_clip=NO_CLIP, shrink=True)
     assert moved["agreed"].tolist() == pytest.approx([0.25, -0.25])
     assert moved["contested"].tolist() == [0.0, 0.0]
 
@@ -317,8 +333,8 @@ def test_later_steps_are_shorter() -> None:
     expected = parameters
     for number, part in enumerate(data, 1):
         rate = {"logits": torch.tensor(0.4 - 0.5 * math.log(number))}
-        expected = inner_step(network, expected, rate, part, gradient_clip=NO_CLIP)
-    found = adapt(network, parameters, rates, data, gradient_clip=NO_CLIP)
+        expected = inner_step(plain(network), expected, rate, part, gradient_clip=NO_CLIP)
+    found = adapt(plain(network), parameters, rates, data, gradient_clip=NO_CLIP)
     assert torch.allclose(found["logits"], expected["logits"], rtol=1e-12, atol=0)
 
 
@@ -326,7 +342,7 @@ def test_jobsets_that_contradict_each_other_move_nothing_and_alike_ones_all_the_
     rng = np.random.default_rng(6)
     logits = rng.normal(size=4)
     half = draws(rng, logits, 20)
-    names = ("codes", "actions", "log_probabilities")
+    names = ("states", "actions", "log_probabilities")
     twice = {name: np.concatenate([getattr(half, name)] * 2) for name in names}
     jobset = np.repeat([0, 1], 20).astype(np.int32)
     for sign, share in ((-0.9, 0.0), (1.0, 1.0)):
@@ -343,15 +359,20 @@ def test_head_only_adaptation_moves_nothing_else() -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()) for name in parameters}
-    names = adapted_names(tuple(parameters), "head")
-    adapted = adapt(network, parameters, rates, [tiny_decisions(0)] * 2, names=names)
+    names = adapted_names(tuple(parameters), "head", SetScorer.head_names)
+    adapted = adapt(
+        scorer_of(network, WORLD), parameters, rates, [tiny_decisions(0)] * 2, names=names
+    )
     moved = {
         name.split(".")[0]
         for name, value in adapted.items()
         if not torch.equal(value, parameters[name])
     }
-    assert moved == set(HEAD) - {"skip", "skip_classes"}  # it has no skip_connection
-    assert adapted_names(tuple(parameters), "all") == tuple(parameters)
+    assert moved == set(SetScorer.head_names) - {
+        "skip",
+        "skip_classes",
+    }  # it has no skip connection
+    assert adapted_names(tuple(parameters), "all", ()) == tuple(parameters)
 
 
 def test_tasks_without_decisions_count_as_zero() -> None:
@@ -366,11 +387,13 @@ def test_tasks_without_decisions_count_as_zero() -> None:
         log_probabilities=full.log_probabilities[:0],
         advantages=full.advantages[:0],
     )
-    assert inner_step(network, parameters, rates, empty) == parameters
-    alone, _ = outer_loss(network, parameters, rates, [[full, full]])
-    both, stats = outer_loss(network, parameters, rates, [[full, full], [full, empty]])
+    assert inner_step(scorer_of(network, WORLD), parameters, rates, empty) == parameters
+    alone, _ = outer_loss(scorer_of(network, WORLD), parameters, rates, [[full, full]])
+    both, stats = outer_loss(
+        scorer_of(network, WORLD), parameters, rates, [[full, full], [full, empty]]
+    )
     assert float(both.detach()) == pytest.approx(float(alone.detach()) / 2)
     assert stats.num_tasks == 1
-    none, _ = outer_loss(network, parameters, rates, [[full, empty]])
+    none, _ = outer_loss(scorer_of(network, WORLD), parameters, rates, [[full, empty]])
     assert float(none) == 0
     assert not none.requires_grad

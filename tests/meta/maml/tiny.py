@@ -8,15 +8,16 @@ import torch
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from meta.maml.decisions import Decisions, decisions_of
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 CLUSTER = Cluster((4, 4), 5, 3, 5)
+WORLD = DeepRM(CLUSTER, max_time=60)
 
 
 def tiny_rollouts(seed: int, objective: str = "slowdown", width: int = 3) -> Rollouts:
@@ -24,11 +25,11 @@ def tiny_rollouts(seed: int, objective: str = "slowdown", width: int = 3) -> Rol
     workload = BimodalWorkload(
         cluster=CLUSTER, load=0.9, window=8, small_duration=(1, 2), large_duration=(3, 4)
     )
-    network = SetScorer(CLUSTER, width, seed)
+    network = SetScorer(WORLD.feature_names, SetScorerOptions(width), seed)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
     return rollout(
-        DeepRMSimulator(CLUSTER, max_time=60),
-        SetScorerSampler(network, weights),
+        WORLD,
+        SetScorerSampler(network, weights, WORLD),
         sample_jobsets(workload, seed, Split.TRAIN, range(2)),
         get_objective(objective),
         3,
@@ -48,7 +49,7 @@ def tiny_decisions(seed: int) -> Decisions:
 
 def tiny_network(seed: int, width: int = 3) -> SetScorer:
     """In float64, whatever its features come in, with weights that all matter."""
-    network = SetScorer(CLUSTER, width, seed).double()
+    network = SetScorer(WORLD.feature_names, SetScorerOptions(width), seed).double()
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for parameter in network.parameters():

@@ -90,7 +90,7 @@ def test_a_schedule_without_jobs_costs_nan() -> None:
     nothing = Schedule(
         **{
             name: getattr(empty, name)[:0]
-            if name not in ("end", "window", "jobset", "capacity")
+            if name not in ("end", "window", "jobset", "capacity", "attributes", "pieces")
             else getattr(empty, name)
             for name in Schedule.__dataclass_fields__
         }

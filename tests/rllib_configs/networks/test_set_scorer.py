@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch.func import functional_call
 
+from cluster_env.core.world import Features
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.masks import live_mask
 from cluster_env.worlds.deeprm.state import StateLayout
-from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
@@ -24,8 +25,8 @@ WIDTH = 8
 
 def network_of(cluster: Cluster, *, critic: bool = False, double: bool = False) -> SetScorer:
     """A network all of whose weights matter, with a skip_connection on the second cluster."""
-    skip_connection = cluster == CLUSTERS[1]
-    network = SetScorer(cluster, WIDTH, seed=1, critic=critic, skip_connection=skip_connection)
+    options = SetScorerOptions(WIDTH, critic, skip_connection=cluster == CLUSTERS[1])
+    network = SetScorer(DeepRM(cluster).feature_names, options, seed=1)
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in network.parameters():
@@ -33,7 +34,7 @@ def network_of(cluster: Cluster, *, critic: bool = False, double: bool = False) 
     return network.double() if double else network
 
 
-def varied_codes(cluster: Cluster, count: int = 150) -> np.ndarray:
+def varied_states(cluster: Cluster, count: int = 150) -> np.ndarray:
     """What a random policy meets, empty clusters, and clusters with one job in one slot."""
     layout = StateLayout(cluster)
     special = np.zeros((10, layout.size), np.uint8)
@@ -41,17 +42,24 @@ def varied_codes(cluster: Cluster, count: int = 150) -> np.ndarray:
     return np.ascontiguousarray(np.concatenate([states_of(cluster, count), special])[::-1])
 
 
-def masks_of(cluster: Cluster, states: np.ndarray) -> dict[str, np.ndarray]:
-    """The usual mask, and one that allows empty slots and forbids all of some rows."""
-    anything = np.random.default_rng(0).random((states.shape[0], cluster.num_actions)) < 0.5
+def varied_features(cluster: Cluster, mask: str = "live") -> Features:
+    """Under the usual mask, or one that allows empty slots and forbids all of some rows."""
+    features = DeepRM(cluster).features(varied_states(cluster))
+    if mask == "live":
+        return features
+    anything = np.random.default_rng(0).random(features.allowed.shape) < 0.5
     anything[:3] = False
-    return {"live": live_mask(states, StateLayout(cluster)), "anything": anything}
+    return features._replace(allowed=anything)
 
 
-def loss_of(network: SetScorer, states: np.ndarray, allowed: np.ndarray | None) -> torch.Tensor:
+def of_rows(features: Features, rows: object) -> Features:
+    return Features(*(array[rows] for array in features))
+
+
+def loss_of(network: SetScorer, features: Features) -> torch.Tensor:
     """Something of which no part of either result can be left out."""
-    logits, pooled = network.score_slots(states, allowed)
-    rows = torch.arange(states.shape[0]).unsqueeze(1)
+    logits, pooled = network.score_items(features)
+    rows = torch.arange(logits.shape[0]).unsqueeze(1)
     loss = (torch.log_softmax(logits, 1) * torch.cos(rows + torch.arange(logits.shape[1]))).sum()
     if hasattr(network, "critic"):
         loss = loss + (network.value(pooled) * torch.sin(rows.squeeze(1))).sum()
@@ -61,12 +69,11 @@ def loss_of(network: SetScorer, states: np.ndarray, allowed: np.ndarray | None) 
 @pytest.mark.parametrize("mask", ["live", "anything"])
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_logits_are_those_of_double_precision(cluster: Cluster, mask: str) -> None:
-    states = varied_codes(cluster)
-    allowed = masks_of(cluster, states)[mask]
+    features = varied_features(cluster, mask)
     with torch.no_grad():
-        logits, pooled = network_of(cluster).score_slots(states, allowed)
-        expected = network_of(cluster, double=True).score_slots(states, allowed)
-    assert ((logits == -1e9) == torch.from_numpy(~allowed)).all()
+        logits, pooled = network_of(cluster).score_items(features)
+        expected = network_of(cluster, double=True).score_items(features)
+    assert ((logits == -1e9) == torch.from_numpy(~features.allowed)).all()
     assert torch.allclose(logits.double(), expected[0], rtol=1e-5, atol=1e-5)
     assert torch.allclose(pooled.double(), expected[1], rtol=1e-5, atol=1e-5)
 
@@ -78,12 +85,11 @@ def test_logits_are_those_of_double_precision(cluster: Cluster, mask: str) -> No
 def test_gradients_are_those_of_double_precision(
     cluster: Cluster, critic: bool, mask: str, compiled: bool
 ) -> None:
-    states = varied_codes(cluster)
-    allowed = masks_of(cluster, states)[mask]
+    features = varied_features(cluster, mask)
     network, exact = (network_of(cluster, critic=critic, double=double) for double in (False, True))
     network.compiled = compiled
     for each in (network, exact):
-        loss_of(each, states, allowed).backward()
+        loss_of(each, features).backward()
     expected = {name: parameter.grad for name, parameter in exact.named_parameters()}
     for name, parameter in network.named_parameters():
         found, largest = parameter.grad, expected[name].abs().max()
@@ -94,10 +100,10 @@ def test_gradients_are_those_of_double_precision(
 @pytest.mark.parametrize("change", ["one slot", "no row"])
 def test_gradients_at_the_edges(change: str) -> None:
     cluster = Cluster(num_slots=1) if change == "one slot" else Cluster()
-    states = varied_codes(cluster)[: 0 if change == "no row" else None]
+    features = of_rows(varied_features(cluster), slice(0 if change == "no row" else None))
     networks = network_of(cluster), network_of(cluster, double=True)
     for network in networks:
-        logits, pooled = network.score_slots(states)
+        logits, pooled = network.score_items(features)
         (logits.clamp(min=-1).sum() + pooled.sum()).backward()
     for found, expected in zip(*(network.parameters() for network in networks), strict=True):
         assert torch.allclose(found.grad.double(), expected.grad, rtol=1e-4, atol=1e-3)
@@ -105,18 +111,19 @@ def test_gradients_at_the_edges(change: str) -> None:
 
 def test_results_of_a_row_do_not_depend_on_the_others() -> None:
     cluster = Cluster()
-    states, network = varied_codes(cluster), network_of(cluster)
-    whole = network.score_slots(states)
+    states, network, world = varied_states(cluster), network_of(cluster), DeepRM(cluster)
+    features = world.features(states)
+    whole = network.score_items(features)
     assert whole[0].requires_grad
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    sampler = SetScorerSampler(network_of(cluster), weights)
-    open_rows = live_mask(states, network.layout).sum(axis=1) > 1
+    sampler = SetScorerSampler(network_of(cluster), weights, world)
+    open_rows = features.allowed.sum(axis=1) > 1
     order = np.random.default_rng(0).permutation(states.shape[0])
     for size in (1, 7, 64, states.shape[0]):
         for first in range(0, states.shape[0], size):
             part = order[first : first + size]
             with torch.no_grad():
-                logits, pooled = network.score_slots(states[part])
+                logits, pooled = network.score_items(of_rows(features, part))
             assert torch.equal(logits, whole[0][part])
             assert torch.equal(pooled, whole[1][part])
             drawn = sampler.logits(states[part])[open_rows[part]]
@@ -124,43 +131,44 @@ def test_results_of_a_row_do_not_depend_on_the_others() -> None:
 
 
 def test_gradients_have_the_same_bits_again() -> None:
-    states, network = varied_codes(Cluster()), network_of(Cluster())
+    features, network = varied_features(Cluster()), network_of(Cluster())
     first, second = (
-        torch.autograd.grad(loss_of(network, states, None), list(network.parameters()))
+        torch.autograd.grad(loss_of(network, features), list(network.parameters()))
         for _ in range(2)
     )
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def stepped(network: SetScorer, states: np.ndarray, *, create_graph: bool) -> torch.Tensor:
+def stepped(network: SetScorer, features: Features, *, create_graph: bool) -> torch.Tensor:
     """The loss on some rows after a gradient step on others."""
     parameters = dict(network.named_parameters())
-    inner = functional_call(network, parameters, (states[::2],)).log_softmax(1)[:, -1].mean()
+    some, others = (of_rows(features, slice(first, None, 2)) for first in (0, 1))
+    inner = functional_call(network, parameters, (some,)).log_softmax(1)[:, -1].mean()
     slopes = torch.autograd.grad(inner, list(parameters.values()), create_graph=create_graph)
     after = {
         name: parameter - 0.1 * slope
         for (name, parameter), slope in zip(parameters.items(), slopes, strict=True)
     }
-    return functional_call(network, after, (states[1::2],)).log_softmax(1)[:, -1].mean()
+    return functional_call(network, after, (others,)).log_softmax(1)[:, -1].mean()
 
 
 def test_gradients_at_parameters_that_are_results_of_a_step() -> None:
-    states = varied_codes(Cluster())
-    states = states[live_mask(states, StateLayout(Cluster())).sum(axis=1) > 1]
+    features = varied_features(Cluster())
+    features = of_rows(features, features.allowed.sum(axis=1) > 1)
     network, exact = network_of(Cluster()), network_of(Cluster(), double=True)
     for each in (network, exact):
-        stepped(each, states, create_graph=False).backward()
+        stepped(each, features, create_graph=False).backward()
     for found, expected in zip(network.parameters(), exact.parameters(), strict=True):
         scale = expected.grad.abs().max()
         assert (found.grad.double() - expected.grad).abs().max() < 1e-4 * scale
 
 
 def test_functional_gradient() -> None:
-    states, network = varied_codes(Cluster()), network_of(Cluster())
+    features, network = varied_features(Cluster()), network_of(Cluster())
     parameters = {name: value.detach() for name, value in network.named_parameters()}
 
     def loss(given: dict[str, torch.Tensor]) -> torch.Tensor:
-        return functional_call(network, given, (states,)).log_softmax(1)[:, -1].mean()
+        return functional_call(network, given, (features,)).log_softmax(1)[:, -1].mean()
 
     found = torch.func.grad(loss)(parameters)
     network.compiled = False
@@ -168,39 +176,39 @@ def test_functional_gradient() -> None:
         assert torch.allclose(found[name], expected, rtol=1e-4, atol=1e-6), name
 
 
-def linear(network: SetScorer, states: np.ndarray) -> torch.Tensor:
+def linear(network: SetScorer, features: Features) -> torch.Tensor:
     """Its gradient by the logits is constant, so nothing but the network knows of a second one."""
-    return network(states)[:, -1].sum()
+    return network(features)[:, -1].sum()
 
 
-def curved(network: SetScorer, states: np.ndarray) -> torch.Tensor:
-    return network(states).log_softmax(1)[:, -1].sum()
+def curved(network: SetScorer, features: Features) -> torch.Tensor:
+    return network(features).log_softmax(1)[:, -1].sum()
 
 
 @pytest.mark.parametrize("loss", [linear, curved])
 def test_second_derivatives_are_refused(
-    loss: Callable[[SetScorer, np.ndarray], torch.Tensor],
+    loss: Callable[[SetScorer, Features], torch.Tensor],
 ) -> None:
-    states, network = varied_codes(Cluster()), network_of(Cluster())
-    states = states[live_mask(states, network.layout)[:, -1]]
+    features, network = varied_features(Cluster()), network_of(Cluster())
+    features = of_rows(features, features.allowed[:, -1])
 
     def second() -> torch.Tensor:
         parameters = list(network.parameters())
-        slopes = torch.autograd.grad(loss(network, states), parameters, create_graph=True)
+        slopes = torch.autograd.grad(loss(network, features), parameters, create_graph=True)
         squared = sum((slope**2).sum() for slope in slopes)
         return torch.autograd.grad(squared, network.job.weight)[0]
 
     with pytest.raises(RuntimeError, match="first derivatives only; set compiled = False"):
         second()
     with pytest.raises(RuntimeError, match="first derivatives only"):
-        stepped(network, states, create_graph=True).backward()
+        stepped(network, features, create_graph=True).backward()
     network.compiled = False
     assert second().abs().max() > 0
 
 
 def test_weights_that_changed_since_are_noticed() -> None:
     network = network_of(Cluster())
-    loss = linear(network, varied_codes(Cluster()))
+    loss = linear(network, varied_features(Cluster()))
     with torch.no_grad():
         network.mix.weight.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
@@ -208,41 +216,42 @@ def test_weights_that_changed_since_are_noticed() -> None:
 
 
 def test_a_broken_weight_is_not_hidden() -> None:
-    network, states = network_of(Cluster()), varied_codes(Cluster())
+    network, features = network_of(Cluster()), varied_features(Cluster())
     with torch.no_grad():
         network.context.bias[3] = torch.nan
-    logits = network(states)
+    logits = network(features)
     assert logits[logits != -1e9].isnan().all()
     logits.log_softmax(1).sum().backward()
     assert network.context.bias.grad[3].isnan()
 
 
 def test_a_value_is_that_of_double_precision() -> None:
-    states = varied_codes(Cluster())
+    features = varied_features(Cluster())
     network, exact = (network_of(Cluster(), critic=True, double=d) for d in (False, True))
     with torch.no_grad():
-        found, expected = network.value_of(states), exact.value_of(states)
+        found, expected = network.value_of(features), exact.value_of(features)
     assert torch.allclose(found.double(), expected, rtol=1e-5, atol=1e-5)
 
 
 _SUMS = """
 import sys
 import numpy as np
-from cluster_env.worlds.deeprm.cluster import Cluster
-from rllib_configs.networks.set_scorer.network import SetScorer, _parameters_of
-from rllib_configs.networks.set_scorer.autograd import Rows, differentiable_scores
+from cluster_env.core.world import Features
+from cluster_env.worlds.deeprm import DeepRM
+from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
+from rllib_configs.networks.set_scorer.autograd import differentiable_scores
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 for width in map(int, sys.argv[1:]):
     rng = np.random.default_rng(0)
     slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 43), np.float32)
-    network = SetScorer(Cluster(), width, 0)
-    rows = Rows(slots, context, np.ones((5, 11), np.bool_))
-    logits, pooled = differentiable_scores(_parameters_of(network), rows)
+    network = SetScorer(DeepRM().feature_names, SetScorerOptions(width), 0)
+    features = Features(slots, context, np.ones((5, 11), np.bool_))
+    logits, pooled = differentiable_scores(network.compiled_parameters(), features)
     (logits.sum() + pooled.sum()).backward()
     slopes = sum(float(p.grad.abs().sum()) for p in network.parameters())
-    codes = np.ones((5, network.layout.size), np.uint8)
+    states = np.ones((5, DeepRM().layout.size), np.uint8)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
-    drawn = SetScorerSampler(network, weights).sample(codes, rng.random(5))[1]
+    drawn = SetScorerSampler(network, weights, DeepRM()).sample(states, rng.random(5))[1]
     print(width, float(logits.detach().abs().sum()), slopes, float(drawn.sum()))
 """
 

@@ -5,20 +5,20 @@ import pytest
 import torch
 
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.world import get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
 from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.lookups import LookupLayout
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.networks.rl_modules import DeepRMModule
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
 from rllib_configs.worlds.deeprm.mlp import DeepRMSampler
+from rllib_configs.worlds.deeprm.module import DeepRMModule
 
 CLUSTERS = [
     Cluster(),
@@ -30,7 +30,7 @@ class Sampler:
     """A heuristic with the interface of a learned policy."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.policy = get_heuristic("random", cluster)
+        self.policy = get_heuristic("random", DeepRM(cluster))
 
     def sample(self, states, uniforms):
         return self.policy.act(states, uniforms), np.zeros(states.shape[0], np.float32)
@@ -41,7 +41,7 @@ def states_of(cluster: Cluster, count: int) -> np.ndarray:
     workload = BimodalWorkload(load=1.2, cluster=cluster)
     jobsets = sample_jobsets(workload, 0, Split.TRAIN, range(8))
     rollouts = rollout(
-        DeepRMSimulator(cluster),
+        DeepRM(cluster),
         Sampler(cluster),
         jobsets,
         get_objective("slowdown"),
@@ -87,13 +87,13 @@ def test_layer_and_gradients_equal_the_dense_layer(
 
 @pytest.mark.parametrize(("since_column", "expected"), [(False, 89_451), (True, 89_851)])
 def test_network_has_the_papers_number_of_parameters(since_column: bool, expected: int) -> None:
-    config = {"cluster": Cluster(), "hidden": 20, "seed": 0, "since_column": since_column}
+    config = {"world": DeepRM(), "hidden": 20, "seed": 0, "since_column": since_column}
     module = DeepRMModule(model_config=config)
     assert sum(parameter.numel() for parameter in module.parameters()) == expected
 
 
 def test_sampler_is_the_module() -> None:
-    module = DeepRMModule(model_config={"cluster": Cluster(), "hidden": 20, "seed": 5})
+    module = DeepRMModule(model_config={"world": DeepRM(), "hidden": 20, "seed": 5})
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.add_(0.2 * torch.randn(parameter.shape))
@@ -111,7 +111,7 @@ def test_sampler_is_the_module() -> None:
 
 def test_same_seed_same_weights_and_other_seed_other_weights() -> None:
     def first_weight(seed: int) -> torch.Tensor:
-        config = {"cluster": Cluster(), "hidden": 20, "seed": seed}
+        config = {"world": DeepRM(), "hidden": 20, "seed": seed}
         return DeepRMModule(model_config=config).hidden_weight
 
     assert torch.equal(first_weight(1), first_weight(1))

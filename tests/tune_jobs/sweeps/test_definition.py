@@ -11,7 +11,7 @@ from tune_jobs import cli
 from tune_jobs.sweeps.definition import Sweep, load_sweep, sweep_names, write_sweep
 from tune_jobs.sweeps.points import check_sweep, list_points, num_trials, trial_config, trial_seed
 from tune_jobs.sweeps.resources import check_cpus, cpus_of, num_slots
-from tune_jobs.sweeps.searchers import check_searcher
+from tune_jobs.sweeps.searches import SEARCHES, Search
 
 
 def sweep(**fields) -> Sweep:
@@ -117,7 +117,24 @@ class TestRefusals:
     def test_a_searcher_that_is_not_installed(self, monkeypatch):
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
         with pytest.raises(InputError, match=r"pip install 'metasched\[optuna\]'"):
-            check_searcher(sweep(search="optuna"))
+            sweep(search="optuna").strategy.check_installed()
+
+
+class TestSearches:
+    def test_an_unknown_one_is_answered_with_the_nearest(self):
+        assert "did you mean 'optuna'?" in refusal(search="optuuna")
+
+    def test_one_of_your_own_comes_in_by_its_registration(self, monkeypatch):
+        class Thrifty(Search):
+            def check_key(self, key):
+                if key.startswith("task."):
+                    raise InputError(f"thrifty keeps the task, so it cannot search {key}")
+
+        monkeypatch.setattr(SEARCHES, "_things", dict(SEARCHES._things))
+        SEARCHES.register("thrifty")(Thrifty())
+        assert len(check_sweep(sweep(search="thrifty", trials=2))) == 2
+        message = refusal(search="thrifty", space={"task.workload.load": {"uniform": [0.5, 1]}})
+        assert message == "thrifty keeps the task, so it cannot search task.workload.load"
 
 
 class TestPoints:

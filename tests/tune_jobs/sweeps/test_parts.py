@@ -11,13 +11,14 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import parse_section
 from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
-from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
-from tune_jobs.sweeps.points import Point, list_points, trial_config
+from tune_jobs.sweeps.points import list_points, trial_config
+from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial, pack, rewind, unpack
 from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trial, score_of, write_results
 from tune_jobs.sweeps.schedulers import Evolution, Halving
+from tune_jobs.sweeps.searched import Point
 from tune_jobs.terminal.tables import write_table
 
 
@@ -202,33 +203,33 @@ class TestEvolution:
 
 
 class TestBoard:
-    def board(self, interactive: bool) -> tuple[Board, io.StringIO]:
+    def table(self, interactive: bool) -> tuple[ProgressTable, io.StringIO]:
         stream = io.StringIO()
         self.now = 0.0
-        board = Board(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
-        board.refresh(now=True)
-        board.put(Line(0, "running", 0, 10, math.nan, "lr=1"))
-        board.put(Line(1, "finished", 10, 10, 0.9, "lr=2"))
-        return board, stream
+        table = ProgressTable(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
+        table.refresh(now=True)
+        table.put(TrialLine(0, "running", 0, 10, math.nan, "lr=1"))
+        table.put(TrialLine(1, "finished", 10, 10, 0.9, "lr=2"))
+        return table, stream
 
     def test_a_log_gets_a_line_now_and_then(self):
-        board, stream = self.board(interactive=False)
+        table, stream = self.table(interactive=False)
         before = stream.getvalue()
-        board.refresh()
+        table.refresh()
         assert stream.getvalue() == before
         self.now = 11.0
-        board.refresh()
+        table.refresh()
         line = stream.getvalue().splitlines()[-1]
         assert line == (
             "1/3 trials over, 1 running  22 s left  best eval/ratio 0.9 of trial 001 (lr=2)"
         )
 
     def test_a_terminal_gets_a_table_that_is_rewritten(self):
-        board, stream = self.board(interactive=True)
-        board.put(Line(0, "running", 5, 10, 0.8, "lr=1"))
-        board.put(Line(0, "running", 6, 10, math.nan, "lr=1"))
+        table, stream = self.table(interactive=True)
+        table.put(TrialLine(0, "running", 5, 10, 0.8, "lr=1"))
+        table.put(TrialLine(0, "running", 6, 10, math.nan, "lr=1"))
         self.now = 1.0
-        board.refresh()
+        table.refresh()
         shown = stream.getvalue().rpartition("\x1b[J")[2].splitlines()
         assert [line.split()[:2] for line in shown[2:]] == [["000", "6/10"], ["001", "10/10"]]
         assert "0.8" in shown[2]

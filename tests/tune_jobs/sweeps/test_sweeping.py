@@ -14,12 +14,13 @@ import yaml
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.policies import load_policy
+from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
-from tune_jobs.sweeps.board import Board, Line
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.points import list_points
+from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.terminal.ray_session import ray_session
 from tune_jobs.terminal.tables import read_table
@@ -53,7 +54,7 @@ def ray_here():
         yield ray.get_runtime_context().gcs_address
 
 
-class Quiet(Board):
+class Quiet(ProgressTable):
     """Keeps what is said, and may act on it."""
 
     def __init__(self, act=lambda line: None) -> None:
@@ -61,7 +62,7 @@ class Quiet(Board):
         super().__init__(3, "eval/ratio", "min", self.text, interactive=False)
         self._act = act
 
-    def put(self, line: Line) -> None:
+    def put(self, line: TrialLine) -> None:
         super().put(line)
         self._act(line)
 
@@ -71,7 +72,7 @@ def whole(ray_here, tmp_path_factory) -> SweepResult:
     """Three trials, two at a time, recorded in a store of their own."""
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     runs = tmp_path_factory.mktemp("runs")
-    return run_sweep(sweep(concurrent=2), runs=runs, board=Quiet())
+    return run_sweep(sweep(concurrent=2), runs=runs, table=Quiet(), draw=draw_figure)
 
 
 def numbers(trial: Path) -> list[dict[str, float]]:
@@ -111,7 +112,7 @@ class TestWhole:
     def test_the_share_of_time_in_training_is_measured(self, whole):
         assert 0 < whole.share < 1
         busy = sum(float(row["busy_s"]) for row in read_table(whole.folder.path / "trials.csv", []))
-        assert whole.share == pytest.approx(busy / (whole.slots * whole.wall_s), rel=0.01)
+        assert whole.share == pytest.approx(busy / (whole.num_slots * whole.wall_s), rel=0.01)
 
     def test_every_metric_of_every_iteration_is_in_mlflow_below_one_parent(self, whole):
         import mlflow
@@ -167,7 +168,7 @@ def test_a_killed_sweep_comes_to_the_same_numbers(whole, ray_here, tmp_path):
         process.wait(30)
     assert len(trials_of(folder)) < 3
     first = (folder / "trials" / "trial-000" / "metrics.csv").stat().st_mtime_ns
-    resumed = run_sweep(open_sweep(folder), board=Quiet())
+    resumed = run_sweep(open_sweep(folder), table=Quiet())
     assert resumed.counts["finished"] == 3
     # What was finished has not been touched, and one trial at a time comes to what two came to.
     assert (folder / "trials" / "trial-000" / "metrics.csv").stat().st_mtime_ns == first
@@ -193,17 +194,17 @@ def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
         settings={**GRID["settings"], "tracking.enabled": False, "checkpoint.every": 10},
     )
 
-    def stop_once(line: Line) -> None:
+    def stop_once(line: TrialLine) -> None:
         if line.done == 20 and line.index == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    stopped = run_sweep(population, runs=tmp_path, board=Quiet(stop_once))
+    stopped = run_sweep(population, runs=tmp_path, table=Quiet(stop_once))
     assert stopped.exit_status == 143
     assert stopped.counts["left"] > 0
-    board = Quiet()
-    resumed = run_sweep(open_sweep(stopped.folder.path), board=board)
+    table = Quiet()
+    resumed = run_sweep(open_sweep(stopped.folder.path), table=table)
     assert resumed.counts["finished"] == 3
-    assert "Resuming" in board.text.getvalue()
+    assert "Resuming" in table.text.getvalue()
     for file, run in resumed.folder.started():
         assert run.config().training.lr == file.point.settings["training.lr"]
         assert [row["iteration"] for row in run.history.rows()] == list(range(1, ITERATIONS + 1))
@@ -220,7 +221,7 @@ def test_asha_stops_trials_early(ray_here, tmp_path):
         concurrent=1,
         settings={"training.iterations": 8, "evaluation.every": 1, "tracking.enabled": False},
     )
-    result = run_sweep(halving, runs=tmp_path, board=Quiet())
+    result = run_sweep(halving, runs=tmp_path, table=Quiet())
     assert result.counts["stopped"] >= 1
     assert result.counts["finished"] + result.counts["stopped"] == 3
     short = [run for file, run in result.folder.started() if file.status == "stopped"]
@@ -230,7 +231,7 @@ def test_asha_stops_trials_early(ray_here, tmp_path):
 def test_a_metric_that_there_is_not_ends_the_sweep_at_once(ray_here, tmp_path):
     lost = sweep(metric="eval/slowdwn", concurrent=1, settings={"tracking.enabled": False})
     with pytest.raises(InputError, match=r"no metric eval/slowdwn .* eval/slowdown"):
-        run_sweep(lost, runs=tmp_path, board=Quiet())
+        run_sweep(lost, runs=tmp_path, table=Quiet())
     (folder,) = tmp_path.iterdir()
     assert [file.status for file, _ in open_sweep(folder).started()] == ["failed"]
 
@@ -249,7 +250,7 @@ def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
         trials=3,
         settings={"training.iterations": 2, "tracking.enabled": False},
     )
-    result = run_sweep(searching, runs=tmp_path, board=Quiet())
+    result = run_sweep(searching, runs=tmp_path, table=Quiet())
     assert result.counts["finished"] == 3
     for file, run in result.folder.started():
         assert file.point.settings["task.objective"] in mixtures

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tune_jobs.tracking import Busy, Delivery, Spool, StoreAway, local_store, tracking_dir
-from tune_jobs.tracking.progress import PROGRESS_FILE, REFUSED_FILE
+from tune_jobs.tracking.delivered import DELIVERED_FILE, REFUSED_FILE
 from tune_jobs.tracking.store import Store
 
 Runs = Callable[[], dict[str, Any]]
@@ -69,7 +69,7 @@ def test_sending_again_changes_nothing(run_dir: Path, client: Any, runs: Runs) -
     points = [metrics(step, a=step, b="inf", c="nan") for step in range(20)]
     spool(run_dir, start(), start("c", parent="k"), *points, artifact, end("c"), end())
     deliver(run_dir)
-    (tracking_dir(run_dir) / PROGRESS_FILE).unlink()  # as if everything was unconfirmed
+    (tracking_dir(run_dir) / DELIVERED_FILE).unlink()  # as if everything was unconfirmed
     deliver(run_dir)
     deliver(run_dir, from_start=True)
     assert set(runs()) == {"k", "c"}
@@ -199,7 +199,7 @@ def test_only_one_process_delivers_a_directory(run_dir: Path) -> None:
 def test_a_damaged_progress_file_means_sending_again(run_dir: Path, runs: Runs) -> None:
     spool(run_dir, start(), metrics(0, a=1))
     deliver(run_dir)
-    (tracking_dir(run_dir) / PROGRESS_FILE).write_text('{"stores": {"x": 1')
+    (tracking_dir(run_dir) / DELIVERED_FILE).write_text('{"stores": {"x": 1')
     deliver(run_dir)
     assert set(runs()) == {"k"}
 

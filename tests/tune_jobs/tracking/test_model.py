@@ -51,11 +51,11 @@ print(json.dumps([model.predict(batch).tolist(),
 def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
     """A slot scorer, or DeepRM's network, with weights that nobody has trained."""
     config = load_config("deeprm-ppo", ["training.hidden=8", *overrides])
-    cluster = config.task.cluster.build()
     rng = generator(0, Purpose.INIT)
-    from rllib_configs.networks.set_scorer.network import plain_scorer
+    from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 
-    network = plain_scorer(cluster, config.training)
+    options = SetScorerOptions.of(config.training).without_critic
+    network = SetScorer(config.task.build_world().feature_names, options)
     weights = {
         f"network.{name}": (rng.normal(0, 0.2, tuple(value.shape))).astype(np.float32)
         for name, value in network.state_dict().items()

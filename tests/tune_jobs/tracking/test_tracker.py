@@ -104,8 +104,8 @@ def test_what_does_not_arrive_is_said_once_with_the_command(
     assert report.waiting == 52  # with the opening and the start
     assert f"metasched sync {tmp_path / 'run'}" in report.message
     assert report.lost == report.refused == 0
-    complaints = [text for text in caplog.messages if "takes no records" in text]
-    assert len(complaints) == 1
+    warnings = [text for text in caplog.messages if "takes no records" in text]
+    assert len(warnings) == 1
 
 
 @pytest.mark.parametrize(

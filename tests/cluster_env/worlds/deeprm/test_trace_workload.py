@@ -15,6 +15,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.envs import check_cluster_env
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.workload import DividedWorkload, Workload
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.trace import TraceWorkload
 from cluster_env.worlds.deeprm.trace_file import read_jobs
@@ -259,7 +260,9 @@ def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None
 
 def test_vector_environments_play_it_too(numbered: Path) -> None:
     workload = TraceWorkload(numbered, WIDE, WINDOW)
-    envs = gymnasium.make_vec("DeepRM-v0", num_envs=4, workload=workload, observation="state")
+    envs = gymnasium.make_vec(
+        "DeepRM-v0", num_envs=4, world=DeepRM(WIDE), workload=workload, observation="state"
+    )
     states, _ = envs.reset(seed=0)
     for _ in range(60):
         states, *_ = envs.step(np.full(4, WIDE.num_actions - 1))

@@ -1,0 +1,182 @@
+r"""The objectives of DeepRM (sections 3.2 and 3.4) and of the field, and what ties them to metrics.
+
+The identities, for one episode that finishes all jobs under the paper's rules, without discounting;
+:math:`C_j` is the completion time and :math:`T_j` the duration of job :math:`j`, and sums of a
+metric run over the jobs:
+
+=====================================  ==========================================================
+objective                              return
+=====================================  ==========================================================
+``slowdown``                           :math:`-\sum` ``slowdown`` :math:`= -\sum_j C_j / T_j`
+``completion_time``                    :math:`-\sum` ``completion_time`` :math:`= -\sum_j C_j`
+``makespan``                           :math:`-` ``makespan``, the time step of the last finish
+``utilization``                        window :math:`\times` ``utilization``
+the same                               window :math:`\times (1 -` ``idle`` :math:`)`
+``bounded_slowdown``                   number of jobs :math:`-\sum` ``bounded_slowdown``
+``weighted_completion_time``           :math:`-\sum` ``weighted_completion_time``
+``duration_weighted_completion_time``  :math:`-\sum` of that metric, :math:`= -\sum_j T_j C_j`
+``fair_slowdown``                      :math:`-\sum` ``fair_slowdown``
+``class_slowdown(...)``                :math:`-\sum` of the metric of the same name
+any other without a gain or busy cost  :math:`-\sum` of the metric of the same name
+any other, and mixtures                :math:`-` its `cost_metric`
+=====================================  ==========================================================
+
+* ``utilization`` is that of the arrival window. Over the whole episode the sum would be a constant,
+  because all work gets done sooner or later;
+* ``bounded_slowdown``: :math:`b_j = \max(1, C_j / \max(T_j, \tau))` of Feitelson and Rudolph, with
+  :math:`\tau` = `BOUND_STEPS`. A job costs nothing until it has been in the system for
+  :math:`\max(T_j, \tau)` steps, so that short jobs may wait a little for free;
+* ``weighted_completion_time``: :math:`w_j C_j` with the area
+  :math:`w_j = T_j \cdot` mean over resources of the demand, in units times steps. After the
+  average weighted response time of Krallmann, Schwiegelshohn and Yahyapour (1999): on a machine
+  that is always full every order of the jobs is worth the same, so that long and wide jobs are not
+  sacrificed to short and narrow ones, and good packing is all that pays;
+* ``duration_weighted_completion_time``: a step of a job costs the more the longer it lasts, where
+  with ``slowdown`` it costs the less. On a machine that runs one job at a time every order would be
+  worth the same (Smith's rule, 1956); here long jobs are to start while there is room for them, and
+  of equally long ones those with small demands;
+* ``fair_slowdown``: :math:`f_j = C_j / T_j` for small jobs, those that last at most `SMALL_AT_MOST`
+  steps, and :math:`f_j = C_j / T_j + a \max(0, C_j / T_j - b)` for large ones, with :math:`a` =
+  `FAIR_WEIGHT` and :math:`b` = `FAIR_BOUND`: the slowdown, under the soft constraint that no large
+  job is slowed down by more than :math:`b`.
+
+`cluster_env.objectives.classes` has one more, whose weights are a part of its name.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.objectives.metric import Metric, utilization
+from cluster_env.objectives.objective import OBJECTIVES, LateCost, Objective
+
+SMALL_AT_MOST = 5
+"""Longest duration of a small job, in time steps: DeepRM's short jobs last 1-3, its long 10-15."""
+
+BOUND_STEPS = 10
+"""Durations below this count as this in the bounded slowdown, in time steps."""
+
+FAIR_BOUND = 3
+"""Slowdown from which a large job costs more in the fair slowdown; a whole number."""
+
+FAIR_WEIGHT = 4.0
+"""How much more it costs from there, for each unit of slowdown."""
+
+
+def slowdown(schedule: Schedule) -> NDArray[np.float64]:
+    """Completion time over duration, float64 ``(num_jobs,)``."""
+    return schedule.slowdown
+
+
+def bounded_slowdown(schedule: Schedule, bound_steps: int = BOUND_STEPS) -> NDArray[np.float64]:
+    """Completion time over duration, where short jobs count as `bound_steps` long, at least 1.
+
+    After Feitelson and Rudolph, Metrics and benchmarking for parallel job scheduling (1998);
+    float64 ``(num_jobs,)``.
+    """
+    bounded = schedule.completion / np.maximum(schedule.duration, bound_steps)
+    return np.maximum(bounded, 1.0)
+
+
+def fair_slowdown(schedule: Schedule) -> NDArray[np.float64]:
+    """Slowdown, which a large job pays for again, `FAIR_WEIGHT` times, above `FAIR_BOUND`.
+
+    float64 ``(num_jobs,)``.
+    """
+    unfair = np.where(is_small(schedule), 0.0, np.maximum(schedule.slowdown - FAIR_BOUND, 0.0))
+    return schedule.slowdown + FAIR_WEIGHT * unfair
+
+
+def is_small(schedule: Schedule, at_most: int = SMALL_AT_MOST) -> NDArray[np.bool_]:
+    """Which jobs last at most that many time steps, bool ``(num_jobs,)``."""
+    small: NDArray[np.bool_] = schedule.duration <= at_most
+    return small
+
+
+def _no_cost(jobset: JobSet) -> NDArray[np.float64]:
+    return np.zeros(jobset.num_jobs)
+
+
+def _slowdown_cost(jobset: JobSet) -> NDArray[np.float64]:
+    cost: NDArray[np.float64] = 1.0 / jobset.duration
+    return cost
+
+
+def _completion_cost(jobset: JobSet) -> NDArray[np.float64]:
+    return np.ones(jobset.num_jobs)
+
+
+def _area_cost(jobset: JobSet) -> NDArray[np.float64]:
+    area: NDArray[np.float64] = jobset.duration * jobset.demand.mean(axis=1)
+    return area
+
+
+def _duration_cost(jobset: JobSet) -> NDArray[np.float64]:
+    return jobset.duration.astype(np.float64)
+
+
+def _bounded_duration(jobset: JobSet) -> NDArray[np.int32]:
+    return np.maximum(jobset.duration, BOUND_STEPS).astype(np.int32)
+
+
+def _bounded_cost(jobset: JobSet) -> NDArray[np.float64]:
+    cost: NDArray[np.float64] = 1.0 / _bounded_duration(jobset)
+    return cost
+
+
+def _unfair_cost(jobset: JobSet) -> NDArray[np.float64]:
+    return np.where(jobset.duration > SMALL_AT_MOST, FAIR_WEIGHT / jobset.duration, 0.0)
+
+
+def _fair_steps(jobset: JobSet) -> NDArray[np.int32]:
+    return (FAIR_BOUND * jobset.duration).astype(np.int32)
+
+
+# Quotients are measured as the field writes them. What the cost rates add up to, C x (1 / T), may
+# differ from C / T in the last bit, and results that were published must stay as they are; the
+# bounded slowdown is beside the cost by 1 for each job, and the utilization by sign and scale.
+for _objective in (
+    Objective(
+        "slowdown",
+        _slowdown_cost,
+        measure=Metric("slowdown", "mean slowdown", "job", slowdown),
+    ),
+    Objective("completion_time", _completion_cost, label="mean completion time (steps)"),
+    Objective("makespan", _no_cost, busy_cost=1.0, label="mean makespan (steps)"),
+    Objective(
+        "utilization",
+        _no_cost,
+        utilization_gain=1.0,
+        measure=Metric(
+            "utilization",
+            "mean utilization in the arrival window",
+            "episode",
+            utilization,
+            higher_is_better=True,
+        ),
+    ),
+    Objective(
+        "bounded_slowdown",
+        _no_cost,
+        late_costs=(LateCost(_bounded_cost, _bounded_duration),),
+        measure=Metric("bounded_slowdown", "mean bounded slowdown", "job", bounded_slowdown),
+    ),
+    Objective(
+        "weighted_completion_time",
+        _area_cost,
+        label="mean area-weighted completion time (units x steps²)",
+    ),
+    Objective(
+        "duration_weighted_completion_time",
+        _duration_cost,
+        label="mean duration-weighted completion time (steps²)",
+    ),
+    Objective(
+        "fair_slowdown",
+        _slowdown_cost,
+        late_costs=(LateCost(_unfair_cost, _fair_steps),),
+        measure=Metric("fair_slowdown", "mean fair slowdown", "job", fair_slowdown),
+    ),
+):
+    OBJECTIVES.register(_objective.name)(_objective)

@@ -1,0 +1,110 @@
+"""The set scorer in DeepRM's world: from states to actions in one compiled call.
+
+A decision of a few episodes is little work, and to go from one compiled function to the next by way
+of NumPy would take longer than all of it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.deeprm import DeepRM
+from cluster_env.worlds.deeprm.arrays import require_states
+from cluster_env.worlds.deeprm.features import describe, describe_window
+from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, mark_live
+from cluster_env.worlds.deeprm.state import StateShape
+from rllib_configs.networks.sampling import sample_actions
+from rllib_configs.networks.set_scorer.kernels import Floats, Records, score_rows
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.sampler import Draws, Snapshot, open_logits
+
+
+class DeepRMFastPath:
+    """See `rllib_configs.networks.set_scorer.sampler.FAST_PATHS`."""
+
+    def __init__(self, network: SetScorer, snapshot: Snapshot, world: DeepRM) -> None:
+        self._layout = world.layout
+        self._scorer = (
+            world.layout.shape,
+            world.switches.try_last_start,
+            network.options.show_window,
+            snapshot.packed,
+            snapshot.row,
+            snapshot.entry,
+        )
+
+    def logits(self, states: NDArray[np.uint8]) -> Floats:
+        """See `rllib_configs.networks.sampling.Sampler`."""
+        logits: Floats = _logits(self._checked(states), *self._scorer)
+        return logits
+
+    def sample(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> Draws:
+        """See `rllib_configs.networks.sampling.Sampler`."""
+        drawn: Draws = _sample(self._checked(states), uniforms, *self._scorer)
+        return drawn
+
+    def _checked(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The states as an array of the one type that the kernels are compiled for."""
+        require_states(states, self._layout)
+        return states if states.flags.carray else states.copy()
+
+
+@njit(cache=True, nogil=True)
+def _sample(
+    states: NDArray[np.uint8],
+    uniforms: NDArray[np.float64],
+    shape: StateShape,
+    try_last_start: bool,
+    show_window: bool,
+    packed: Records,
+    row: Records,
+    entry: Records,
+) -> Draws:
+    """Draws actions; arguments as those of `sample_actions` and `_logits`."""
+    logits = _logits(states, shape, try_last_start, show_window, packed, row, entry)
+    return sample_actions(logits, uniforms)
+
+
+@njit(cache=True, nogil=True)
+def _logits(
+    states: NDArray[np.uint8],
+    shape: StateShape,
+    try_last_start: bool,
+    show_window: bool,
+    packed: Records,
+    row: Records,
+    entry: Records,
+) -> Floats:
+    """Computes logits under `live_mask`, those of the only action of a row without the network.
+
+    Args:
+        states: uint8 ``(n, state_size)``.
+        shape: of the states.
+        try_last_start: the rule of that name of the world that is acted in.
+        show_window: see `SetScorerOptions`.
+        packed: of a `Snapshot`, as the next two.
+        row: says what room to work in is made of.
+        entry: says it of a job.
+
+    Returns:
+        Float32 ``(n, num_actions)``.
+    """
+    weights = packed[0]
+    num_rows, num_slots = states.shape[0], shape.num_slots
+    allowed = np.empty((num_rows, num_slots + 1), np.bool_)
+    slots = np.empty((1, num_slots, weights.job.shape[0]), np.float32)
+    context = np.empty((1, weights.context.shape[0]), np.float32)
+    first, slot = np.empty(2, np.int64), np.empty(num_slots, np.int64)
+    rows, entries = np.empty(1, row.dtype), np.empty(num_slots, entry.dtype)
+    pooled = np.empty((1, weights.void.shape[0]), np.float32)
+    logits = np.empty((num_rows, num_slots + 1), np.float32)
+    mark_live(states, shape, try_last_start, IDLE_PATIENCE, allowed)
+    for i in range(num_rows):
+        # Two thirds of all states leave no choice: what a network would see of them is not needed.
+        if open_logits(allowed[i], logits[i]):
+            state, may, out = states[i : i + 1], allowed[i : i + 1], logits[i : i + 1]
+            describe(state, shape, try_last_start, slots, context)
+            if show_window:
+                describe_window(state, shape, context)
+            score_rows(packed, slots, context, may, False, first, slot, rows, entries, out, pooled)
+    return logits

@@ -1,0 +1,240 @@
+"""The metrics that objectives derive, against the formulas that they stand for."""
+
+import pickle
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Pieces, Schedule
+from cluster_env.evaluation import METRICS, cost_of, get_metric, objective_metric
+from cluster_env.objectives import (
+    OBJECTIVE_FAMILIES,
+    OBJECTIVES,
+    LateCost,
+    Objective,
+    cost_metric,
+    find_objective,
+    get_objective,
+    mixture,
+    require_no_finish_gain,
+)
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+
+
+def random_schedule(rng: np.random.Generator, num_episodes: int, most_jobs: int) -> Schedule:
+    """Rows in any order; some jobs never finish, some never start, some episodes have no job."""
+    counts = rng.integers(0, most_jobs + 1, num_episodes)
+    n = int(counts.sum())
+    episode = np.repeat(np.arange(num_episodes), counts)
+    job = np.concatenate([np.arange(count) for count in counts] or [[]])
+    arrival = np.concatenate([np.sort(rng.integers(0, 50, count)) for count in counts] or [[]])
+    start = np.where(rng.random(n) < 0.1, -1, arrival + rng.integers(0, 300, n))
+    duration = rng.integers(1, 40, n)
+    end = rng.integers(50, 300, num_episodes)
+    done = (start >= 0) & (start + duration <= end[episode])
+    order = rng.permutation(n)
+    rows = {
+        name: np.asarray(column, np.int32)[order]
+        for name, column in {
+            "episode": episode,
+            "job": job,
+            "arrival": arrival,
+            "start": start,
+            "finish": np.where(done, start + duration, -1),
+            "duration": duration,
+            "demand": rng.integers(1, 11, (n, 3)),
+        }.items()
+    }
+    return Schedule(
+        **rows,
+        end=end.astype(np.int32),
+        window=np.full(num_episodes, 50, np.int32),
+        jobset=np.arange(num_episodes, dtype=np.int32),
+        capacity=np.int32([10, 12, 14]),
+        job_class=rng.integers(0, 3, n).astype(np.uint8)[order],
+    )
+
+
+def last_finish(schedule: Schedule) -> NDArray[np.float64]:
+    until = np.where(schedule.finished, schedule.finish, schedule.end[schedule.episode])
+    last = np.zeros(schedule.num_episodes, np.int64)
+    np.maximum.at(last, schedule.episode, until)
+    return last.astype(np.float64)
+
+
+# What stood in `evaluation.metrics` before objectives derived their metrics.
+FORMULAS: dict[str, Callable[[Schedule], NDArray[np.float64]]] = {
+    "completion_time": lambda s: s.completion.astype(np.float64),
+    "weighted_completion_time": lambda s: s.completion * (s.duration * s.demand.mean(axis=1)),
+    "duration_weighted_completion_time": lambda s: s.completion.astype(np.float64) * s.duration,
+    "makespan": last_finish,
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_derived_metric_is_its_formula_to_the_last_bit(name: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    schedule = random_schedule(rng, int(rng.integers(1, 20)), int(rng.integers(0, 60)))
+    found, expected = METRICS.get(name).values(schedule), FORMULAS[name](schedule)
+    assert found.dtype == expected.dtype
+    assert found.tobytes() == expected.tobytes()
+
+
+def test_a_metric_without_jobs_has_no_values() -> None:
+    empty = random_schedule(np.random.default_rng(0), 3, 0)
+    assert METRICS.get("completion_time").values(empty).shape == (0,)
+    assert METRICS.get("makespan").values(empty).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("name", OBJECTIVES.names())
+def test_objectives_travel_between_processes_with_their_metrics(name: str) -> None:
+    objective = get_objective(name)
+    assert objective.metric.name == name
+    schedule = random_schedule(np.random.default_rng(1), 4, 9)
+    again = pickle.loads(pickle.dumps(objective))
+    values = again.metric.values(schedule)
+    assert values.tobytes() == objective.metric.values(schedule).tobytes()
+
+
+def by_weight(jobset: JobSet) -> NDArray[np.float64]:
+    return np.asarray(jobset.attributes["weight"], np.float64)
+
+
+def two_jobs() -> Schedule:
+    """Completion times 3 and 5; the second job is cut. Weights 2 and 10."""
+    return Schedule(
+        episode=np.int32([0, 0]),
+        job=np.int32([1, 0]),
+        arrival=np.int32([1, 0]),
+        start=np.int32([2, 4]),
+        finish=np.int32([4, -1]),
+        duration=np.int32([2, 3]),
+        demand=np.int32([[1], [1]]),
+        end=np.int32([5]),
+        window=np.int32([4]),
+        jobset=np.int32([0]),
+        capacity=np.int32([2]),
+        attributes={"weight": np.array([2.0, 10.0])},
+    )
+
+
+def test_an_objective_of_jobs_has_a_value_for_each_job_and_sees_their_attributes() -> None:
+    objective = Objective(
+        "weights", by_weight, late_costs=(LateCost(by_weight, lambda jobset: jobset.duration),)
+    )
+    metric = objective.metric
+    assert (metric.name, metric.per, metric.higher_is_better) == ("weights", "job", False)
+    assert metric.label == "mean cost of a job: weights"
+    # 3 steps of which 1 is late, and 5 of which 2 are.
+    assert metric.values(two_jobs()).tolist() == [2 * 3 + 2 * 1, 10 * 5 + 10 * 2]
+    assert cost_metric(objective).values(two_jobs()).tolist() == [78]
+    assert objective.metric is metric
+    assert cost_of(objective) is metric
+
+
+def test_an_objective_that_costs_by_the_episode_has_a_value_for_each_episode() -> None:
+    objective = Objective("busy", by_weight, busy_cost=3.0, label="mean of mine")
+    assert (objective.metric.per, objective.metric.label) == ("episode", "mean of mine")
+    assert objective.metric.values(two_jobs()).tolist() == [3 * 5 + 2 * 3 + 10 * 5]
+    assert mixture({"completion_time": 1.0}).metric.per == "episode"
+
+
+def test_a_gain_at_the_finish_counts_for_jobs_that_finish() -> None:
+    objective = Objective("accrual", lambda jobset: np.ones(jobset.num_jobs), finish_gain=by_weight)
+    assert objective.metric.values(two_jobs()).tolist() == [3 - 2, 5]
+    assert cost_metric(objective).values(two_jobs()).tolist() == [6]
+    # No policy changes what all jobs could gain: the cost is what was spent and not gained.
+    assert cost_of(objective).values(two_jobs()).tolist() == [3, 15]
+    busy = Objective("late accrual", objective.job_cost, busy_cost=1.0, finish_gain=by_weight)
+    assert cost_of(busy).values(two_jobs()).tolist() == [8 + 5 + 10]
+
+
+def test_a_mixture_weighs_the_gains_of_its_parts(own: Callable[[Objective], str]) -> None:
+    name = own(
+        Objective("accrual", lambda jobset: np.zeros(jobset.num_jobs), finish_gain=by_weight)
+    )
+    mixed = get_objective(f"3 {name} + 1 completion_time")
+    [(rows, jobset)] = two_jobs().by_episode
+    assert rows.tolist() == [1, 0]
+    assert mixed.finish_gain is not None
+    assert mixed.finish_gain(jobset).tolist() == [30, 6]
+    assert mixed.metric.values(two_jobs()).tolist() == [8 - 3 * 2]
+    assert mixture({"slowdown": 1}).finish_gain is None
+
+
+def test_simulators_without_gains_refuse_objectives_with_them() -> None:
+    objective = Objective("accrual", by_weight, finish_gain=by_weight)
+    with pytest.raises(InputError, match=r"'accrual' gives jobs a gain .* which my world cannot"):
+        require_no_finish_gain(objective, "my world")
+    simulator = DeepRMSimulator(Cluster())
+    jobset = JobSet.of([0], [1], [[1, 1]], attributes={"weight": [1]})
+    with pytest.raises(InputError, match="DeepRM's simulator cannot give"):
+        simulator.load([jobset], objective)
+    simulator.load([jobset], Objective("weights", by_weight))
+
+
+def test_an_objective_of_attributes_is_a_reward_and_a_metric_in_deeprm() -> None:
+    jobset = JobSet.of([0, 1], [2, 1], [[1, 1]] * 2, attributes={"weight": [3, 5]})
+    objective = Objective("weights", by_weight)
+    simulator = DeepRMSimulator(Cluster())
+    simulator.load([jobset], objective)
+    total = 0.0
+    while simulator.active[0]:
+        rewards, _ = simulator.step_all(np.int32([0]))
+        total += rewards[0]
+    schedule = simulator.schedule()
+    assert schedule.attributes["weight"].tolist() == [3, 5]
+    assert objective.metric.values(schedule).tolist() == [3 * 2, 5 * 1]
+    assert total == -11
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], str]:
+    """Registers an objective for the length of a test."""
+
+    def register(objective: Objective) -> str:
+        monkeypatch.setitem(OBJECTIVES._things, objective.name, objective)
+        return objective.name
+
+    return register
+
+
+def test_an_objective_of_ones_own_needs_one_registration(own: Callable[[Objective], str]) -> None:
+    name = own(Objective("mine", by_weight))
+    assert get_metric(name) is OBJECTIVES.get(name).metric
+    assert objective_metric(get_objective(name)) is get_metric(name)
+    assert get_metric(f"2 {name} + 1 makespan").values(two_jobs()).tolist() == [2 * 56 + 5]
+    with pytest.raises(InputError, match="unknown metric 'mina': did you mean 'mine'"):
+        get_metric("mina")
+
+
+def test_a_family_of_ones_own_needs_one_registration(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(name: str) -> Objective:
+        after = int(name.removeprefix("late(").removesuffix(")"))
+        steps = LateCost(
+            lambda jobset: np.ones(jobset.num_jobs),
+            lambda jobset: np.full(jobset.num_jobs, after, np.int32),
+        )
+        return Objective(name, lambda jobset: np.zeros(jobset.num_jobs), late_costs=(steps,))
+
+    monkeypatch.setitem(OBJECTIVE_FAMILIES._things, "late", late)
+    assert get_objective("late(4)").metric.values(two_jobs()).tolist() == [0, 1]
+    assert get_metric("late(2)").values(two_jobs()).tolist() == [1, 3]
+    assert get_metric("2 late(2) + 1 makespan").values(two_jobs()).tolist() == [8 + 5]
+    assert find_objective("later(2)") is None
+    assert OBJECTIVE_FAMILIES.names()[0] == "class_slowdown"
+
+
+def test_utilization_counts_pieces_where_there_are_some() -> None:
+    # 2 of 2 units for 1 step, then 1 unit for 9 steps of which 3 lie in the window.
+    schedule = two_jobs()
+    pieces = Pieces(np.int32([0, 1]), np.int32([0, 1]), np.int32([1, 10]), np.int32([[2], [1]]))
+    columns = {name: getattr(schedule, name) for name in Schedule.__dataclass_fields__}
+    columns |= {"pieces": pieces, "end": np.int32([20])}
+    assert METRICS.get("utilization").values(Schedule(**columns)).tolist() == [(2 + 3) / (2 * 4)]

@@ -1,0 +1,148 @@
+"""What ``metasched study`` does: measures how runs adapt to the tasks of a family."""
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from pathlib import Path
+from statistics import fmean
+from typing import TypeVar
+
+import click
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from meta.study import StudyPlan, adapter
+from meta.tasks import get_distribution
+from rllib_configs.policies import Decode
+from tune_jobs.adapting.rows import Source, measure_heuristics, measure_source, sources_of
+from tune_jobs.comparing.policy_specs import find_runs, split_names
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.tables import read_table
+from tune_jobs.tracking.recording import record_result
+
+N = TypeVar("N", int, float)
+
+
+def study_adaptation(
+    *,
+    runs: Sequence[str],
+    family: str,
+    num_tasks: int,
+    task_seed: int,
+    num_seeds: int,
+    steps: str,
+    num_episodes: int,
+    num_jobsets: int,
+    num_held_out: int,
+    decode: Decode,
+    rate: float | None,
+    rates: str,
+    num_rate_tasks: int,
+    num_scratch: int,
+    num_processes: int,
+    out: Path,
+    track: bool,
+) -> None:
+    """Measures runs and writes their rows; the arguments are the options of the command.
+
+    Raises:
+        InputError: if no run is named, or one cannot be measured.
+    """
+    found = find_runs(split_names(runs))
+    if not found:
+        raise InputError("name the runs to measure, for instance 'runs/maml-*'")
+    plan = StudyPlan(
+        num_tasks=num_tasks,
+        task_seed=task_seed,
+        num_seeds=num_seeds,
+        steps=_numbers("--steps", steps, int),
+        num_episodes=num_episodes,
+        num_jobsets=num_jobsets,
+        num_evaluation_jobsets=num_held_out,
+        rates=_numbers("--rates", rates, float),
+        num_rate_tasks=num_rate_tasks,
+        decode=decode,
+    )
+    sources = sources_of(found, num_scratch, rate)
+    first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
+    for source in sources:  # so that what cannot be measured is known before anything is
+        adapter(source.load(), plan)(first, (0,), 0)
+    paths = _measure_all(sources, family, plan, out, num_processes, Progress())
+    click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
+    if track:
+        _track(paths, found[0])
+    click.echo(f"Next: metasched figure adaptation --rows {out}")
+
+
+def _track(paths: Sequence[Path], run: Path) -> None:
+    """Records rows as a run of the family; MLflow's step is that of the adaptation."""
+    curves = []
+    for path in paths:
+        ratios: dict[int, list[float]] = {}
+        for row in read_table(path, ["step", "ratio"]):
+            ratios.setdefault(int(row["step"]), []).append(float(row["ratio"]))
+        curves += [(step, {f"{path.stem}/ratio": fmean(found)}) for step, found in ratios.items()]
+    folder = paths[0].parent
+    record_result(folder, "study", f"study {folder.name}", curves=curves, files=paths, beside=run)
+
+
+def _measure_all(
+    sources: list[Source],
+    family: str,
+    plan: StudyPlan,
+    out: Path,
+    num_processes: int,
+    progress: Progress,
+) -> list[Path]:
+    """Measures the heuristics, then all sources; the order of the files is that of the sources."""
+    each = plan.num_tasks * plan.num_seeds
+    progress.start(plan.num_tasks + each * len(sources), unit="adaptation")
+    done = 0
+
+    def report(text: str) -> None:
+        nonlocal done
+        done += 0 if "rate" in text else 1
+        progress.step(done, text)
+
+    measure_heuristics(family, plan, out, report)
+    if num_processes == 1:
+        paths = [measure_source(source, family, plan, out, report) for source in sources]
+    else:
+        paths = _measure_apart(sources, family, plan, out, num_processes, progress)
+    progress.close()
+    return paths
+
+
+def _measure_apart(
+    sources: list[Source],
+    family: str,
+    plan: StudyPlan,
+    out: Path,
+    num_processes: int,
+    progress: Progress,
+) -> list[Path]:
+    """Measures each source in one of several processes."""
+    each = plan.num_tasks * plan.num_seeds
+    with ProcessPoolExecutor(num_processes, multiprocessing.get_context("spawn")) as pool:
+        futures: list[Future[Path]] = [
+            pool.submit(measure_source, source, family, plan, out) for source in sources
+        ]
+        try:
+            for count, future in enumerate(as_completed(futures), 1):
+                progress.step(plan.num_tasks + count * each, future.result().stem)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def _numbers(option: str, text: str, kind: type[N]) -> tuple[N, ...]:
+    """Reads ``1,2,3``.
+
+    Raises:
+        InputError: if a part is no number.
+    """
+    try:
+        return tuple(kind(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise InputError(f"{option} takes numbers with commas between, not '{text}'") from None

@@ -1,0 +1,106 @@
+"""What ``metasched adapt`` does: adapts a policy to one task, and says what that was worth."""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from cluster_env.core.errors import InputError
+from meta.adaptation import MetaPolicy, adapt_parameters, load_meta_policy, save_adapted
+from meta.maml.steps import Parameters
+from meta.tasks import Task, read_task
+from rllib_configs.policies import Decode
+from tune_jobs.adapting.table import format_table, tabulate, verdict
+from tune_jobs.terminal.options import ADAPTATION_TABLE
+from tune_jobs.terminal.tables import Row, plain, write_table
+from tune_jobs.tracking.recording import record_result
+
+
+def adapt_to_task(
+    *,
+    run: Path,
+    texts: Sequence[str],
+    num_steps: int,
+    num_episodes: int,
+    num_jobsets: int,
+    rate: float | None,
+    num_held_out: int,
+    decode: Decode,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    track: bool,
+) -> None:
+    """Adapts a policy and prints the table; the arguments are the options of the command.
+
+    Raises:
+        InputError: if policy, task or folder cannot be used.
+    """
+    if track and out is None:
+        raise InputError("--track records the table, so it needs --out FOLDER")
+    if out is not None and out.is_dir() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty; take a new folder for the adapted policy")
+    policy = load_meta_policy(run, rate)
+    task = read_task(texts, policy.task)
+    started = time.perf_counter()
+    parameters = adapt_parameters(
+        policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
+    )
+    seconds = time.perf_counter() - started
+    rows = tabulate(
+        policy,
+        task,
+        parameters,
+        num_jobsets=num_held_out,
+        num_episodes=num_episodes,
+        decode=decode,
+    )
+    if out is not None:
+        _write(out, policy, task, parameters[-1], rows)
+        if track:
+            _track(out, run, rows, {"run": str(run), "seed": seed, "rate": rate, "decode": decode})
+    if as_json:
+        click.echo(json.dumps(plain(rows), indent=1))
+        return
+    click.echo(format_table(task, rows))
+    click.echo(f"\n{verdict(rows)} The steps took {seconds:.1f} s.")
+    if out is not None:
+        click.echo(f"Wrote the adapted policy and {ADAPTATION_TABLE} to {out}")
+
+
+def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object]) -> None:
+    """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
+    curves = [
+        (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
+        if "step" in row
+        else (0, {f"reference/{str(row['policy']).partition(':')[0]}": float(row["ratio"])})
+        for row in rows
+    ]
+    record_result(
+        out,
+        "adaptation",
+        f"adapt {out.name}",
+        params={**params, **{name: rows[0][name] for name in ("task", "metric", "jobsets")}},
+        curves=curves,
+        files=[out / ADAPTATION_TABLE],
+        beside=run,
+    )
+
+
+def _write(
+    out: Path, policy: MetaPolicy, task: Task, parameters: Parameters, rows: Sequence[Row]
+) -> None:
+    """Writes policy and table; the folder appears when all of it is there."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}", dir=out.parent) as aside:
+            folder = Path(aside) / out.name
+            save_adapted(policy, task, parameters, folder)
+            write_table(folder / ADAPTATION_TABLE, rows)
+            os.replace(folder, out)
+    except OSError as error:
+        raise InputError(f"cannot write to {out}: {error.strerror or error}") from None

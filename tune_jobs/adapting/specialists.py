@@ -1,0 +1,119 @@
+"""What ``metasched specialists`` does: trains a policy for each of some held-out tasks alone."""
+
+from pathlib import Path
+
+import click
+import yaml
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from meta.adaptation import learned_policy, load_meta_policy
+from meta.scoring import costs_on
+from meta.study import baselines_of
+from meta.tasks import Task, TaskSplit, get_distribution
+from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import TaskSection
+from tune_jobs.adapting.rows import SPECIALISTS_FILE
+from tune_jobs.runs.directory import open_run
+from tune_jobs.runs.training import run_training
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.ray_session import ray_session
+from tune_jobs.terminal.tables import Row, write_table
+
+ENTROPY = 0.1  # a policy that nobody will adapt needs less than one that is to be
+_FEW_JOBSETS = 20  # the validation at the end of each training says nothing here
+
+
+def train_specialists(
+    *,
+    run: Path,
+    num_tasks: int,
+    num_study_tasks: int,
+    task_seed: int,
+    num_iterations: int,
+    num_held_out: int,
+    runs: Path,
+    out: Path,
+) -> None:
+    """Trains specialists and writes what they cost; the arguments are the command's options.
+
+    Raises:
+        InputError: if the run is no joint training, or there are too few tasks.
+    """
+    joint = open_run(run)
+    config = joint.config()
+    if config.meta is None or config.meta.inner_steps:
+        raise InputError(f"{run} is no joint training: its meta.inner_steps is not 0")
+    if num_tasks > num_study_tasks:
+        raise InputError(
+            f"--tasks {num_tasks} is more than the {num_study_tasks} tasks of the methods"
+        )
+    distribution = get_distribution(config.meta.family)
+    chosen = TaskSplit(distribution, task_seed, Split.HELD_OUT).balanced(num_study_tasks)[
+        :num_tasks
+    ]
+    folder = out / distribution.name
+    progress = Progress()
+    rows = []
+    with ray_session(config):
+        progress.start(num_tasks, unit="specialist")
+        for index, task in enumerate(chosen):
+            trained = _train(
+                config, joint.path, task, runs / f"{distribution.name}-{index}", num_iterations
+            )
+            rows.append(
+                {
+                    "family": distribution.name,
+                    "task": index,
+                    "iterations": num_iterations,
+                    **_measure(trained, task, num_held_out),
+                }
+            )
+            progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best heuristic")
+    progress.close()
+    write_table(folder / SPECIALISTS_FILE, rows)
+    click.echo(f"Wrote {folder / SPECIALISTS_FILE}")
+    click.echo(f"Next: metasched figure headroom --rows {out}")
+
+
+def _train(
+    config: ExperimentConfig, start: Path, task: Task, folder: Path, num_iterations: int
+) -> Path:
+    """Trains on a task alone, unless that has been done; returns the folder of the run."""
+    family = folder.with_suffix(".yaml")
+    family.parent.mkdir(parents=True, exist_ok=True)
+    base = task.section.model_dump(mode="json")
+    family.write_text(yaml.safe_dump({"name": folder.name, "base": base}))
+    assert config.meta is not None
+    changed = {
+        "name": folder.name,
+        "task": TaskSection(),
+        "training": {"start": start, "iterations": num_iterations},
+        "meta": {"family": str(family.absolute()), "warm_up": 0.0, "entropy_target": ENTROPY},
+        "tracking": {"enabled": False},
+        "evaluation": {"every": 0, "jobsets": _FEW_JOBSETS},
+    }
+    updates = {
+        key: getattr(config, key).model_copy(update=value) if isinstance(value, dict) else value
+        for key, value in changed.items()
+    }
+    specialist = config.model_copy(update=updates)
+    if not (folder / "policy").is_dir():
+        result = run_training(specialist, run_dir=folder)
+        if result.exit_status:
+            raise click.exceptions.Exit(result.exit_status)
+    return folder
+
+
+def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
+    policy = load_meta_policy(run)
+    acting = learned_policy(policy, task, policy.parameters, "specialist")
+    (cost,) = costs_on([acting], task, num_jobsets=num_jobsets)
+    (baseline,) = baselines_of([task], num_jobsets)
+    return {
+        "task_name": task.name,
+        "cost": cost.value,
+        "unfinished": cost.unfinished,
+        "best": baseline.cost,
+        "ratio": cost.value / baseline.cost,
+    }

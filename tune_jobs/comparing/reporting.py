@@ -1,0 +1,109 @@
+"""What ``metasched compare`` does: a comparison that is shown, kept and recorded."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+
+from cluster_env.core.errors import InputError
+from tune_jobs.comparing.choices import choose_config, metric_of, order_specs, parse_values
+from tune_jobs.comparing.comparison import compare
+from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
+from tune_jobs.comparing.policy_specs import (
+    Decode,
+    find_runs,
+    is_heuristic,
+    load_runs,
+    split_names,
+)
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.table import COLUMNS, format_rows
+from tune_jobs.comparing.wording import value_of
+from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
+from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.tables import Row, plain, write_table
+from tune_jobs.tracking.recording import record_result
+
+
+def report_comparison(
+    *,
+    names: Sequence[str],
+    at: str | None,
+    objective: str | None,
+    guard: bool,
+    source: str | None,
+    overrides: Sequence[str],
+    rules: str | None,
+    window: int | None,
+    warmup: int,
+    num_jobsets: int,
+    num_episodes: int,
+    seed: int,
+    decode: Decode,
+    as_json: bool,
+    out: Path | None,
+    track: bool,
+    draw: Callable[[Path, Path], None],
+) -> None:
+    """Compares policies and prints the table; the arguments are the options of the command.
+
+    Raises:
+        InputError: if something cannot be compared; before anything is evaluated.
+    """
+    if track and out is None:
+        raise InputError("--track records the table and the figure, so it needs --out FOLDER")
+    policies = split_names(names)
+    if names and not policies:
+        raise InputError("--policies names nothing; try --policies random")
+    values = [] if at is None else parse_values(at)
+    runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
+    config = choose_config(source, overrides, rules, runs, window)
+    protocol = EvaluationProtocol(
+        config.task.build(config.name, seed),
+        metric_of(objective, config),
+        num_jobsets=num_jobsets,
+        num_episodes=num_episodes,
+        warmup=warmup,
+        num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
+    )
+    rows = compare(
+        protocol,
+        order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
+        protocol.values(values),
+        NoProgress() if as_json else Progress(),
+    )
+    click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows))
+    if out is None:
+        return
+    table, image = out / COMPARISON_TABLE, out / COMPARISON_FIGURE
+    write_table(table, rows)
+    draw(table, image)
+    if not as_json:
+        click.echo(f"\nWrote {table} and {image}")
+    if track:
+        _track(out, rows, seed)
+
+
+def _track(out: Path, rows: Sequence[Row], seed: int) -> None:
+    """Records the comparison as a run of its own; MLflow's step is the value in percent."""
+
+    def means(row: Row) -> dict[str, float]:
+        names = dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))
+        return {f"{row['key']}/{name}": float(row[name]) for name in names if name in row}
+
+    shared = ("world", "jobs", "metric", "jobsets", "episodes", "warmup")
+    record_result(
+        out,
+        "comparison",
+        f"compare {out.name}",
+        params={"seed": seed, **{name: rows[0][name] for name in shared}},
+        curves=[(_percent(value_of(row)), means(row)) for row in rows],
+        files=(out / COMPARISON_TABLE, out / COMPARISON_FIGURE),
+    )
+
+
+def _percent(value: float) -> int:
+    """MLflow's step, a whole number; 0 in a world without an axis."""
+    return 0 if math.isnan(value) else round(100 * value)

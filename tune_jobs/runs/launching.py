@@ -1,0 +1,83 @@
+"""What ``metasched train`` does: begins a run or goes on with one, and says where it is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.runs.overrides import as_changes
+from tune_jobs.runs.resuming import find_continuation, find_resumption
+from tune_jobs.runs.training import run_training
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.running import program
+from tune_jobs.tracking.recording import DrawFigure
+
+
+def launch_training(
+    *,
+    preset: str | None,
+    overrides: Sequence[str],
+    seed: int | None,
+    runs: Path | None,
+    run_dir: Path | None,
+    resume: Path | None,
+    goes_on: bool,
+    address: str | None,
+    num_runners: int | None,
+    no_track: bool,
+    tracking_uri: str | None,
+    draw: DrawFigure,
+) -> None:
+    """Trains, and says where the run is; the arguments are the options of the command.
+
+    Raises:
+        InputError: if the options contradict each other, or the run cannot start.
+        Exit: if a signal has stopped the run.
+    """
+    settings = {
+        "seed": seed,
+        "runs": None if runs is None else str(runs),
+        "resources.num_runners": num_runners,
+        "tracking.enabled": False if no_track else None,
+        "tracking.uri": tracking_uri,
+    }
+    given = {key: value for key, value in settings.items() if value is not None}
+    changes = [*overrides, *as_changes(given)]
+    resumption = None
+    if goes_on and (run_dir is None or resume is not None):
+        raise InputError("--continue takes the folder of the run as --run, and no --resume")
+    if resume is not None:
+        if preset is not None or run_dir is not None:
+            raise InputError("--resume takes all from the run, so give no preset and no --run")
+        resumption = find_resumption(resume, changes)
+        config = resumption.config
+    elif preset is None:
+        raise InputError("say what to train: the name of a preset (--presets lists them) or a file")
+    else:
+        config = load_config(preset, changes)
+        if goes_on and run_dir is not None:
+            config = _with_base_task(config)
+            resumption = find_continuation(run_dir.expanduser(), config)
+    result = run_training(
+        config, run_dir=run_dir, resume=resumption, address=address, progress=Progress(), draw=draw
+    )
+    if result.exit_status:
+        raise click.exceptions.Exit(result.exit_status)
+    run = result.run
+    click.echo(f"Trained for {result.num_iterations} iterations.")
+    click.echo(f"Run      {run.path}")
+    click.echo(f"Policy   {run.policy}")
+    if config.tracking.enabled:
+        click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
+
+
+def _with_base_task(config: ExperimentConfig) -> ExperimentConfig:
+    """The config as a run keeps it."""
+    if config.meta is None:
+        return config
+    from meta.maml.algorithm import with_base_task  # imports Ray
+
+    return with_base_task(config)

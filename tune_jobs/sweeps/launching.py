@@ -1,0 +1,93 @@
+"""What ``metasched tune`` does: begins a sweep or goes on with one, and says what came out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import parse_override
+from tune_jobs.sweeps.definition import load_sweep
+from tune_jobs.sweeps.folder import SweepFolder, open_sweep
+from tune_jobs.sweeps.results import BEST, TABLE, best_trial, resume_command, train_command
+from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
+from tune_jobs.terminal.files import short_path
+from tune_jobs.terminal.progress import duration
+from tune_jobs.tracking.recording import DrawFigure
+
+
+def launch_sweep(
+    *,
+    sweep: str | None,
+    settings: Sequence[str],
+    num_trials: int | None,
+    seed: int | None,
+    num_concurrent: int | None,
+    runs: Path,
+    out: Path | None,
+    resume: Path | None,
+    address: str | None,
+    no_track: bool,
+    tracking_uri: str | None,
+    draw: DrawFigure,
+) -> None:
+    """Runs a sweep, and says what came out; the arguments are the options of the command.
+
+    Raises:
+        InputError: if the options contradict each other, or the sweep cannot run.
+        Exit: if a trial failed, or a signal has stopped the sweep.
+    """
+    if resume is not None:
+        if sweep is not None or out is not None or settings or num_trials or seed is not None:
+            raise InputError(
+                "--resume takes all from the sweep, so give no SWEEP, --out, --set, "
+                "--trials or --seed"
+            )
+        folder = open_sweep(resume)
+        changed = {} if num_concurrent is None else {"concurrent": num_concurrent}
+        definition = folder.sweep.model_copy(update=changed)
+        result = run_sweep(SweepFolder(folder.path, definition), address=address, draw=draw)
+    elif sweep is None:
+        raise InputError("say what to try: the name of a sweep (--sweeps lists them) or a file")
+    else:
+        values = {
+            "trials": num_trials,
+            "seed": seed,
+            "concurrent": num_concurrent,
+            "settings.tracking.enabled": False if no_track else None,
+            "settings.tracking.uri": tracking_uri,
+        }
+        changes = [(f"settings.{key}", value) for key, value in map(parse_override, settings)]
+        changes += [(name, value) for name, value in values.items() if value is not None]
+        definition = load_sweep(sweep, changes)
+        result = run_sweep(definition, runs=runs, path=out, address=address, draw=draw)
+    _report(result)
+    if result.exit_status:
+        raise click.exceptions.Exit(result.exit_status)
+
+
+def _report(result: SweepResult) -> None:
+    folder, counts = result.folder, result.counts
+    if not any(count for name, count in counts.items() if name != "left"):
+        click.echo("Nothing was finished.")
+    path = short_path(folder.path)
+    parts = [f"{count} {name}" for name, count in counts.items() if count]
+    click.echo(
+        f"{', '.join(parts)} in {duration(result.wall_s)}; {result.share:.0%} of the time of "
+        f"{result.num_slots} {'slots' if result.num_slots > 1 else 'slot'} was spent in training."
+    )
+    best = best_trial(folder)
+    if best is not None:
+        file, run, score = best
+        click.echo(
+            f"Best     trial {file.point.index:03d}, {folder.sweep.metric} {score:.4g}: "
+            f"{file.point.describe()}"
+        )
+        click.echo(f"Run      {short_path(run.path)}")
+    click.echo(f"Trials   {path / TABLE}")
+    if (folder.path / "figures" / "sweep.png").exists():
+        click.echo(f"Figure   {path / 'figures' / 'sweep.png'}")
+    if best is not None:
+        click.echo(f"Train    {train_command(folder.path / BEST)}")
+    if counts["left"]:
+        click.echo(f"Resume   {resume_command(folder)}")

@@ -1,0 +1,123 @@
+"""Files and folders that nobody ever finds half-written, and locks between processes."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+def sync_folder(folder: Path) -> None:
+    """Forces a folder's list of names to the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_tree(folder: Path) -> None:
+    """Forces every file and folder below a folder, and itself, to the disk."""
+    for parent, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            handle = os.open(Path(parent, name), os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        sync_folder(Path(parent))
+
+
+def append_whole(path: Path, text: str) -> None:
+    """Adds text to a file, all of it or nothing.
+
+    Raises:
+        OSError: if the disk does not take all of it; the file is what it was.
+    """
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        size = os.fstat(handle).st_size
+        data = text.encode()
+        try:
+            if os.write(handle, data) != len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        except OSError:
+            os.ftruncate(handle, size)
+            raise
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Gives a path beside `path` to write to, which takes its place if nothing goes wrong.
+
+    A crash at any moment leaves the old file or the new one.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield aside
+        handle = os.open(aside, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        aside.replace(path)
+        sync_folder(path.parent)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def short_path(path: Path) -> Path:
+    """The path as seen from here, where that is shorter."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+class FileLock:
+    """A lock between processes that ends with the process that holds it.
+
+    Args:
+        path: File to lock; created when absent, left behind empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+
+    def acquire(self, *, wait: bool) -> bool:
+        """Takes the lock, or returns False if another holder has it and ``wait`` is False."""
+        if self._file is not None:
+            return True
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(file)
+            return False
+        except BaseException:
+            os.close(file)
+            raise
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Gives the lock back; nothing happens if it is not held."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Self:
+        self.acquire(wait=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()

@@ -1,0 +1,151 @@
+"""Options that several commands have. It imports nothing heavy, so that --help is quick."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
+
+COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
+ADAPTATION_TABLE = "adaptation.csv"
+
+Decorator = Callable[[Any], Any]
+
+
+def _together(*options: Decorator) -> Decorator:
+    """Several options as one decorator; --help shows them in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+task_options = _together(
+    click.option(
+        "--config",
+        "source",
+        metavar="PRESET|FILE",
+        help="Cluster, jobs and rules; by default those of the first run, else of deeprm.",
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Change a setting of it, for instance task.workload.window=200.",
+    ),
+    click.option(
+        "--rules",
+        metavar="NAME",
+        help="Rules of DeepRM's paper or of its released code (paper, released), or others "
+        "that are registered; by default the config's.",
+    ),
+    click.option(
+        "--window",
+        type=click.IntRange(1),
+        help="Steps in which jobs may arrive, by default the config's; episodes then get at "
+        "least ten times as long, unless --set task.max_time says how long.",
+    ),
+    click.option(
+        "--warmup",
+        type=click.IntRange(0),
+        default=0,
+        help="Measure a cluster in steady operation: leave out the jobs that arrive in so many "
+        "first and last steps of the window.",
+    ),
+    click.option(
+        "--jobsets",
+        "num_jobsets",
+        type=click.IntRange(1),
+        default=1000,
+        help="Unseen jobsets of each load.",
+    ),
+    click.option(
+        "--episodes",
+        "num_episodes",
+        type=click.IntRange(1),
+        default=1,
+        help="Episodes of each jobset.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(0),
+        default=0,
+        help="Seed of the jobsets and of the policies' random numbers.",
+    ),
+    click.option(
+        "--decode",
+        type=click.Choice(["sample", "argmax", "tuned"]),
+        default="sample",
+        help="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
+        "argmax, more or less eager to start jobs as is best on validation jobsets.",
+    ),
+)
+"""What policies are evaluated on."""
+
+at_option = click.option(
+    "--at",
+    "--loads",
+    "at",
+    metavar="VALUE,...",
+    help="Values of the setting that the world's comparisons vary, in DeepRM loads: 0.7 for 70 %. "
+    "By default that of the config. A trace has its own.",
+)
+
+cluster_options = _together(
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Ray cluster to train on, or auto; by default Ray is started on this machine.",
+    ),
+    click.option("--no-track", is_flag=True, help="Do not record anything in MLflow."),
+    click.option(
+        "--tracking-uri",
+        metavar="URI",
+        help="MLflow server or database; by default MLFLOW_TRACKING_URI, or one beside the runs.",
+    ),
+)
+"""Where training happens, and where it is recorded."""
+
+
+def list_option(
+    flag: str, what: str, entries: Callable[[], Iterable[tuple[str, str]]]
+) -> Decorator:
+    """A flag that lists names with a line about each, and ends the command.
+
+    Args:
+        flag: such as ``--presets``.
+        what: is listed; the help says so.
+        entries: gives names and lines, when they are asked for.
+    """
+
+    def show(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            formatter = click.HelpFormatter(width=100)
+            formatter.write_dl(list(entries()))
+            click.echo(formatter.getvalue(), nl=False)
+            context.exit()
+
+    return click.option(
+        flag,
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=show,
+        help=f"List {what} and exit.",
+    )
+
+
+def first_comment(path: Path) -> str:
+    """The comment at the top of a YAML file, as one line."""
+    lines = []
+    for line in path.read_text().splitlines():
+        if not line.startswith("#"):
+            break
+        lines.append(line.lstrip("# "))
+    return " ".join(lines)

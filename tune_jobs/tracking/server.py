@@ -1,0 +1,184 @@
+"""What ``metasched ui`` does: MLflow's web server, for as long as the user looks."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+import click
+
+from cluster_env.core.errors import InputError
+from tune_jobs.tracking.store import ARTIFACT_FOLDER, local_store, local_uri
+
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 10.0
+HINT = "A page without runs? Choose 'Model training' at its top left. Ctrl-C ends MLflow."
+
+
+def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
+    """Serves MLflow's pages until Ctrl-C.
+
+    Args:
+        runs: folder that holds the run directories.
+        port: to listen on.
+        host: address to listen on.
+        no_browser: whether to print the address only.
+
+    Raises:
+        InputError: if there is no store, or the port is taken.
+    """
+    if not local_store(runs).is_file():
+        raise InputError(_no_store(runs))
+    _check_port(host, port)
+    url = _url(host, port)
+    with tempfile.TemporaryFile() as log, _server(runs, host, port, log) as server:
+        click.echo(f"Starting MLflow on {local_store(runs)} ...")
+        _wait_until_up(server, url, log)
+        page = _page(url)
+        click.echo(f"MLflow shows your runs at {page}\n{HINT}")
+        if not no_browser and _has_screen():
+            webbrowser.open(page)
+        try:
+            status = server.wait()
+        except KeyboardInterrupt:
+            click.echo("\nStopping MLflow.")
+            return
+        _give_up(f"MLflow has ended by itself with status {status}", log)
+
+
+def _url(host: str, port: int) -> str:
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{reachable}]' if ':' in reachable else reachable}:{port}"
+
+
+def _page(url: str) -> str:
+    """Address of the curves of the experiment with the newest run.
+
+    MLflow's own start page shows what it offers for chat applications and hides training runs.
+    """
+    try:
+        found = _ask(url, "experiments/search", {"max_results": 1000})["experiments"]
+        ids = [experiment["experiment_id"] for experiment in found]
+        newest = {"experiment_ids": ids, "max_results": 1, "order_by": ["start_time DESC"]}
+        experiment = _ask(url, "runs/search", newest)["runs"][0]["info"]["experiment_id"]
+    except (OSError, ValueError, LookupError):
+        return f"{url}/#/experiments?workflowType=machine_learning"
+    curves = "workflowType=machine_learning&compareRunsMode=CHART"
+    return f"{url}/#/experiments/{experiment}/runs?{curves}"
+
+
+def _ask(url: str, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """One call of MLflow's REST interface."""
+    request = urllib.request.Request(
+        f"{url}/api/2.0/mlflow/{question}",
+        data=json.dumps(arguments).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=10.0) as answer:
+        return json.load(answer)
+
+
+def _no_store(runs: Path) -> str:
+    server = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if server.startswith("http"):
+        return (
+            f"there are no runs in {runs}; MLFLOW_TRACKING_URI names {server}, "
+            "open that address in a browser"
+        )
+    return (
+        f"there are no recorded runs in {runs} ({local_store(runs).name} is missing): "
+        "run make demo or metasched train first, or name their folder with --runs"
+    )
+
+
+def _check_port(host: str, port: int) -> None:
+    """Raises InputError unless the server will be able to listen."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen on {host} port {port} ({error.strerror}); "
+            f"choose another one, such as --port {port + 1 if port < 65535 else 5000}"
+        ) from None
+
+
+@contextmanager
+def _server(runs: Path, host: str, port: int, log: IO[bytes]) -> Iterator[subprocess.Popen]:
+    """MLflow's server in a process group of its own, stopped with all its workers at the end."""
+    artifacts = (Path(runs).absolute() / ARTIFACT_FOLDER).as_uri()
+    arguments = ["server", "--backend-store-uri", local_uri(runs)]
+    arguments += ["--default-artifact-root", artifacts, "--artifacts-destination", artifacts]
+    arguments += ["--host", host, "--port", str(port), "--workers", "1"]
+    quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-m", "mlflow", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        env={**quiet, **os.environ},
+        start_new_session=True,
+    )
+    try:
+        yield server
+    finally:
+        _stop(server)
+
+
+def _stop(server: subprocess.Popen) -> None:
+    """Ends the whole process group, by force after STOP_TIMEOUT_S."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        try:
+            os.killpg(server.pid, number)
+            while time.monotonic() < deadline:
+                server.poll()  # a process that nobody has asked for its status still counts
+                os.killpg(server.pid, 0)
+                time.sleep(0.1)
+        except ProcessLookupError:
+            return
+
+
+def _wait_until_up(server: subprocess.Popen, url: str, log: IO[bytes]) -> None:
+    """Returns when ``/health`` answers.
+
+    Raises:
+        click.exceptions.Exit: The server ended, or needed longer than START_TIMEOUT_S.
+    """
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            _give_up("MLflow did not start", log)
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=2.0):
+                return
+        except OSError:
+            time.sleep(0.2)
+    _give_up(f"MLflow did not answer at {url}/health within {START_TIMEOUT_S:.0f} s", log)
+
+
+def _give_up(message: str, log: IO[bytes], num_lines: int = 8) -> NoReturn:
+    """Ends the command with status 1, after the last lines that the server has written."""
+    log.seek(0)
+    lines = log.read().decode(errors="replace").splitlines()[-num_lines:]
+    click.echo("\n".join([*lines, f"metasched: {message}"]), err=True)
+    raise click.exceptions.Exit(1)
+
+
+def _has_screen() -> bool:
+    """Whether a graphical browser can open; a text browser would take over the terminal."""
+    return sys.platform == "darwin" or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
