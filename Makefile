@@ -72,7 +72,7 @@ results: install ## Train what the README shows (about 40 minutes on two cores; 
 	  for load in 0.7 1.1 1.3; do \
 	    $(call train,deeprm-$$load-$$seed,deeprm-released,task.workload.load=$$load --set evaluation.jobsets=1000,400); \
 	  done; \
-	  $(call train,fresh-0.7-$$seed,deeprm-fresh,task.rules=released --set training.since_column=true --set evaluation.jobsets=1000,800); \
+	  $(call train,fresh-0.7-$$seed,deeprm-fresh,task.world.rules=released --set training.since_column=true --set evaluation.jobsets=1000,800); \
 	done
 	$(BIN)/metasched figure deeprm-fig4 --runs "$(RESULTS)/*-*-*" --out $(RESULTS)/figures
 	$(BIN)/metasched figure deeprm-fig6 --runs '$(RESULTS)/deeprm-0.7-*' --out $(RESULTS)/figures
@@ -84,11 +84,11 @@ results: install ## Train what the README shows (about 40 minutes on two cores; 
 results-ppo: install ## Train what the README shows of PPO (about an hour on two cores; goes on where it was) and draw it
 	@for seed in $(PPO_SEEDS); do \
 	  for load in 0.7 1.1 1.3 1.845; do \
-	    $(call train,ppo-$$load-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=$$load,400); \
+	    $(call train,ppo-$$load-$$seed,deeprm-ppo,task.world.rules=released --set task.workload.load=$$load,400); \
 	  done; \
-	  $(call train,gen-$$seed,deeprm-generalist,task.rules=released,400); \
+	  $(call train,gen-$$seed,deeprm-generalist,task.world.rules=released,400); \
 	  for objective in $(OBJECTIVES); do \
-	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,120); \
+	    $(call train,obj-$$objective-$$seed,deeprm-ppo,task.world.rules=released --set task.workload.load=1.1 --set task.objective=$$objective,120); \
 	  done; \
 	done
 	@for load in 0.7 1.1 1.3 1.845; do \
@@ -119,9 +119,9 @@ results-meta: install ## Meta-train what the README shows (about two hours on tw
 	  done; \
 	done
 	@for seed in $(SEEDS); do \
-	  $(call train,one-$$seed,deeprm-ppo,task.rules=released --set training.skip_connection=true,660); \
-	  $(call train,short-one-$$seed,deeprm-ppo,task.rules=released --set training.skip_connection=true,440); \
-	  $(call train,classes-one-$$seed,deeprm-ppo,task.rules=released --set training.skip_connection=true --set task.cluster.num_classes=3,440); \
+	  $(call train,one-$$seed,deeprm-ppo,task.world.rules=released --set training.skip_connection=true,660); \
+	  $(call train,short-one-$$seed,deeprm-ppo,task.world.rules=released --set training.skip_connection=true,440); \
+	  $(call train,classes-one-$$seed,deeprm-ppo,task.world.rules=released --set training.skip_connection=true --set task.world.cluster.num_classes=3,440); \
 	  $(call train,deeprm-0.7-$$seed,deeprm-released,task.workload.load=0.7,400); \
 	done
 	$(call adapt,objectives,one,3)

@@ -15,8 +15,8 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference, clairvoyant_reference
+from cluster_env.worlds.deeprm.cluster import Cluster
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.hindsight import Starts
@@ -41,15 +41,13 @@ def texts(figure: Figure) -> str:
 def search_here(
     jobsets: list[JobSet],
     known: list[list[Starts]],
-    world: DeepRM,
+    cluster: Cluster,
     metric: str,
     time_limit_s: float,
     progress: Progress,
 ) -> list[ClairvoyantReference]:
     """Without processes, which take seconds to start."""
-    return [
-        clairvoyant_reference(j, world.cluster, metric, time_limit_s=time_limit_s) for j in jobsets
-    ]
+    return [clairvoyant_reference(j, cluster, metric, time_limit_s=time_limit_s) for j in jobsets]
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import Optimum
+from cluster_env.core.task import Task
+from cluster_env.core.world import Optimum, World, kind_of
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
-from cluster_env.worlds import World, kind_of
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -28,23 +28,15 @@ _START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
 
 
 class Reference(Protocol):
-    """The best known schedule of a jobset."""
+    """The best schedule that is known for a jobset; see `cluster_env.core.world.Optimum`."""
+
+    status: str
+    value: float
+    bound: float
 
     @property
-    def status(self) -> str:
-        """``optimal`` if no schedule can be better, else ``feasible``."""
-
-    @property
-    def value(self) -> float:
-        """Sum of the metric over its jobs."""
-
-    @property
-    def bound(self) -> float:
-        """What no schedule can beat."""
-
-    @property
-    def schedule(self) -> Schedule:
-        """The schedule."""
+    def num_jobs(self) -> int:
+        """Number of jobs, for means."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +44,8 @@ class Hindsight:
     """What policies did, and what they could have done.
 
     Attributes:
-        metric: what is compared.
+        metric: what is compared: ``completion_time`` if that is the task's objective, else
+            ``slowdown``.
         results: what each spec did.
         references: the best known schedule and the bound of each jobset.
     """
@@ -79,7 +72,7 @@ class Hindsight:
     @property
     def counts(self) -> NDArray[np.float64]:
         """Number of jobs of each jobset, float64 ``(num_jobsets,)``."""
-        return np.array([float(reference.schedule.job.size) for reference in self.references])
+        return np.array([float(reference.num_jobs) for reference in self.references])
 
     def ratio(self, result: Result) -> Estimate:
         """A mean over that of the best schedules, both pooled over jobs, with a 95 % interval.
@@ -96,17 +89,30 @@ class Hindsight:
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 
-def optimum_of(world: World) -> Optimum:
-    """How the best schedules of a world are found.
+def optimum_of(task: Task) -> Optimum:
+    """How the best schedules of a task are found, which needs to be possible here.
 
     Raises:
-        InputError: if nobody knows, or the solver is not installed.
+        InputError: if nobody knows how in its world, or a package is missing.
     """
-    optimum = kind_of(world).optimum
+    optimum = task.kind.optimum
     if optimum is None:
-        raise InputError(f"nobody knows the best schedules of the world {world.kind}")
+        raise InputError(
+            f"nobody has said how the best schedule of a {task.world.kind} is found in hindsight; "
+            f"register the kind with an optimum"
+        )
     optimum.require()
     return optimum
+
+
+def metric_in_hindsight(task: Task) -> str:
+    """The metric that is compared where a policy is trained for a task's objective.
+
+    Raises:
+        InputError: see `optimum_of`.
+    """
+    known = optimum_of(task).metrics
+    return task.objective.name if task.objective.name in known else known[0]
 
 
 def look_back(
@@ -120,7 +126,7 @@ def look_back(
 
     Args:
         specs: the policies. Their schedules are where the search begins.
-        protocol: what they are evaluated on; its metric is one of `Optimum.metrics`.
+        protocol: what they are evaluated on; its metric is one of `metric_in_hindsight`.
         time_limit_s: seconds to search for the schedule of one of them.
         progress: shows where it is; by default nothing is shown.
 
@@ -128,7 +134,7 @@ def look_back(
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
             world.
     """
-    optimum_of(protocol.task.world)
+    optimum_of(protocol.task)
     progress = progress or NoProgress()
     jobsets = protocol.held_out()
     if not any(jobset.num_jobs for jobset in jobsets):
@@ -136,9 +142,7 @@ def look_back(
             f"no job arrives in these {len(jobsets)} jobsets; give more with --jobsets"
         )
     results, known = _evaluate(specs, protocol, jobsets, progress)
-    references = _search_all(
-        jobsets, known, protocol.task.world, protocol.metric, time_limit_s, progress
-    )
+    references = _search_all(jobsets, known, protocol, time_limit_s, progress)
     return Hindsight(protocol.metric, tuple(results), tuple(references))
 
 
@@ -187,15 +191,14 @@ def _complete(schedule: Schedule, jobsets: Sequence[JobSet]) -> Iterator[tuple[i
 def _search_all(
     jobsets: Sequence[JobSet],
     known: Sequence[Sequence[Starts]],
-    world: World,
-    metric: str,
+    protocol: EvaluationProtocol,
     time_limit_s: float,
     progress: Progress,
 ) -> list[Reference]:
     """The reference of each jobset, searched for in as many processes as there are cores."""
     progress.start(len(jobsets), unit="jobset")
     references: list[Reference] = []
-    search = partial(_search, world, metric, time_limit_s)
+    search = partial(_search, protocol.task.world, protocol.metric, time_limit_s)
     workers = min(len(os.sched_getaffinity(0)), len(jobsets))
     # Not forked: the learned policies' libraries have threads, which a fork would cut off.
     with multiprocessing.get_context("spawn").Pool(workers, _ignore_interrupts) as pool:
@@ -223,7 +226,7 @@ def _search(
     world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
 ) -> Reference:
     jobset, known = problem
-    found: Reference = optimum_of(world).search(
-        jobset, world, metric, known=known, time_limit_s=time_limit_s
-    )
+    optimum = kind_of(world).optimum
+    assert optimum is not None
+    found: Reference = optimum.search(jobset, world, metric, known=known, time_limit_s=time_limit_s)
     return found

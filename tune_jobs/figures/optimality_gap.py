@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_env.evaluation import METRICS, Result
 from tune_jobs.comparing.comparison import spec_cells
-from tune_jobs.comparing.hindsight import Hindsight, look_back, optimum_of
+from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, name_of, read_rows
@@ -42,8 +42,7 @@ _ROW_HEIGHT = 0.62
 def collect(request: FigureRequest) -> list[Row]:
     """Evaluates policies, and searches for the best schedule of each of the same unseen jobsets.
 
-    What is compared is the config's objective if its best schedules can be found, else the first
-    metric of which they can.
+    What is compared is the completion time if that is the config's objective, else the slowdown.
 
     Returns:
         One row for each policy (``series`` is ``policy``) with means over the jobs of all jobsets,
@@ -57,9 +56,7 @@ def collect(request: FigureRequest) -> list[Row]:
     """
     runs, config = request.load()
     whole = request.protocol(config)
-    metrics = optimum_of(whole.task.world).metrics
-    objective = whole.task.objective.name
-    metric = objective if objective in metrics else metrics[0]
+    metric = metric_in_hindsight(whole.task)
     protocol = replace(whole.at(*whole.values()), metric=metric)
     specs = [heuristic_spec(name) for name in IN_HINDSIGHT]
     specs += learned_specs(runs, request.decode)
@@ -134,16 +131,16 @@ def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list
             "series": "jobset",
             "jobset": index,
             **spec_cells(spec, result),
-            "num_jobs": num_jobs,
+            "num_jobs": reference.num_jobs,
             "unfinished": float(unfinished[index]),
             "value": float(means[index]),
-            "best": reference.value / num_jobs,
-            "bound": reference.bound / num_jobs,
+            "best": reference.value / reference.num_jobs,
+            "bound": reference.bound / reference.num_jobs,
             "status": reference.status,
-            "ratio": float(means[index]) * num_jobs / reference.value,
+            "ratio": float(means[index]) * reference.num_jobs / reference.value,
         }
         for index, reference in enumerate(hindsight.references)
-        if (num_jobs := reference.schedule.job.size)
+        if reference.num_jobs
     ]
 
 
