@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.steps import Parameters
-from meta.tasks import Task
 from rllib_configs.networks import Weights, make_sampler
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy

@@ -12,8 +12,8 @@ from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.task import Task
 from meta.adaptation import ADAPTATION, MAX_STEPS, check_numbers
-from meta.tasks import Task
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare

@@ -42,8 +42,8 @@ class NetworkEntry:
     Attributes:
         options: its settings; they stand in ``training``.
         network: a `rllib_configs.networks.Network`, or ``module:attribute`` of one.
-        scores_items: whether it scores items one by one, so that its weights fit clusters of any
-            size.
+        scores_items: whether it scores items one by one, so that its weights serve worlds of
+            other sizes, and `meta` can adapt it.
     """
 
     options: type[Section]

@@ -154,7 +154,11 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
         "training.warm_up=0",
         "training.jobsets=2",
     )
-    settings += (f"training.iterations={MAML_ITERATIONS}", "training.epochs=1")
+    settings += (
+        "training.jobsets=2",
+        f"training.iterations={MAML_ITERATIONS}",
+        "training.epochs=1",
+    )
     with timed(times, "submit"):
         chosen = [word for setting in settings for word in ("--set", setting)]
         cluster.submit(

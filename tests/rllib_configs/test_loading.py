@@ -2,6 +2,8 @@
 
 import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -327,3 +329,13 @@ def test_a_mixture_that_cannot_be_used_is_one_sentence(override, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
         load_config("deeprm", [override])
     assert "\n" not in str(caught.value)
+
+
+def test_reading_a_config_loads_neither_ray_nor_pytorch():
+    program = (
+        "import sys; from rllib_configs.loading import load_config; "
+        "from rllib_configs.registries import prepare; "
+        "prepare(load_config('deeprm-maml', ['training.inner_steps=2'])); "
+        "assert not {'ray', 'torch', 'mlflow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

@@ -18,7 +18,7 @@ from tests.tune_jobs.made_up_methods import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
-from tune_jobs.benchmarks.plain import PlainCluster
+from cluster_env.worlds.deeprm.plain import PlainCluster
 
 KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
 

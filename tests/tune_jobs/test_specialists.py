@@ -35,8 +35,8 @@ def test_specialists_are_trained_on_their_task_alone_and_once(tmp_path: Path) ->
     before = read_weights(joint)[0]
     for index, task in enumerate(tasks):
         weights, config = read_weights(tmp_path / "runs" / f"small-{index}")
-        assert config.task.objective == task.section.objective
-        assert config.task.workload.load == task.section.workload.load
+        assert config.task.objective == task.objective.name
+        assert config.task.workload.load == task.workload.load
         moved = abs(weights["network.score.weight"] - before["network.score.weight"]).max()
         assert 0 < moved < 0.1  # it began with the joint policy
     metrics = tmp_path / "runs" / "small-0" / "metrics.csv"
