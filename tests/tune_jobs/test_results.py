@@ -51,8 +51,8 @@ COUNTS = {
 
 LINES = {
     "deeprm": [
-        "metasched train deeprm-released --set task.workload.load=1.1 --set evaluation.jobsets=1000 "
-        "--set training.iterations=400 --seed 2 --run R/deeprm-1.1-2 --continue",
+        "metasched train deeprm-released --set task.workload.load=1.1 "
+        "--set evaluation.jobsets=1000 --set training.iterations=400 --seed 2 --run R/deeprm-1.1-2 --continue",
         "metasched train deeprm-fresh --set task.world.rules=released "
         "--set training.since_column=true --set evaluation.jobsets=1000 "
         "--set training.iterations=800 --seed 0 --run R/fresh-0.7-0 --continue",
@@ -111,8 +111,8 @@ def test_every_experiment_is_tested_and_listed_with_a_line_about_it(capsys):
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_training_comes_before_what_uses_the_runs(name):
-    kinds = [command.words[0] for command in list_commands(load_experiment(name), "R")]
+def test_training_comes_before_what_uses_the_runs(name, tmp_path):
+    kinds = [command.words[0] for command in list_commands(load_experiment(name), tmp_path)]
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
 
 
