@@ -11,9 +11,11 @@ import pytest
 import yaml
 
 from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config
 from tune_jobs import cli
 from tune_jobs.experiments.commands import list_commands
 from tune_jobs.experiments.definition import experiment_names, load_experiment
+from tune_jobs.figures import FIGURES
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
 
@@ -52,7 +54,8 @@ COUNTS = {
 LINES = {
     "deeprm": [
         "metasched train deeprm-released --set task.workload.load=1.1 "
-        "--set evaluation.jobsets=1000 --set training.iterations=400 --seed 2 --run R/deeprm-1.1-2 --continue",
+        "--set evaluation.jobsets=1000 --set training.iterations=400 --seed 2 "
+        "--run R/deeprm-1.1-2 --continue",
         "metasched train deeprm-fresh --set task.world.rules=released "
         "--set training.since_column=true --set evaluation.jobsets=1000 "
         "--set training.iterations=800 --seed 0 --run R/fresh-0.7-0 --continue",
@@ -122,6 +125,20 @@ def test_the_commands_have_options_that_exist(name, tmp_path):
         kind, *words = command.words
         known = cli.metasched.get_command(None, kind)
         known.make_context(kind, list(words))  # raises UsageError if it cannot be understood
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
+    commands = list_commands(load_experiment(name), tmp_path, seeds=[0])
+    figures = {command.words[1] for command in commands if command.words[0] == "figure"}
+    assert figures <= set(FIGURES.names())
+    for command in commands:
+        if command.words[0] == "train":
+            pairs = zip(command.words, command.words[1:], strict=False)
+            config = load_config(
+                command.words[1], [text for flag, text in pairs if flag == "--set"]
+            )
+            assert config.training.iterations == command.iterations
 
 
 def test_seeds_replace_those_of_all_runs(capsys):
