@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.steps import Parameters
-from meta.tasks.task import Task
-from rllib_configs.networks import NETWORKS, Weights, make_sampler
+from rllib_configs.networks import Weights, make_sampler
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
+from rllib_configs.registries import NETWORKS
 from rllib_configs.runners.rollout import rollout
-from rllib_configs.schema import ExperimentConfig, MetaSection
+from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
 
 DEFAULT_RATE = 1.0
@@ -74,9 +76,9 @@ class MetaPolicy:
         return self.config.task.at_point()
 
     @property
-    def meta(self) -> MetaSection:
+    def meta(self) -> MAMLOptions:
         """How its steps are made: as in its meta-training, else as usual there."""
-        return self.config.meta or MetaSection()
+        return maml_options(self.config)
 
     def with_rate(self, rate: float) -> "MetaPolicy":
         """The policy with one inner rate for all parameters, above 0.
@@ -206,7 +208,7 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
         folder: created if need be; see `rllib_configs.policies.load_policy`.
     """
     name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
-    config = policy.config.model_copy(update={"task": task.section, "name": name})
+    config = policy.config.model_copy(update={"task": TaskSection.of(task), "name": name})
     write_policy({**policy.weights, **_by_weight(parameters)}, config, folder)
 
 
@@ -239,8 +241,8 @@ def _sample(
 
 def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:
     """The policy with the rates among its weights, else with one of its config."""
-    meta = config.meta
-    rate = DEFAULT_RATE if meta is None else float(meta.inner_rate)
+    learner = config.training if isinstance(config.training, MAMLOptions) else None
+    rate = DEFAULT_RATE if learner is None else float(learner.inner_rate)
     policy = MetaPolicy(name, config, weights, {}, learned_rates=False)
     rates = dict.fromkeys(policy.parameters, rate)
     found = {
@@ -248,13 +250,13 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
         for parameter in rates
         if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
     }
-    learned = bool(found) and (meta is None or (meta.learn_rates and meta.inner_steps > 0))
+    learned = bool(found) and (learner is None or (learner.learn_rates and learner.inner_steps > 0))
     return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 
 def _require_scorer(config: ExperimentConfig, what: str) -> None:
-    if not NETWORKS.get(config.training.network).adaptable:
-        adaptable = [name for name in NETWORKS.names() if NETWORKS.get(name).adaptable]
+    if not NETWORKS.get(config.training.network).scores_items:
+        adaptable = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
         raise InputError(
             f"{what} has the network {config.training.network}, but only a "
             f"{' or '.join(adaptable)} can be adapted"

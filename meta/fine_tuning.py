@@ -12,12 +12,12 @@ from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.task import Task
 from meta.adaptation import ADAPTATION, MAX_STEPS, check_numbers
-from meta.tasks.task import Task
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
-from rllib_configs.networks import NETWORKS, Weights, make_sampler
+from rllib_configs.networks import Weights, make_sampler, network_of
 from rllib_configs.policies import LearnedPolicy, read_weights
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
@@ -101,7 +101,7 @@ def _updates(
 ) -> Iterator[dict[str, NDArray[np.float32]]]:
     """The weights after 0, 1, ... and all steps."""
     training = policy.config.training
-    network = NETWORKS.get(training.network)
+    network = network_of(policy.config)
     module = network.module()(model_config=network.model_config(policy.config, task.world))
     module.load_state_dict(
         {name: torch.from_numpy(np.array(value)) for name, value in policy.weights.items()}

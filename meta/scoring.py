@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, get_heuristic
-from cluster_env.evaluation import evaluate, tuned_numbers
-from meta.tasks.task import Task, mean_cost
+from cluster_env.evaluation import cost_of, evaluate, tuned_numbers
+from meta.tasks.task import mean_cost
 
 TUNING_JOBSETS = 100
 """Validation jobsets on which the numbers of heuristics are chosen, for each task anew."""
@@ -116,4 +117,4 @@ def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
     schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
     unfinished = int((~schedule.finished).sum())
-    return Cost(policy.name, mean_cost(task.metric, schedule), unfinished)
+    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished)

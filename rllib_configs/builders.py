@@ -10,16 +10,9 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.registry import Registry
 from rllib_configs.algorithms.batched import METRICS
-from rllib_configs.algorithms.ppo import BatchedPPOConfig
-from rllib_configs.algorithms.reinforce import ReinforceConfig
+from rllib_configs.registries import ALGORITHMS, found
 from rllib_configs.schema import ExperimentConfig
-
-ALGORITHMS: Registry[type[AlgorithmConfig]] = Registry("algorithm")
-"""RLlib's configs by the name of the algorithm; importing `meta.maml.algorithm` enters maml."""
-ALGORITHMS.register("ppo")(BatchedPPOConfig)
-ALGORITHMS.register("reinforce")(ReinforceConfig)
 
 LEARNER_METRICS = ("critic_loss", "entropy", "gradient_norm")
 
@@ -36,7 +29,7 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
     """RLlib's config of an experiment."""
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.ERROR)
-    made = ALGORITHMS.get(config.training.algorithm)()
+    made: AlgorithmConfig = found(ALGORITHMS.get(config.training.algorithm).config)()
     made.experiment = config
     # No seed for RLlib: our algorithms draw from streams of their own, and a
     # seed would make each process import PyTorch's compiler, which takes two seconds.

@@ -1,23 +1,37 @@
 """From a preset's name, a file and overrides to a checked `ExperimentConfig`."""
 
-import contextlib
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from rllib_configs.changes import Changes, change, parse_override
+from rllib_configs.explaining import explain
+from rllib_configs.extensions import load_extensions
+from rllib_configs.migration import migrate
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import MADE_UP, Section
+from rllib_configs.sections import Section
+
+__all__ = [
+    "change",
+    "load_config",
+    "make_config",
+    "parse_config",
+    "parse_override",
+    "parse_section",
+    "preset_names",
+    "read_config",
+    "read_yaml",
+    "write_config",
+]
 
 S = TypeVar("S", bound=Section)
 
 PRESETS = Path(__file__).parent / "presets"
-TRACE = "task.workload.trace"
 
 
 def preset_names() -> list[str]:
@@ -25,48 +39,35 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in PRESETS.glob("*.yaml"))
 
 
-def load_config(source: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:
+def load_config(source: str | Path, changes: Changes = ()) -> ExperimentConfig:
     """Reads a config.
 
     Args:
         source: name of a preset, or path of a YAML file.
-        overrides: texts of the form ``training.lr=3e-4``; values are read as YAML. A trace
-            (``task.workload.trace=jobs.csv``) replaces the made-up jobs that the source describes.
+        changes: see `change`.
 
     Raises:
         InputError: if there is no such preset or file, a key is unknown, or a value impossible.
     """
-    data = read_yaml(_find(source))
-    change(data, overrides)
+    data = read_config(source)
+    change(data, changes)
     return make_config(data)
 
 
-def change(data: dict[str, Any], overrides: Iterable[str], trace: str = TRACE) -> None:
-    """Makes changes to plain data, in place.
-
-    Args:
-        data: of a config, or of a part of one.
-        overrides: texts of the form ``key=value``; values are read as YAML.
-        trace: key of a trace in the data, which replaces the made-up jobs beside it.
+def read_config(source: str | Path) -> dict[str, Any]:
+    """The plain data of a preset or a YAML file, under today's keys and without defaults.
 
     Raises:
-        InputError: if a text cannot be read.
+        InputError: if there is no such preset or file, or it is no table.
     """
-    changes = [parse_override(override) for override in overrides]
-    if any(key == trace and value is not None for key, value in changes):
-        forget_made_up_jobs(data, trace)
-    for key, value in changes:
-        _apply(data, key, value)
-
-
-def forget_made_up_jobs(data: dict[str, Any], trace: str = TRACE) -> None:
-    """Takes out what a trace that is given makes meaningless; see `change`."""
-    place: Any = data
-    for section in trace.split(".")[:-1]:
-        place = place.get(section) if isinstance(place, dict) else None
-    if isinstance(place, dict):
-        for name in MADE_UP:
-            place.pop(name, None)
+    load_extensions()
+    path = _find(source)
+    try:
+        return migrate(read_yaml(path))
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from None
 
 
 def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
@@ -76,35 +77,39 @@ def make_config(data: Mapping[str, Any]) -> ExperimentConfig:
         InputError: if a key is unknown, a value impossible, or a trace missing or broken.
     """
     config = parse_config(data)
-    config.task.build_workload()
-    config.task.build_objective()
-    if config.meta is None and config.training.jobsets % config.training.jobsets_per_unit:
-        raise InputError(
-            f"training.jobsets ({config.training.jobsets}) must be a multiple of "
-            f"training.jobsets_per_unit ({config.training.jobsets_per_unit})"
-        )
+    config.task.build()
     return config
 
 
 def parse_config(data: Mapping[str, Any]) -> ExperimentConfig:
-    """Checks keys and types alone; a trace that the data name need not be there any more.
+    """Checks keys and types alone; files that the data name need not be there any more.
+
+    Args:
+        data: those of older versions are understood, too; see `migrate`.
 
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
     """
-    return parse_section(ExperimentConfig, data)
+    load_extensions()
+    return parse_section(ExperimentConfig, migrate(data))
 
 
-def parse_section(section: type[S], data: Mapping[str, Any]) -> S:
+def parse_section(section: type[S], data: Mapping[str, Any], place: str = "") -> S:
     """Checks keys and types of any part of a config.
 
+    Args:
+        section: what the data are to be.
+        data: plain data.
+        place: key of the part in the whole, for errors.
+
     Raises:
         InputError: if a key is unknown, or a value of the wrong type or out of its range.
     """
+    load_extensions()
     try:
         return section.model_validate(data)
     except ValidationError as error:
-        raise InputError(_explain(error, section)) from None
+        raise InputError(explain(error, section, [place] if place else [])) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -140,64 +145,3 @@ def _find(source: str | Path) -> Path:
     if str(source) not in preset_names():
         raise unknown("preset", str(source), preset_names())
     return PRESETS / f"{source}.yaml"
-
-
-def parse_override(override: str) -> tuple[str, Any]:
-    """Key and value of ``key=value``, the value read as YAML.
-
-    Raises:
-        InputError: if there is no ``=``, or the value cannot be read.
-    """
-    key, equals, text = override.partition("=")
-    if not equals or not key:
-        raise InputError(f"--set takes key=value, for instance training.lr=3e-4, not '{override}'")
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise InputError(f"the value in --set {override} cannot be read") from None
-    if isinstance(value, str):  # YAML 1.1 reads 3e-4 as text
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    return key, value
-
-
-def _apply(data: dict[str, Any], key: str, value: Any) -> None:
-    *sections, last = key.split(".")
-    place = data
-    for section in sections:
-        if place.get(section) is None:  # not given, or null as in the config of a run
-            place[section] = {}
-        inner = place[section]
-        if not isinstance(inner, dict):
-            raise InputError(f"'{key}' cannot be set, because '{section}' holds no settings")
-        place = inner
-    place[last] = value
-
-
-def _explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first problem of a validation, as one sentence."""
-    problem = error.errors()[0]
-    path = [str(part) for part in problem["loc"]]
-    key = ".".join(path) or "config"
-    if problem["type"] != "extra_forbidden":
-        given = problem.get("input")
-        shown = f", but {given!r} was given" if not isinstance(given, dict) else ""
-        shown = "" if problem["type"] == "secret" else shown
-        return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
-    known = _known_keys(model, path[:-1])
-    close = get_close_matches(path[-1], [name.rsplit(".", 1)[-1] for name in known], n=1)
-    section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
-    hint = f"did you mean '{'.'.join([*path[:-1], *close])}'? " if close else ""
-    return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
-
-
-def _known_keys(model: type[BaseModel], sections: list[str]) -> list[str]:
-    inner: Any = model
-    for section in sections:
-        if get_origin(inner) is dict:  # whose keys are the user's
-            inner = get_args(inner)[1]
-            continue
-        inner = inner.model_fields[section].annotation
-        if get_origin(inner) is not dict:
-            inner = next((part for part in get_args(inner) if part is not type(None)), inner)
-    return sorted(inner.model_fields)

@@ -18,7 +18,7 @@ class Policy(Protocol):
         """Chooses.
 
         Args:
-            states: uint8 ``(n, state_size)``, see `cluster_env.worlds.deeprm.state.StateLayout`.
+            states: uint8 ``(n, state_size)``, of the world.
             uniforms: float64 ``(n,)`` in [0, 1), the only randomness a policy may use.
 
         Returns:

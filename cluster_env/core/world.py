@@ -286,6 +286,8 @@ class Kind:
         promises: what its environments promise beyond what all do.
         warm: runs once what is compiled, so that nothing has to wait for it later.
         optimum: how the best schedule is found in hindsight, if anybody knows.
+        plain: makes one episode in plain Python, which benchmarks compare the simulator with; from
+            the world and a jobset.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
     """
@@ -311,6 +313,7 @@ class Kind:
     promises: Promises = field(default_factory=Promises)
     warm: Callable[[], None] = lambda: None
     optimum: Optimum | None = None
+    plain: Callable[[Any, JobSet], Any] | None = None
     transfers: tuple[str, ...] = ()
 
     @property

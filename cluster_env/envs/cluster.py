@@ -75,7 +75,8 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     leaves the order of the others as it is. Nothing else is random.
 
     **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
-    code's rules (`cluster_env.worlds.deeprm.rules`), no arrival in step 0, `max_time` 200.
+    code's rules (`paper` and `released` in the world's folder), no arrival in step 0, `max_time`
+    200.
 
     Args:
         world: what is acted in, or its options with ``kind``, or the name of its kind. What is said

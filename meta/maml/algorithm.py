@@ -17,18 +17,16 @@ from meta.maml.learner import MAMLLearner, UpdateStats
 from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
 from meta.maml.runner import BatchedMetaRunner, is_warm_up, iteration_tasks
 from meta.maml.stages import TaskSample
-from meta.tasks import get_distribution
 from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
-from rllib_configs.builders import ALGORITHMS
+from rllib_configs.registries import prepare
 from rllib_configs.runners.gathering import gather
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.task_schema import TaskSection
 
 _GUARD = "guard"
 
 
 class MAMLConfig(BatchedConfig):
-    """Config of `MAML`; everything of ours is in `experiment`, and its `meta` is given."""
+    """Config of `MAML`; everything of ours is in `experiment`, with `MAMLOptions`."""
 
     def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
         super().__init__(algo_class=algo_class or MAML)
@@ -48,12 +46,12 @@ class MAMLConfig(BatchedConfig):
 class MAML(UnitAlgorithm):
     """Several passes over the tasks of an iteration, in updates of a few tasks.
 
-    One algorithm with several names; see `rllib_configs.schema.MetaSection`.
+    One algorithm with several names; see `meta.maml.options.MAMLOptions`.
     """
 
     @classmethod
     def get_default_config(cls) -> MAMLConfig:
-        """See `rllib_configs.schema.MetaSection`."""
+        """See `meta.maml.options.MAMLOptions`."""
         return MAMLConfig()
 
     def setup(self, config: AlgorithmConfig) -> None:
@@ -63,10 +61,10 @@ class MAML(UnitAlgorithm):
             InputError: if the experiment's task is not the base of its family.
         """
         experiment = config.experiment
-        if with_base_task(experiment) != experiment:
+        if prepare(experiment) != experiment:
             raise InputError(
                 "the task of a maml run is the base of its family; "
-                "meta.maml.algorithm.with_base_task puts it there"
+                "rllib_configs.registries.prepare puts it there"
             )
         self._guard = CollapseGuard()
         super().setup(config)
@@ -127,11 +125,10 @@ class MAML(UnitAlgorithm):
 
     def _set_coefficient(self, weights: Weights, stats: UpdateStats) -> None:
         experiment: ExperimentConfig = self.config.experiment
-        assert experiment.meta is not None
         if not stats.num_updates:
             return
         value = next_coefficient(
-            float(weights[ENTROPY]), stats.entropy, experiment.meta.entropy_target
+            float(weights[ENTROPY]), stats.entropy, experiment.training.entropy_target
         )
         self.on_learners(partial(MAMLLearner.set_entropy_coefficient, value=value))
 
@@ -163,32 +160,12 @@ class MAML(UnitAlgorithm):
             self._guard.set_state(state[_GUARD])
 
 
-ALGORITHMS.register("maml")(MAMLConfig)
-
-
-def with_base_task(experiment: ExperimentConfig) -> ExperimentConfig:
-    """Gives a maml experiment the base of its family as its task, on which it is validated.
-
-    Raises:
-        InputError: if there is no such family, or another task was given.
-    """
-    if experiment.meta is None:
-        return experiment
-    base = get_distribution(experiment.meta.family).base
-    if experiment.task not in (TaskSection(), base):
-        raise InputError(
-            f"the algorithm maml takes its tasks from meta.family ({experiment.meta.family}), so "
-            f"leave out the section task, or describe a family of your own in a YAML file"
-        )
-    return experiment.model_copy(update={"task": base})
-
-
 def update_plan(experiment: ExperimentConfig, iteration: int) -> list[list[int]]:
     """Indices of the tasks of each update of an iteration.
 
     Each pass has an order of its own, which depends on seed, iteration and pass alone.
     """
-    meta = experiment.meta
+    meta = experiment.training
     assert meta is not None
     plan = []
     for epoch in range(experiment.training.epochs):

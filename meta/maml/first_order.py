@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
+from meta.maml.options import MAMLOptions
 from meta.maml.steps import Parameters, Surrogate, adapted_names, rate_of_step
 from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
 from rllib_configs.networks.set_scorer.kernels import weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
-from rllib_configs.schema import MetaSection
 
 Vector = NDArray[np.float32]  # (num_parameters,)
 
@@ -44,7 +44,7 @@ class StepOptions:
     adapt: Literal["all", "head"] = "all"
 
     @staticmethod
-    def of(meta: MetaSection) -> "StepOptions":
+    def of(meta: MAMLOptions) -> "StepOptions":
         """Those that a config asks for."""
         return StepOptions(meta.surrogate, meta.gradient_clip, meta.shrink, meta.adapt)
 

@@ -9,6 +9,7 @@ import torch
 from cluster_env.core.world import World
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.module import MetaSetScorerModule
+from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, outer_loss, scorer_of
 from rllib_configs.networks.set_scorer.network import SetScorer
@@ -57,8 +58,7 @@ def task_gradients(
         networks: a network for each world; its own parameters are not used.
         tasks: of an iteration.
     """
-    assert experiment.meta is not None
-    kind = FirstOrderGradients if experiment.meta.order == "first" else GraphGradients
+    kind = FirstOrderGradients if experiment.training.order == "first" else GraphGradients
     return kind(experiment, module, networks, tasks)
 
 
@@ -86,7 +86,7 @@ class GraphGradients:
 
     def __call__(self, index: int) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, task, meta = self._module, self._tasks[index], self._experiment.meta
+        module, task, meta = self._module, self._tasks[index], self._experiment.training
         assert meta is not None
         parameters = module.parameters_by_name()
         network = self._networks(task.world)
@@ -126,8 +126,7 @@ class FirstOrderGradients:
         networks: Networks,
         tasks: Sequence[TaskSample],
     ) -> None:
-        assert experiment.meta is not None
-        self._options = StepOptions.of(experiment.meta)
+        self._options = StepOptions.of(maml_options(experiment))
         self._experiment, self._module = experiment, module
         self._networks, self._tasks = networks, tasks
         self._steps: dict[World, FirstOrder] = {}

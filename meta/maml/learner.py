@@ -63,7 +63,7 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
         parameters = [p for p in found if p.ndim > 0]
         groups = [{"params": parameters, "scale": 1.0}]
         if rates:
-            groups.append({"params": rates, "scale": experiment.meta.rates_lr})
+            groups.append({"params": rates, "scale": experiment.training.rates_lr})
         lr = experiment.training.lr
         self.register_optimizer(
             module_id=module_id,
@@ -162,6 +162,6 @@ class MAMLLearner(FiniteUpdates, TorchLearner):
             experiment = self.config.experiment
             options = SetScorerOptions.of(experiment.training).without_critic
             network = SetScorer(names, options)
-            network.compiled = experiment.meta.order == "first"  # else PyTorch's, twice derived
+            network.compiled = experiment.training.order == "first"  # else PyTorch's, twice derived
             self._networks[names] = network
         return self._networks[names]

@@ -62,13 +62,12 @@ class MetaSetScorerModule(TorchRLModule):
 
 def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     """What `MetaSetScorerModule` is built from."""
-    assert experiment.meta is not None
     return {
         "world": experiment.task.build_world(),
         "options": SetScorerOptions.of(experiment.training).without_critic,
         "seed": experiment.seed,
-        "inner_rate": experiment.meta.inner_rate,
-        "learn_rates": experiment.meta.learn_rates,
+        "inner_rate": experiment.training.inner_rate,
+        "learn_rates": experiment.training.learn_rates,
         "entropy": experiment.training.entropy,
     }
 

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.task import Task
 from meta.maml.module import split_weights
+from meta.maml.options import maml_options
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters
-from meta.tasks import Task, get_distribution, training_tasks
+from meta.tasks import get_distribution, training_tasks
 from rllib_configs.runners.units import UnitEnvRunner
 from rllib_configs.schema import ExperimentConfig
 
@@ -40,11 +42,10 @@ class BatchedMetaRunner(UnitEnvRunner):
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
         experiment: ExperimentConfig = config.experiment
-        assert experiment.meta is not None
         self._worker = int(kwargs.get("worker_index") or 0)
-        self._distribution = get_distribution(experiment.meta.family)
+        self._distribution = get_distribution(experiment.training.family)
         self._tasks = training_tasks(self._distribution, experiment.seed)
-        self._stages = StageSampler(experiment.training, experiment.meta, experiment.seed)
+        self._stages = StageSampler(experiment.training, maml_options(experiment), experiment.seed)
 
     def prepare(self, weights: Mapping[str, NDArray[np.float32]]) -> tuple[Parameters, Parameters]:
         """Parameters and rates."""
@@ -72,7 +73,7 @@ class BatchedMetaRunner(UnitEnvRunner):
 
 def iteration_tasks(experiment: ExperimentConfig, iteration: int) -> list[MetaUnit]:
     """The tasks of an iteration, new ones in each, whatever the number of runners."""
-    meta = experiment.meta
+    meta = experiment.training
     assert meta is not None
     base = is_warm_up(experiment, iteration)
     return [
@@ -89,5 +90,4 @@ def iteration_tasks(experiment: ExperimentConfig, iteration: int) -> list[MetaUn
 
 def is_warm_up(experiment: ExperimentConfig, iteration: int) -> bool:
     """Whether an iteration learns the base task alone."""
-    assert experiment.meta is not None
-    return iteration < experiment.meta.warm_up * experiment.training.iterations
+    return iteration < experiment.training.warm_up * experiment.training.iterations

@@ -6,16 +6,18 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.task import Task
 from cluster_env.core.world import State, World, get_heuristic
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.options import MAMLOptions
 from meta.maml.steps import Parameters
-from meta.tasks import Task
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
-from rllib_configs.schema import MetaSection, TrainingSection
+from rllib_configs.schema import TrainingSection
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class StageSampler:
         seed: of the run's actions.
     """
 
-    def __init__(self, training: TrainingSection, meta: MetaSection, seed: int) -> None:
+    def __init__(self, training: TrainingSection, meta: MAMLOptions, seed: int) -> None:
         self._training = training
         self._meta = meta
         self._seed = seed
@@ -160,6 +162,11 @@ class _BaselineSampler:
     """The heuristic as a `SamplingPolicy`."""
 
     def __init__(self, task: Task) -> None:
+        if not task.kind.baselines:
+            raise InputError(
+                f"the world {task.world.kind} has no baseline that returns could be measured in; "
+                f"name one in its registration"
+            )
         self._policy = get_heuristic(task.kind.baselines[0], task.world)
 
     def sample(

@@ -1,5 +1,6 @@
 """Tasks, distributions over them, and the splits that keep training from what is reported."""
 
+from cluster_env.core.task import Task
 from cluster_env.evaluation import cost_of
 from meta.tasks.distribution import (
     TASK_DISTRIBUTIONS,
@@ -9,14 +10,13 @@ from meta.tasks.distribution import (
     require_training,
     training_tasks,
 )
-from meta.tasks.family import FamilySection, RangesSection, read_family
+from meta.tasks.family import FamilySection, read_family
 from meta.tasks.reading import read_task
-from meta.tasks.task import Task, describe, mean_cost, objective_kind, objective_name
+from meta.tasks.task import describe, mean_cost, objective_kind, objective_name
 
 __all__ = [
     "TASK_DISTRIBUTIONS",
     "FamilySection",
-    "RangesSection",
     "Task",
     "TaskDistribution",
     "TaskSplit",

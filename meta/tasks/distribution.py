@@ -1,7 +1,6 @@
 """Distributions over tasks, by name or from a file, and the splits that keep their tasks apart."""
 
 import importlib
-import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +11,12 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.task import Task
 from meta.tasks.family import FamilySection, read_family
-from meta.tasks.task import Task, objective_kind
+from meta.tasks.task import objective_kind
+from rllib_configs.extensions import IMPORTS, allowed_imports
 from rllib_configs.task_schema import TaskSection
 
-IMPORTS = "METASCHED_IMPORTS"
-"""Variable of the environment: packages, separated by commas, that configs may import."""
 _FOLDER = Path(__file__).parent / "families"
 _OF_JOBSETS = 1  # last key of the stream that a task's seed comes from
 _SEED_BOUND = 2**63
@@ -69,7 +68,7 @@ class TaskSplit:
         """The task of an index, at least 0; the same whoever asks.
 
         Raises:
-            InputError: if the index is negative.
+            InputError: if the index is negative, or the task is impossible.
         """
         if index < 0:
             raise InputError(f"tasks are counted from 0, but {index} was given")
@@ -77,7 +76,7 @@ class TaskSplit:
         section = self.distribution.draw(generator(*keys))
         seed = int(generator(*keys, _OF_JOBSETS).integers(_SEED_BOUND))
         part = "" if self.split is Split.HELD_OUT else f"{self.split.name.lower()}:"
-        return Task(f"{self.distribution.name}:{part}{index}", section, seed)
+        return section.build(f"{self.distribution.name}:{part}{index}", seed)
 
     def balanced(self, count: int) -> list[Task]:
         """The first tasks, but as many of each kind of objective as of any other.
@@ -92,7 +91,7 @@ class TaskSplit:
         met: Counter[str] = Counter()
         places = []
         for index, task in enumerate(looked):
-            kind = objective_kind(task.section)
+            kind = objective_kind(task)
             places.append((met[kind], index))
             met[kind] += 1
         return [looked[index] for index in sorted(index for _, index in sorted(places)[:count])]
@@ -148,7 +147,7 @@ def require_training(tasks: TaskSplit) -> TaskSplit:
 def _import(text: str) -> TaskDistribution:
     module, _, attribute = text.partition(":")
     package = module.partition(".")[0]
-    if package not in os.environ.get(IMPORTS, "").split(","):
+    if not any(f"{module}.".startswith(f"{allowed}.") for allowed in allowed_imports()):
         raise InputError(
             f"the task distribution {text} is Python code, which a config must not run by itself; "
             f"if you trust it, set {IMPORTS}={package} in the environment"

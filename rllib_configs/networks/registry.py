@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
 from rllib_configs.networks.sampling import Sampler
+from rllib_configs.registries import NETWORKS, found
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -29,25 +29,18 @@ class Network:
         model_config: what the module is built from, given the experiment and its world.
         sampler: what samples with given weights, outside of RLlib, in a world that may differ from
             the experiment's; it fails if the weights are not those of this network.
-        adaptable: whether it is a set scorer, whose weights serve worlds of other sizes, and which
-            `meta` can adapt.
     """
 
     module: "Callable[[], type[TorchRLModule]]"
     model_config: "Callable[[ExperimentConfig, World], dict[str, Any]]"
     sampler: "Callable[[ExperimentConfig, Weights, World], Sampler]"
-    adaptable: bool = False
-
-
-NETWORKS: Registry[Network] = Registry("network")
-"""Networks by name; a network of one world alone is entered by `rllib_configs.worlds`."""
 
 
 def network_spec(experiment: "ExperimentConfig") -> "RLModuleSpec":
     """What RLlib builds an experiment's network from."""
     from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-    network = NETWORKS.get(experiment.training.network)
+    network = network_of(experiment)
     world = experiment.task.build_world()
     return RLModuleSpec(
         module_class=network.module(), model_config=network.model_config(experiment, world)
@@ -68,5 +61,13 @@ def make_sampler(
     Raises:
         RuntimeError: if the weights are those of another network.
     """
-    network = NETWORKS.get(experiment.training.network)
-    return network.sampler(experiment, weights, world or experiment.task.build_world())
+    network = network_of(experiment)
+    return network.sampler(
+        experiment, weights, experiment.task.build_world() if world is None else world
+    )
+
+
+def network_of(experiment: "ExperimentConfig") -> Network:
+    """The network that an experiment names."""
+    network: Network = found(NETWORKS.get(experiment.training.network).network)
+    return network

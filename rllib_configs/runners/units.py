@@ -97,6 +97,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
     def make_module(self) -> None:
         """Builds the policy; its weights come with each request."""
         spec = self.config.get_default_rl_module_spec()
+        # RLlib asks the env for them, and there is none.
         spec.observation_space, spec.action_space = spaces_of(self._world)
         self.module = spec.build()
 

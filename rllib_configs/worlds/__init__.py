@@ -1,3 +1,3 @@
 """What networks have for one world alone: networks of its own, and fast paths of others."""
 
-import rllib_configs.worlds.deeprm  # noqa: F401  enters its own
+import rllib_configs.worlds.deeprm.options  # noqa: F401  enters its own

@@ -148,8 +148,17 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
     """A MAML job and a sweep of 6 trials over 3 objectives; a worker and MLflow are killed."""
     meta, sweep = cluster.folder / "runs" / "meta", cluster.folder / "runs" / "sweep"
     family = make_family(cluster.folder / "family.yaml")
-    settings = (f"meta.family={family}", "meta.tasks=4", "meta.warm_up=0", "training.jobsets=2")
-    settings += (f"training.iterations={MAML_ITERATIONS}", "training.epochs=1")
+    settings = (
+        f"training.family={family}",
+        "training.tasks=4",
+        "training.warm_up=0",
+        "training.jobsets=2",
+    )
+    settings += (
+        "training.jobsets=2",
+        f"training.iterations={MAML_ITERATIONS}",
+        "training.epochs=1",
+    )
     with timed(times, "submit"):
         chosen = [word for setting in settings for word in ("--set", setting)]
         cluster.submit(

@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from cluster_env.core.errors import Failure
-from meta.maml.algorithm import with_base_task
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.loading import load_config
+from rllib_configs.registries import prepare
 
 SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
-MAML = [*SMALL, "meta.tasks=2", "meta.warm_up=0", "training.epochs=2", "training.hidden=8"]
+MAML = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=2", "training.hidden=8"]
 ALGORITHMS = {
     "reinforce": ("deeprm-smoke", SMALL, 1),
     "ppo": ("deeprm-ppo", [*SMALL, "training.epochs=2", "training.minibatches=2"], 4),
@@ -81,7 +81,7 @@ def break_second_iteration(algorithm: Any) -> Callable[[], list[int]]:
 @pytest.mark.parametrize("on_nan", ["stop", "skip"])
 def test_weights_stay_finite(local_ray: None, name: str, on_nan: str) -> None:
     preset, overrides, updates = ALGORITHMS[name]
-    config = with_base_task(
+    config = prepare(
         load_config(preset, [*overrides, "resources.num_runners=0", f"training.on_nan={on_nan}"])
     )
     algorithm = build_algorithm(config)

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import Failure
-from meta.maml.algorithm import with_base_task
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm
 from rllib_configs.loading import load_config
+from rllib_configs.registries import prepare
 
 pytestmark = pytest.mark.integration
 
 SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
 SMALL += ["resources.num_runners=0", "training.hidden=8"]
-META = [*SMALL, "meta.tasks=2", "meta.warm_up=0", "training.epochs=1"]
+META = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=1"]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ META = [*SMALL, "meta.tasks=2", "meta.warm_up=0", "training.epochs=1"]
 def test_a_killed_learner_is_said_and_its_checkpoint_goes_on(
     local_ray: None, tmp_path: Path, preset: str, overrides: list[str], learners: int
 ) -> None:
-    config = with_base_task(load_config(preset, [*overrides, f"resources.num_learners={learners}"]))
+    config = prepare(load_config(preset, [*overrides, f"resources.num_learners={learners}"]))
     algorithm = build_algorithm(config)
     try:
         algorithm.train()

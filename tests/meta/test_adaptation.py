@@ -35,7 +35,7 @@ CONFIG = config_of()
 
 
 def task(seed: int = 3, **changes: object) -> Task:
-    return Task("mine", CONFIG.task.model_copy(update=changes), seed)
+    return CONFIG.task.model_copy(update=changes).build("mine", seed)
 
 
 @pytest.fixture
@@ -146,12 +146,17 @@ def test_a_saved_policy_is_loaded_with_its_task_and_rates(
 def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
     policy: MetaPolicy,
 ) -> None:
-    cluster = CONFIG.task.cluster
-    other = task(cluster=cluster.model_copy(update={"capacity": (7, 9), "num_slots": 5}))
+    world = CONFIG.task.world
+
+    def on_cluster(**changes: object) -> Task:
+        cluster = world.cluster.model_copy(update=changes)
+        return task(world=world.model_copy(update={"cluster": cluster}))
+
+    other = on_cluster(capacity=(7, 9), num_slots=5)
     moved = adapt_parameters(policy, other, 1, **STEP)
     assert not same(moved[0], moved[1])
     for changes in ({"horizon": 9}, {"capacity": (4, 4, 4)}):
-        impossible = task(cluster=cluster.model_copy(update=changes))
+        impossible = on_cluster(**changes)
         with pytest.raises(InputError, match="must be those that it was trained with"):
             adapt_parameters(policy, impossible, 1, **STEP)
 

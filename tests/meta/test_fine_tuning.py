@@ -1,5 +1,6 @@
 """DeepRM fine-tuned: the updates are those of its algorithm, and it learns a new objective."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,6 @@ from cluster_env.core.seeding import Split, episode_keys
 from meta.adaptation import ADAPTATION
 from meta.fine_tuning import DeepRMPolicy, fine_tune, load_deeprm_policy
 from meta.scoring import costs_on
-from meta.tasks import Task
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.worlds.deeprm.module import DeepRMModule
@@ -28,7 +28,7 @@ def weights_of(policy: object) -> np.ndarray:
 
 
 def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> None:
-    task = Task("mine", policy.config.task, 4)
+    task = policy.config.task.build("mine", 4)
     (after,) = fine_tune(policy, task, (1,), num_episodes=6, num_jobsets=2)
     played = rollout(
         task.world,
@@ -63,7 +63,7 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> Non
 
 
 def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: DeepRMPolicy) -> None:
-    task = Task("mine", policy.config.task, 4)
+    task = policy.config.task.build("mine", 4)
     some = fine_tune(policy, task, (0, 2), num_episodes=4)
     every = fine_tune(policy, task, (0, 1, 2), num_episodes=4)
     assert np.array_equal(weights_of(some[0]), policy.weights["head_weight"])
@@ -72,19 +72,18 @@ def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: Dee
 
 
 def test_it_learns(policy: DeepRMPolicy) -> None:
-    task = Task("mine", policy.config.task, 4)
+    task = policy.config.task.build("mine", 4)
     policies = fine_tune(policy, task, (0, 100))
     before, after = costs_on(policies, task, num_jobsets=60)
     assert after.value < 0.9 * before.value
 
 
 def test_another_cluster_or_network_is_refused(policy: DeepRMPolicy, tmp_path: Path) -> None:
-    section = policy.config.task
-    other = section.model_copy(
-        update={"cluster": section.cluster.model_copy(update={"capacity": (5, 5)})}
-    )
+    task = policy.config.task.build("mine", 0)
+    cluster = replace(task.world.cluster, capacity=(5, 5))
+    other = replace(task, world=replace(task.world, cluster=cluster))
     with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
-        fine_tune(policy, Task("mine", other, 0), (1,))
+        fine_tune(policy, other, (1,))
     from tests.tune_jobs.made_up_methods import ONE_TASK, make_scorer
 
     with pytest.raises(InputError, match="not deeprm_mlp"):

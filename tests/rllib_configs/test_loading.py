@@ -1,6 +1,9 @@
 """Configs: what presets, files and --set may say, and the one sentence for what they may not."""
 
+import pickle
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,11 +11,11 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.worlds.deeprm.rules import RELEASED_RULES
 from cluster_env.worlds.deeprm.trace import TraceWorkload
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
-from rllib_configs.loading import load_config, make_config, preset_names, write_config
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from rllib_configs.loading import load_config, make_config, parse_config, preset_names, write_config
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.task_schema import TaskSection
 from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
 
 
@@ -26,9 +29,7 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_every_preset_can_be_built(name):
     config = load_config(name)
     assert config.name == name
-    config.task.build_workload()
-    config.task.build_objective()
-    config.task.build_rules()
+    assert TaskSection.of(config.task.build()) == config.task
 
 
 def test_the_preset_deeprm_is_the_paper():
@@ -50,11 +51,14 @@ def test_what_is_written_is_read_back(tmp_path):
     [
         ("training.lr=3e-4", lambda config: config.training.lr == 3e-4),
         ("training.fresh_jobsets=true", lambda config: config.training.fresh_jobsets is True),
-        ("task.cluster.capacity=[20, 10]", lambda config: config.task.cluster.capacity == (20, 10)),
+        (
+            "task.world.cluster.capacity=[20, 10]",
+            lambda config: config.task.world.cluster.capacity == (20, 10),
+        ),
         ("tracking.uri=null", lambda config: config.tracking.uri is None),
         ('tracking.uri="sqlite:///a: b"', lambda config: config.tracking.uri == "sqlite:///a: b"),
         ("name=with=sign", lambda config: config.name == "with=sign"),
-        ("task.rules=released", lambda config: config.task.build_rules() is RELEASED_RULES),
+        ("task.world.rules=released", lambda config: config.task.build_world().rules == "released"),
     ],
 )
 def test_an_override_is_read_as_yaml(override, read):
@@ -66,8 +70,8 @@ def test_the_last_override_wins():
 
 
 def test_under_the_released_rules_nothing_arrives_first():
-    assert load_config("deeprm-released").task.build_workload().first_step == 1
-    assert load_config("deeprm").task.build_workload().first_step == 0
+    assert load_config("deeprm-released").task.build().workload.first_step == 1
+    assert load_config("deeprm").task.build().workload.first_step == 0
 
 
 def test_a_mixture_weighs_objectives():
@@ -90,7 +94,34 @@ def test_a_mixture_weighs_objectives():
         ("task.workload.demands=paper", None),
         ("task.objective=slowdwn", r"unknown objective 'slowdwn': did you mean 'slowdown'"),
         ("task.objective={}", r"a mixture needs weights"),
-        ("task.rules=mine", r"task\.rules: .*'paper' or 'released'"),
+        ("task.world.rules=mine", r"task\.world: unknown rules 'mine': known are paper, released"),
+        ("task.world.rules=3", r"task\.world\.rules: .*string, but 3 was given"),
+        ("task.world.kind=deprm", r"task\.world\.kind: unknown world 'deprm': .*'deeprm'\?"),
+        ("task.world=3", r"task\.world: input should be a table of settings, but 3"),
+        ("task.world.max_tim=3", r"did you mean 'task\.world\.max_time'\?"),
+        ("task.world.cluster.horzion=3", r"did you mean 'task\.world\.cluster\.horizon'\?"),
+        ("task.world.cluster.horizon=0", r"task\.world\.cluster: horizon must lie in 1\.\.255"),
+        (
+            "task.workload.kind=bimodl",
+            r"task\.workload\.kind: unknown workload 'bimodl': .*bimodal",
+        ),
+        ("task.workload.path=a.csv", r"path is not used by the workload bimodal; .* trace"),
+        ("training.algorithm=pppo", r"training\.algorithm: unknown algorithm 'pppo': .*'ppo'\?"),
+        (
+            "training.network=mlp",
+            r"training\.network: unknown network 'mlp': known are deeprm_mlp,",
+        ),
+        ("training.algorithm=3", r"training\.algorithm: unknown algorithm '3'"),
+        (
+            "training.clip=0.3",
+            r"training\.clip is not used by the algorithm reinforce; it belongs to the algorithms "
+            r"ppo and maml",
+        ),
+        (
+            "training.show_window=true",
+            r"training\.show_window is not used by the network deeprm_mlp; it belongs to the "
+            r"network set_scorer",
+        ),
         ("training.jobsets=7", r"training\.jobsets \(7\) must be a multiple of"),
         ("training.lr", r"--set takes key=value"),
         ("=3", r"--set takes key=value"),
@@ -163,7 +194,8 @@ def test_a_trace_replaces_the_made_up_jobs(tmp_path, monkeypatch):
     assert (workload.path, workload.window) == (tmp_path / "jobs.csv", 40)
     assert workload.first_step == 1
     assert config.to_dict()["task"]["workload"] == {
-        "trace": str(tmp_path / "jobs.csv"),
+        "kind": "trace",
+        "path": str(tmp_path / "jobs.csv"),
         "window": 40,
     }
     assert config.task.build_part(Split.HELD_OUT).load == workload.part(Split.HELD_OUT).load
@@ -181,17 +213,62 @@ def test_a_trace_is_found_again_from_elsewhere(tmp_path, monkeypatch):
     assert made_up.task == load_config("deeprm").task
 
 
+def test_a_config_is_read_without_the_trace_that_it_names(tmp_path):
+    missing = tmp_path / "missing.csv"
+    config = parse_config({"task": {"workload": {"kind": "trace", "path": str(missing)}}})
+    assert config.task.workload.path == missing
+    with pytest.raises(InputError, match=r"task\.workload: cannot read the trace"):
+        config.task.build()
+
+
+def test_another_choice_forgets_what_it_does_not_have_but_not_what_the_user_gives():
+    config = load_config("deeprm-generalist", ["training.algorithm=reinforce"])
+    assert config.training.window_curriculum == 0.3
+    assert "clip" not in config.to_dict()["training"]
+    with pytest.raises(InputError, match=r"training\.clip is not used by the algorithm reinforce"):
+        load_config("deeprm-ppo", ["training.clip=0.1", "training.algorithm=reinforce"])
+    with pytest.raises(InputError, match=r"unknown key 'training\.clpi'"):
+        load_config("deeprm-ppo", ["training.algorithm=reinforce", "training.clpi=0.1"])
+    changes = ["training.algorithm=ppo", "training.network=deeprm_mlp", "training.clip=0.1"]
+    training = load_config("deeprm-generalist", changes).training
+    assert (training.clip, training.hidden, training.jobsets) == (0.1, 32, 26)
+
+
+def test_values_by_their_keys_are_taken_as_they_are():
+    rate = 0.1 + 0.2
+    changes = {"training.lr": rate, "name": "1e3", "task.world.cluster.capacity": (4, 4)}
+    config = load_config("deeprm", changes)
+    assert (config.training.lr, config.name) == (rate, "1e3")
+    assert config.task.world.cluster.capacity == (4, 4)
+    assert load_config("deeprm", ["name='1e3x'"]).name == "1e3x"
+
+
+def test_configs_travel_between_processes_and_stay_equal():
+    for name in preset_names():
+        config = load_config(name)
+        copy = pickle.loads(pickle.dumps(config))
+        assert copy == config
+        assert type(copy.training) is type(config.training)
+        assert parse_config(config.to_dict()) == config
+
+
 @pytest.mark.parametrize(
     ("overrides", "sentence"),
     [
         (["task.workload.trace=missing.csv"], r"cannot read the trace .*missing\.csv: No such"),
         (["task.workload.trace=broken.csv"], r"broken\.csv, line 2: cpu must be a whole number"),
-        (["task.workload.trace=jobs.csv", "task.workload.load=0.9"], "so leave out load, or set"),
-        (["task.workload.demands=paper", "task.workload.trace=jobs.csv"], "leave out demands"),
+        (
+            ["task.workload.trace=jobs.csv", "task.workload.load=0.9"],
+            "load is not used by",
+        ),
+        (["task.workload.demands=paper", "task.workload.trace=jobs.csv"], "demands is not used"),
         (["task.workload.trace=jobs.csv", "task.workload.window=101"], "is too short"),
-        (["task.workload.trace=jobs.csv", "task.cluster.horizon=11"], "the job lasts 12 steps"),
-        (["task.workload.trace=jobs.csv", "task.cluster.capacity=[10]"], "1 resources, but"),
-        (["task.workload.trace=3"], r"task\.workload\.trace: .*path"),
+        (
+            ["task.workload.trace=jobs.csv", "task.world.cluster.horizon=11"],
+            "the job lasts 12 steps",
+        ),
+        (["task.workload.trace=jobs.csv", "task.world.cluster.capacity=[10]"], "1 resources, but"),
+        (["task.workload.trace=3"], r"task\.workload\.path: .*path"),
     ],
 )
 def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, overrides, sentence):
@@ -205,8 +282,8 @@ def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, over
 
 def test_a_trace_of_a_config_takes_no_load(tmp_path):
     trace = make_trace(tmp_path / "jobs.csv")
-    path = written(tmp_path, f"task: {{workload: {{trace: {trace}}}}}\n")
-    with pytest.raises(InputError, match=r"task\.workload: a trace brings jobs of its own"):
+    path = written(tmp_path, f"task: {{workload: {{kind: trace, path: {trace}}}}}\n")
+    with pytest.raises(InputError, match=r"task\.workload\.load is not used by the workload trace"):
         load_config(path, ["task.workload.load=0.9"])
 
 
@@ -218,18 +295,17 @@ VARY = (
 
 
 def test_a_workload_can_vary_and_keeps_its_point(tmp_path):
-    config = load_config("deeprm", [*VARY, "task.rules=released"])
+    config = load_config("deeprm", [*VARY, "task.world.rules=released"])
     workload = config.task.build_workload()
-    assert isinstance(workload, VariedWorkload)
-    assert (workload.loads, workload.windows) == ((0.1, 1.84), (50, 200))
-    assert (workload.small_shares, workload.base.first_step) == ((0.6, 0.95), 1)
-    point = config.task.at_point().build_workload()
-    assert isinstance(point, BimodalWorkload)
+    assert isinstance(workload, BimodalWorkload)
+    assert (workload.vary.load, workload.vary.window) == ((0.1, 1.84), (50, 200))
+    assert (workload.vary.small_share, workload.first_step) == ((0.6, 0.95), 1)
+    point = config.task.build().at_point().workload
     assert (point.load, point.window, point.small_share) == (0.7, 50, 0.8)
     write_config(config, tmp_path / "config.yaml")
     assert load_config(tmp_path / "config.yaml") == config
     alone = load_config(tmp_path / "config.yaml", ["task.workload.vary={}"])
-    assert alone.task == load_config("deeprm", ["task.rules=released"]).task
+    assert alone.task == load_config("deeprm", ["task.world.rules=released"]).task
 
 
 def test_a_trace_replaces_jobs_that_vary(tmp_path):
@@ -253,3 +329,13 @@ def test_a_mixture_that_cannot_be_used_is_one_sentence(override, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
         load_config("deeprm", [override])
     assert "\n" not in str(caught.value)
+
+
+def test_reading_a_config_loads_neither_ray_nor_pytorch():
+    program = (
+        "import sys; from rllib_configs.loading import load_config; "
+        "from rllib_configs.registries import prepare; "
+        "prepare(load_config('deeprm-maml', ['training.inner_steps=2'])); "
+        "assert not {'ray', 'torch', 'mlflow'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)

@@ -1,4 +1,4 @@
-"""PPO and the slot scorer: baselines, loss, masks, and the same numbers however it is spread."""
+"""PPO and the set scorer: baselines, loss, masks, and the same numbers however it is spread."""
 
 from pathlib import Path
 

@@ -1,55 +1,92 @@
 """What is learned: classes of jobs, objectives by class, and variations of a workload."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
-from pydantic import ValidationError
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, objective_metric
-from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.features import slot_feature_names
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges, VariedWorkload
+from rllib_configs.loading import parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.task_schema import ClusterSection, TaskSection, VarySection, WorkloadSection
+from rllib_configs.task_schema import TaskSection
 
+CLASSES = Cluster(num_classes=3)
 SITE = TaskSection(
+    world=DeepRM(CLASSES),
+    workload={
+        "load": 1.1,
+        "class_shares": (0.5, 0.25, 0.25),
+        "dominant_shares": (0.8, 0.2),
+        "burstiness": 0.5,
+    },
     objective="class_slowdown(0.1, 1, 10)",
-    cluster=ClusterSection(num_classes=3),
-    workload=WorkloadSection(
-        load=1.1, class_shares=(0.5, 0.25, 0.25), dominant_shares=(0.8, 0.2), burstiness=0.5
-    ),
 )
 
 
 def test_a_section_builds_what_it_says() -> None:
-    assert SITE.cluster.build() == Cluster(num_classes=3)
-    workload = SITE.build_workload()
+    task = SITE.build("site", 3)
+    assert task.world == DeepRM(CLASSES)
+    assert (task.name, task.seed) == ("site", 3)
+    workload = task.workload
     assert isinstance(workload, BimodalWorkload)
+    assert workload.cluster == CLASSES
     assert workload.class_shares == (0.5, 0.25, 0.25)
     assert workload.dominant_shares == (0.8, 0.2)
     assert workload.burstiness == 0.5
     assert TaskSection.model_validate(SITE.model_dump(mode="json")) == SITE
-    varied = SITE.workload.model_copy(update={"vary": VarySection(load=(0.5, 1.0))})
-    section = SITE.model_copy(update={"workload": varied})
-    mixed = section.build_workload()
-    assert isinstance(mixed, VariedWorkload)
-    assert mixed.base.burstiness == 0.5
+    assert TaskSection.of(task) == SITE
+    varied = replace(workload, vary=Ranges(load=(0.5, 1.0)))
+    assert TaskSection(world=task.world, workload=varied).build().workload == varied
 
 
 def test_by_default_there_is_one_class_and_nothing_varies() -> None:
-    assert TaskSection().cluster.build() == Cluster()
-    assert TaskSection().build_workload() == BimodalWorkload()
+    assert TaskSection().build_world() == DeepRM()
+    assert TaskSection().build().workload == BimodalWorkload()
+
+
+def test_own_rules_are_written_as_their_switches() -> None:
+    world = DeepRM(rules=Rules(try_last_start=False))
+    section = TaskSection(world=world)
+    data = section.model_dump(mode="json")
+    assert data["world"]["rules"]["try_last_start"] is False
+    assert TaskSection.model_validate(data).build_world() == world
+
+
+def test_rules_that_are_registered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RULES, "_things", dict(RULES._things))
+    RULES.register("mine")(Rules(linger_finished=True))
+    section = TaskSection.model_validate({"world": {"rules": "mine"}})
+    assert section.build_world().switches.linger_finished
+
+
+def test_a_task_that_no_config_can_name_is_refused() -> None:
+    task = replace(TaskSection().build(), workload=VariedWorkload())
+    with pytest.raises(InputError, match=r"cannot name a VariedWorkload.* it has bimodal, trace"):
+        TaskSection.of(task)
+
+
+def test_the_words_of_a_dataclass_describe_its_settings() -> None:
+    fields = type(SITE.workload).model_fields
+    assert fields["load"].description.startswith("mean demand over capacity: arrival rate")
+    assert "cluster" not in fields
+    assert "first_step" not in fields
 
 
 def test_a_task_with_classes_can_be_scored_by_its_objective() -> None:
-    jobsets = sample_jobsets(SITE.build_workload(), 0, Split.TRAIN, range(3))
-    schedule = evaluate(get_heuristic("sjf", Cluster()), jobsets, SITE.cluster.build())
+    task = SITE.build()
+    schedule = evaluate(
+        get_heuristic("sjf", task.world), task.jobsets(Split.TRAIN, range(3)), task.world
+    )
     assert set(schedule.job_class) == {0, 1, 2}
     metric = objective_metric(SITE.build_objective())
     assert metric.name == get_metric(SITE.objective).name == "class_slowdown(0.1, 1, 10)"
@@ -59,10 +96,10 @@ def test_a_task_with_classes_can_be_scored_by_its_objective() -> None:
 
 @pytest.mark.parametrize("objective", ["class_slowdown(1, 2)", {"class_slowdown(1, 2)": 0.5}])
 def test_an_objective_that_lacks_a_class_is_refused_before_anything_runs(objective: object) -> None:
-    section = TaskSection(objective=objective, cluster=ClusterSection(num_classes=3))
+    section = TaskSection(world=DeepRM(CLASSES), objective=objective)
     with pytest.raises(InputError, match=r"jobs of class 2, but class_slowdown\(1, 2\)"):
-        section.build_objective()
-    TaskSection(objective=objective, cluster=ClusterSection(num_classes=2)).build_objective()
+        section.build()
+    TaskSection(world=DeepRM(Cluster(num_classes=2)), objective=objective).build()
 
 
 def test_what_a_trace_brings_itself_is_not_set_beside_it() -> None:
@@ -71,26 +108,34 @@ def test_what_a_trace_brings_itself_is_not_set_beside_it() -> None:
         ("dominant_shares", [0.5, 0.5]),
         ("burstiness", 0.1),
     ):
-        with pytest.raises(ValidationError, match=f"leave out {name}"):
-            WorkloadSection.model_validate({"trace": "jobs.csv", name: value})
-    assert "burstiness" not in WorkloadSection(trace="jobs.csv").model_dump()
+        data = {"workload": {"kind": "trace", "path": "jobs.csv", name: value}}
+        with pytest.raises(InputError, match=f"workload.{name} is not used by the workload trace"):
+            parse_section(TaskSection, data)
+    section = TaskSection.model_validate({"workload": {"kind": "trace", "path": "jobs.csv"}})
+    assert set(section.workload.model_dump()) == {"kind", "path", "window"}
 
 
 def test_a_network_reads_the_classes() -> None:
-    cluster = SITE.cluster.build()
-    world = SITE.build_world()
-    network = SetScorer(world.feature_names, SetScorerOptions(32), 0)
-    assert network.job.in_features == len(slot_feature_names(Cluster())) + 3
-    simulator = DeepRMSimulator(cluster)
-    jobsets = sample_jobsets(SITE.build_workload(), 0, Split.TRAIN, range(8))
-    simulator.load(jobsets, SITE.build_objective())
-    for _ in range(20):
-        simulator.step_all(np.full(8, cluster.num_actions - 1, np.int32))
-    states, layout = simulator.states.copy(), StateLayout(cluster)
-    present = layout.slots_of(states)[:, :, 0] > 0
-    assert present.any()
+    world, states, present = _of_classes()
+    network, layout = SetScorer(world.feature_names, SetScorerOptions(32), 0), StateLayout(CLASSES)
+    assert network.job.in_features == len(DeepRM().feature_names[0]) + 3
     with torch.no_grad():
         logits = network(world.features(states))
         states[:, layout.classes] = np.where(present, (states[:, layout.classes] + 1) % 3, 0)
         assert not torch.equal(network(world.features(states)), logits)
-    assert logits.shape == (8, cluster.num_actions)
+    assert logits.shape == (8, CLASSES.num_actions)
+
+
+def _of_classes() -> tuple[DeepRM, NDArray[np.uint8], NDArray[np.bool_]]:
+    """The site, states in which jobs of several classes wait, and which slots have one."""
+    task = SITE.build()
+    simulator = task.world.simulator()
+    simulator.load(task.jobsets(Split.TRAIN, range(8)), task.objective)
+    for _ in range(20):
+        rows = np.flatnonzero(simulator.active).astype(np.int32)
+        void = np.full(rows.size, task.world.num_actions - 1, np.int32)
+        simulator.step(rows, void, np.zeros(rows.size))
+    states = simulator.states.copy()
+    present = StateLayout(CLASSES).slots_of(states)[:, :, 0] > 0
+    assert present.any()
+    return task.world, states, present

@@ -13,10 +13,10 @@ from rllib_configs.loading import load_config, write_config
 from tune_jobs.runs.history import History
 
 SMALL_TASK = (
-    "task.cluster.capacity=[4, 4]",
-    "task.cluster.horizon=8",
-    "task.cluster.num_slots=3",
-    "task.cluster.backlog_view=6",
+    "task.world.cluster.capacity=[4, 4]",
+    "task.world.cluster.horizon=8",
+    "task.world.cluster.num_slots=3",
+    "task.world.cluster.backlog_view=6",
     "task.workload.window=12",
     "task.workload.small_duration=[1, 2]",
     "task.workload.large_duration=[4, 5]",

@@ -18,7 +18,7 @@ from tests.tune_jobs.made_up_methods import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
-from tune_jobs.benchmarks.plain import PlainCluster
+from cluster_env.worlds.deeprm.plain import PlainCluster
 
 KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
 
@@ -126,10 +126,10 @@ def test_parts_of_meta_training_by_hand(monkeypatch):
         seen.append(config)
         rows = {
             "train/decisions_per_episode": 10.0,
-            "time/sample_s": 5.0 if config.meta.inner_steps else 2.0,
-            "time/adapt_s": 1.0 if config.meta.inner_steps else 0.0,
-            "time/learn_s": 3.0 if config.meta.inner_steps else 2.0,
-            "time/iteration_s": 8.0 if config.meta.inner_steps else 4.0,
+            "time/sample_s": 5.0 if config.training.inner_steps else 2.0,
+            "time/adapt_s": 1.0 if config.training.inner_steps else 0.0,
+            "time/learn_s": 3.0 if config.training.inner_steps else 2.0,
+            "time/iteration_s": 8.0 if config.training.inner_steps else 4.0,
         }
         return [1.0], [rows]
 
@@ -137,8 +137,8 @@ def test_parts_of_meta_training_by_hand(monkeypatch):
     monkeypatch.setattr(training, "ray_session", lambda config: nullcontext())
     monkeypatch.setattr(training, "num_local_cpus", lambda: 2)
     found = {entry.name: entry for entry in training.measure(1.0, "deeprm-maml")}
-    assert all(config.meta.warm_up == 0 for config in seen)
-    assert [config.meta.inner_steps for config in seen] == [1, 0]
+    assert all(config.training.warm_up == 0 for config in seen)
+    assert [config.training.inner_steps for config in seen] == [1, 0]
     assert [config.training.episodes_per_jobset for config in seen] == [5, 10]
     decisions = 8 * 2 * 4 * 5 * 10
     expected = {

@@ -1,5 +1,6 @@
 """The command line: quick help, one-line errors, exit statuses."""
 
+import logging
 import os
 import re
 import signal
@@ -106,6 +107,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(capsys):
     assert "Traceback" in capsys.readouterr().err
     assert cli.run(failing(KeyError("x")), []) == 1
     assert "Traceback" not in capsys.readouterr().err
+    assert logging.getLogger("tune_jobs").level == logging.NOTSET
 
 
 def test_the_handler_of_sigterm_is_put_back():

@@ -26,7 +26,7 @@ from tune_jobs.runs.training import run_training
 from tune_jobs.runs.validation import Validation
 from tune_jobs.terminal.ray_session import ray_session
 
-SMALL = ("task.cluster.num_slots=3", "task.cluster.backlog_view=6", "training.hidden=4")
+SMALL = ("task.world.cluster.num_slots=3", "task.world.cluster.backlog_view=6", "training.hidden=4")
 
 
 def run(command, *args: str) -> Result:
@@ -46,8 +46,8 @@ def trained(trace: Path) -> Path:
     made_up = make_run(
         trace.parent / "made-up",
         "name=mine",
-        "task.cluster.capacity=[10, 10]",
-        "task.cluster.horizon=20",
+        "task.world.cluster.capacity=[10, 10]",
+        "task.world.cluster.horizon=20",
     )
     text = (made_up / "config.yaml").read_text()
     text = re.sub(r"  workload:\n(    .*\n)*", f"  workload: {{trace: {trace}}}\n", text)

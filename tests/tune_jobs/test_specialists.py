@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from training.tasks import TaskSplit, get_distribution
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from meta.tasks import TaskSplit, get_distribution
 from rllib_configs.policies import read_weights
 from tests.tune_jobs.made_up_methods import FOMAML, JOINT, make_family, make_scorer
 from tune_jobs.specialists import command
@@ -23,7 +23,7 @@ def call(run: Path, *args: str) -> Result:
 @pytest.mark.integration
 def test_specialists_are_trained_on_their_task_alone_and_once(tmp_path: Path) -> None:
     family = make_family(tmp_path / "small.yaml")
-    options = (*JOINT, *TRAINING, f"meta.family={family}", "meta.tasks=2")
+    options = (*JOINT, *TRAINING, f"training.family={family}", "training.tasks=2")
     joint = make_scorer(tmp_path / "joint", *options)
     args = ("--tasks", "2", "--of", "4", "--iterations", "1", "--evaluate", "4")
     folders = ("--runs", str(tmp_path / "runs"), "--out", str(tmp_path / "rows"))
@@ -35,8 +35,8 @@ def test_specialists_are_trained_on_their_task_alone_and_once(tmp_path: Path) ->
     before = read_weights(joint)[0]
     for index, task in enumerate(tasks):
         weights, config = read_weights(tmp_path / "runs" / f"small-{index}")
-        assert config.task.objective == task.section.objective
-        assert config.task.workload.load == task.section.workload.load
+        assert config.task.objective == task.objective.name
+        assert config.task.workload.load == task.workload.load
         moved = abs(weights["network.score.weight"] - before["network.score.weight"]).max()
         assert 0 < moved < 0.1  # it began with the joint policy
     metrics = tmp_path / "runs" / "small-0" / "metrics.csv"

@@ -1,5 +1,6 @@
 """What a trained run is in a comparison of methods, read from its config."""
 
+from meta.maml.options import MAMLOptions
 from rllib_configs.schema import ExperimentConfig
 
 _ORDERS = {
@@ -17,8 +18,8 @@ def method_of(config: ExperimentConfig) -> str:
     meta-training is called after its order and surrogate, with the number of inner steps:
     ``FOMAML K=1``, and what else differs from the defaults.
     """
-    meta = config.meta
-    if meta is None:
+    meta = config.training
+    if not isinstance(meta, MAMLOptions):
         return "DeepRM" if config.training.algorithm == "reinforce" else "one task"
     if meta.inner_steps == 0:
         return "joint"
@@ -32,7 +33,6 @@ def method_of(config: ExperimentConfig) -> str:
 
 def trained_on(config: ExperimentConfig) -> str:
     """Family of tasks that a run was trained on, or the objective of its only task."""
-    meta = config.meta
-    if meta is None:
-        return config.task.build_objective().name
-    return meta.family
+    if isinstance(config.training, MAMLOptions):
+        return config.training.family
+    return config.task.build_objective().name

@@ -24,6 +24,7 @@ from meta.scoring import baseline_of, heuristic_costs
 from meta.study import Measured, StudyPlan, adapter, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
 from rllib_configs.policies import read_weights
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
 
@@ -115,9 +116,9 @@ def measure_heuristics(
                 "method": name,
                 "policy": costs[name].policy,
                 "task": index,
-                "objective": objective_kind(task.section),
-                "full_objective": objective_name(task.section),
-                "load": task.section.workload.load,
+                "objective": objective_kind(task),
+                "full_objective": objective_name(task),
+                **_place(task),
                 "cost": costs[name].value,
                 "unfinished": costs[name].unfinished,
                 "best": best.value,
@@ -243,13 +244,19 @@ def _baselines(path: Path) -> list[dict[str, str]]:
     return [row for row in rows if row["method"] == rows[0]["method"]]
 
 
+def _place(task: Task) -> dict[str, Value]:
+    """Where a task stands on the axis of its world: ``load`` in DeepRM's."""
+    axis = task.kind.axis
+    return {} if axis is None else {axis.name: task.position}
+
+
 def _fingerprint(
     settings: Mapping[str, object],
     tasks: Sequence[Task],
     policy: MetaPolicy | DeepRMPolicy | None = None,
 ) -> str:
     """A short text that differs when anything differs that the rows depend on."""
-    sections = [(task.seed, task.section.model_dump(mode="json")) for task in tasks]
+    sections = [(task.seed, TaskSection.of(task).model_dump(mode="json")) for task in tasks]
     digest = hashlib.sha256(json.dumps([settings, sections], sort_keys=True).encode())
     if policy is not None:
         for name in sorted(policy.weights):

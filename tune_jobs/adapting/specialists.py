@@ -8,6 +8,7 @@ import yaml
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.adaptation import learned_policy, load_meta_policy
+from meta.maml.options import MAMLOptions
 from meta.scoring import costs_on
 from meta.study import baselines_of
 from meta.tasks import Task, TaskSplit, get_distribution
@@ -42,13 +43,13 @@ def train_specialists(
     """
     joint = open_run(run)
     config = joint.config()
-    if config.meta is None or config.meta.inner_steps:
-        raise InputError(f"{run} is no joint training: its meta.inner_steps is not 0")
+    if not isinstance(config.training, MAMLOptions) or config.training.inner_steps:
+        raise InputError(f"{run} is no joint training: its training.inner_steps is not 0")
     if num_tasks > num_study_tasks:
         raise InputError(
             f"--tasks {num_tasks} is more than the {num_study_tasks} tasks of the methods"
         )
-    distribution = get_distribution(config.meta.family)
+    distribution = get_distribution(config.training.family)
     chosen = TaskSplit(distribution, task_seed, Split.HELD_OUT).balanced(num_study_tasks)[
         :num_tasks
     ]
@@ -82,14 +83,18 @@ def _train(
     """Trains on a task alone, unless that has been done; returns the folder of the run."""
     family = folder.with_suffix(".yaml")
     family.parent.mkdir(parents=True, exist_ok=True)
-    base = task.section.model_dump(mode="json")
+    base = TaskSection.of(task).model_dump(mode="json")
     family.write_text(yaml.safe_dump({"name": folder.name, "base": base}))
-    assert config.meta is not None
     changed = {
         "name": folder.name,
         "task": TaskSection(),
-        "training": {"start": start, "iterations": num_iterations},
-        "meta": {"family": str(family.absolute()), "warm_up": 0.0, "entropy_target": ENTROPY},
+        "training": {
+            "start": start,
+            "iterations": num_iterations,
+            "family": str(family.absolute()),
+            "warm_up": 0.0,
+            "entropy_target": ENTROPY,
+        },
         "tracking": {"enabled": False},
         "evaluation": {"every": 0, "jobsets": _FEW_JOBSETS},
     }

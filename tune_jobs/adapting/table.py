@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from cluster_env.evaluation import cost_of
 from meta.adaptation import MetaPolicy, learned_policy
 from meta.maml.steps import Parameters
 from meta.scoring import Cost, baseline_of, costs_on, heuristic_costs
@@ -48,10 +49,11 @@ def tabulate(
     costs = costs_on(policies, task, num_jobsets=num_jobsets)
     heuristics = heuristic_costs(task, num_jobsets=num_jobsets)
     best = baseline_of(task.kind, heuristics).value
+    metric = cost_of(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
-        "metric": task.metric.name,
-        "label": task.metric.label,
+        "metric": metric.name,
+        "label": metric.label,
         "jobsets": num_jobsets,
     }
     rows: list[Row] = [
@@ -64,8 +66,9 @@ def tabulate(
 
 def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
-    heading = click.style(f"{task.name}: {describe(task.section)}", bold=True)
-    measured = f"{task.metric.label} on {rows[0]['jobsets']} held-out jobsets; lower is better"
+    heading = click.style(f"{task.name}: {describe(task)}", bold=True)
+    metric = cost_of(task.objective)
+    measured = f"{metric.label} on {rows[0]['jobsets']} held-out jobsets; lower is better"
     lines = [("policy", "cost", "over best heuristic", "unfinished")]
     lines += [
         (

@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds.deeprm.image import ImageLayout
 from rllib_configs.loading import load_config
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
@@ -110,7 +109,9 @@ def _traffic(bench: _Bench) -> Entry:
     rows = bench.answer.num_rows
     size = len(pickle.dumps(bench.answer, protocol=5))
     weights = len(pickle.dumps(bench.weights, protocol=5))
-    height, width = ImageLayout(bench.config.task.cluster.build()).shape
+    task = bench.config.task.build()
+    image: Any = task.kind.observations.get("image")(task.world)
+    height, width = image.space.shape
     images = size + rows * (height * width - bench.answer.states.shape[1])
     return Entry(
         "scaling.bytes_per_decision",

@@ -1,17 +1,15 @@
 """Steps of the compiled simulator on one core, with and without the image."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
-from cluster_env.objectives import get_objective
-from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.image import ImageLayout, image
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.core.task import Task
+from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
-from tune_jobs.benchmarks.plain import PlainCluster
 
 EPISODES = 256
 DECISIONS = 200
@@ -25,13 +23,13 @@ _PLAIN = (
 
 def measure(seconds: float) -> list[Entry]:
     """Measures both entries; random actions at load 70 %, an ended episode begins again."""
-    workload = BimodalWorkload()
-    jobsets = sample_jobsets(workload, 0, Split.TRAIN, range(EPISODES))
+    task = load_config("deeprm").task.build()
+    jobsets = task.jobsets(Split.TRAIN, range(EPISODES))
     entries = []
     for name, with_image in (("simulator.steps", False), ("simulator.image_steps", True)):
         ours, theirs = rates(
-            compiled_work(jobsets, workload, with_image),
-            plain_work(jobsets, workload, with_image),
+            compiled_work(jobsets, task, with_image),
+            plain_work(jobsets, task, with_image),
             seconds,
         )
         reference = _PLAIN + (", its image drawn after each step" if with_image else "")
@@ -39,31 +37,32 @@ def measure(seconds: float) -> list[Entry]:
     return entries
 
 
-def compiled_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: bool) -> Work:
+def compiled_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
     """Steps all episodes side by side."""
-    simulator = DeepRMSimulator(workload.cluster)
-    simulator.load(jobsets, get_objective("slowdown"))
-    actions = _actions(workload, (DECISIONS, len(jobsets)))
+    simulator = task.world.simulator()
+    simulator.load(jobsets, task.objective)
+    actions = _actions(task, (DECISIONS, len(jobsets)))
     rows = np.arange(len(jobsets), dtype=np.int32)
     rewards = np.empty(len(jobsets))
-    shape = ImageLayout(workload.cluster).shape
-    images = np.empty((len(jobsets), *shape), np.uint8)
+    image: Any = task.kind.observations.get("image")(task.world)
+    images = np.empty((len(jobsets), *image.space.shape), np.uint8)
 
     def work() -> float:
         for chosen in actions:
-            if simulator.step_rows(rows, chosen, rewards) < rows.size:
+            if simulator.step(rows, chosen, rewards) < rows.size:
                 simulator.reset(rows[~simulator.active])
             if with_image:
-                image(simulator.states, simulator.layout, images)
+                image.write(simulator.states, images)
         return float(actions.size)
 
     return work
 
 
-def plain_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: bool) -> Work:
+def plain_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
     """Steps one episode after the other in plain Python."""
-    plain = PlainCluster(workload.cluster, jobsets[0])
-    actions = [int(action) for action in _actions(workload, (PLAIN_DECISIONS,))]
+    assert task.kind.plain is not None
+    plain = task.kind.plain(task.world, jobsets[0])
+    actions = [int(action) for action in _actions(task, (PLAIN_DECISIONS,))]
     ended = 0
 
     def work() -> float:
@@ -80,7 +79,7 @@ def plain_work(jobsets: list[JobSet], workload: BimodalWorkload, with_image: boo
     return work
 
 
-def _actions(workload: BimodalWorkload, shape: tuple[int, ...]) -> NDArray[np.int32]:
+def _actions(task: Task, shape: tuple[int, ...]) -> NDArray[np.int32]:
     """Uniformly random actions, drawn before the clock starts."""
     rng = generator(0, Purpose.POLICY)
-    return rng.integers(workload.cluster.num_actions, size=shape, dtype=np.int32)
+    return rng.integers(task.world.num_actions, size=shape, dtype=np.int32)

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable
 
+from meta.maml.options import MAMLOptions
 from rllib_configs.loading import load_config
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample
 from tune_jobs.runs.history import MetricRow
@@ -30,13 +32,11 @@ def measure(seconds: float, preset: str = PRESET) -> list[Entry]:
     """
     runners = min(2, num_local_cpus())
     config = load_config(preset, [f"resources.num_runners={runners}"])
-    if config.meta is not None:
-        from meta.maml.algorithm import with_base_task
-
-        meta = config.meta.model_copy(update={"warm_up": 0.0})
-        config = with_base_task(config.model_copy(update={"meta": meta}))
+    if isinstance(config.training, MAMLOptions):
+        training = config.training.model_copy(update={"warm_up": 0.0})
+        config = prepare(config.model_copy(update={"training": training}))
     with ray_session(config):
-        if config.meta is not None and config.meta.inner_steps:
+        if isinstance(config.training, MAMLOptions) and config.training.inner_steps:
             return _measure_maml(config, seconds)
         return _measure_plain(config, seconds, compared=preset == PRESET)
 
@@ -83,13 +83,13 @@ def _measure_maml(config: ExperimentConfig, seconds: float) -> list[Entry]:
     what runners do but inner steps; these count the decisions of the stages that they learn from,
     which have as many episodes as the one that comes after.
     """
-    assert config.meta is not None
-    steps = config.meta.inner_steps
+    steps = config.training.inner_steps
     episodes = config.training.episodes_per_jobset * (steps + 1)
     joint = config.model_copy(
         update={
-            "meta": config.meta.model_copy(update={"inner_steps": 0}),
-            "training": config.training.model_copy(update={"episodes_per_jobset": episodes}),
+            "training": config.training.model_copy(
+                update={"inner_steps": 0, "episodes_per_jobset": episodes}
+            ),
         }
     )
     _, rows = _iterate(config, seconds)
@@ -145,21 +145,21 @@ def _measure_maml(config: ExperimentConfig, seconds: float) -> list[Entry]:
 
 def _iteration(config: ExperimentConfig) -> str:
     """What an iteration is, in words."""
-    training, meta = config.training, config.meta
+    training = config.training
     episodes = f"{training.jobsets} jobsets x {training.episodes_per_jobset} episodes"
-    if meta is not None:
-        steps = meta.inner_steps
+    if isinstance(training, MAMLOptions):
+        steps = training.inner_steps
         stages = f"{steps + 1} stages x " if steps else ""
-        episodes = f"{meta.tasks} tasks x {stages}{episodes}"
+        episodes = f"{training.tasks} tasks x {stages}{episodes}"
     return f"{episodes}, {config.resources.num_runners} runners"
 
 
 def _decisions(config: ExperimentConfig, row: MetricRow) -> float:
     """Decisions that an iteration sampled."""
-    training, meta = config.training, config.meta
+    training = config.training
     episodes = training.jobsets * training.episodes_per_jobset
-    if meta is not None:
-        episodes *= meta.tasks * (meta.inner_steps + 1)
+    if isinstance(training, MAMLOptions):
+        episodes *= training.tasks * (training.inner_steps + 1)
     return row["train/decisions_per_episode"] * episodes
 
 

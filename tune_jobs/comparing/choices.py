@@ -61,17 +61,17 @@ def choose_config(
             return load_config(runs[0].config_file, changes)
         return load_config(source or "deeprm", changes)
 
-    changes = [*overrides, *([f"task.rules={rules}"] if rules else [])]
+    changes = [*overrides, *([f"task.world.rules={rules}"] if rules else [])]
     if window is None:
         return load(changes)
     given = [text.partition("=")[0].strip() for text in overrides]
     if "task.workload.window" in given:
         raise InputError("--window and --set task.workload.window say the same; give one of them")
     # How long episodes are is asked with a window that no config refuses as too long for them.
-    max_time = load([*changes, f"task.workload.window={min(window, 2)}"]).task.max_time
+    max_time = load([*changes, f"task.workload.window={min(window, 2)}"]).task.world.max_time
     enough = STEPS_PER_WINDOW * window
-    if "task.max_time" not in given and max_time < enough:
-        changes.append(f"task.max_time={enough}")
+    if "task.world.max_time" not in given and max_time < enough:
+        changes.append(f"task.world.max_time={enough}")
     return load([*changes, f"task.workload.window={window}"])
 
 

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,10 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.task import Task
+from cluster_env.core.world import Optimum, World, kind_of
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
-from cluster_env.worlds.deeprm.clairvoyant import (
-    METRICS,
-    ClairvoyantReference,
-    clairvoyant_reference,
-    require_solver,
-)
-from cluster_env.worlds.deeprm.cluster import Cluster
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -30,6 +25,18 @@ from tune_jobs.terminal.progress import NoProgress, Progress
 Starts = NDArray[np.int32]
 
 _START_UP_S = 120.0  # for a process to import what it needs, on a busy machine
+
+
+class Reference(Protocol):
+    """The best schedule that is known for a jobset; see `cluster_env.core.world.Optimum`."""
+
+    status: str
+    value: float
+    bound: float
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs, for means."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,7 @@ class Hindsight:
 
     metric: str
     results: tuple[Result, ...]
-    references: tuple[ClairvoyantReference, ...]
+    references: tuple[Reference, ...]
 
     @property
     def num_proven(self) -> int:
@@ -82,9 +89,30 @@ class Hindsight:
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 
-def metric_in_hindsight(objective: str) -> str:
-    """The metric that is compared where a policy is trained for an objective of that name."""
-    return objective if objective in METRICS else METRICS[0]
+def optimum_of(task: Task) -> Optimum:
+    """How the best schedules of a task are found, which needs to be possible here.
+
+    Raises:
+        InputError: if nobody knows how in its world, or a package is missing.
+    """
+    optimum = task.kind.optimum
+    if optimum is None:
+        raise InputError(
+            f"nobody has said how the best schedule of a {task.world.kind} is found in hindsight; "
+            f"register the kind with an optimum"
+        )
+    optimum.require()
+    return optimum
+
+
+def metric_in_hindsight(task: Task) -> str:
+    """The metric that is compared where a policy is trained for a task's objective.
+
+    Raises:
+        InputError: see `optimum_of`.
+    """
+    known = optimum_of(task).metrics
+    return task.objective.name if task.objective.name in known else known[0]
 
 
 def look_back(
@@ -106,7 +134,7 @@ def look_back(
         InputError: if OR-tools is not installed, no job arrives, or a policy is for another
             world.
     """
-    require_solver()
+    optimum_of(protocol.task)
     progress = progress or NoProgress()
     jobsets = protocol.held_out()
     if not any(jobset.num_jobs for jobset in jobsets):
@@ -114,8 +142,7 @@ def look_back(
             f"no job arrives in these {len(jobsets)} jobsets; give more with --jobsets"
         )
     results, known = _evaluate(specs, protocol, jobsets, progress)
-    world: Any = protocol.task.world
-    references = _search_all(jobsets, known, world.cluster, protocol.metric, time_limit_s, progress)
+    references = _search_all(jobsets, known, protocol, time_limit_s, progress)
     return Hindsight(protocol.metric, tuple(results), tuple(references))
 
 
@@ -164,15 +191,14 @@ def _complete(schedule: Schedule, jobsets: Sequence[JobSet]) -> Iterator[tuple[i
 def _search_all(
     jobsets: Sequence[JobSet],
     known: Sequence[Sequence[Starts]],
-    cluster: Cluster,
-    metric: str,
+    protocol: EvaluationProtocol,
     time_limit_s: float,
     progress: Progress,
-) -> list[ClairvoyantReference]:
+) -> list[Reference]:
     """The reference of each jobset, searched for in as many processes as there are cores."""
     progress.start(len(jobsets), unit="jobset")
-    references: list[ClairvoyantReference] = []
-    search = partial(_search, cluster, metric, time_limit_s)
+    references: list[Reference] = []
+    search = partial(_search, protocol.task.world, protocol.metric, time_limit_s)
     workers = min(len(os.sched_getaffinity(0)), len(jobsets))
     # Not forked: the learned policies' libraries have threads, which a fork would cut off.
     with multiprocessing.get_context("spawn").Pool(workers, _ignore_interrupts) as pool:
@@ -197,7 +223,10 @@ def _ignore_interrupts() -> None:
 
 
 def _search(
-    cluster: Cluster, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
-) -> ClairvoyantReference:
+    world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
+) -> Reference:
     jobset, known = problem
-    return clairvoyant_reference(jobset, cluster, metric, known=known, time_limit_s=time_limit_s)
+    optimum = kind_of(world).optimum
+    assert optimum is not None
+    found: Reference = optimum.search(jobset, world, metric, known=known, time_limit_s=time_limit_s)
+    return found

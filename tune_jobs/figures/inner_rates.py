@@ -40,8 +40,7 @@ def collect(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     for path in find_runs(request.runs):
         policy = load_meta_policy(path)
-        meta = policy.config.meta
-        if not policy.learned_rates or meta is None:
+        if not policy.learned_rates:
             continue
         rows += [
             {
@@ -52,7 +51,7 @@ def collect(request: FigureRequest) -> list[Row]:
                 "block": block,
                 "place": place,
                 "rate": rate,
-                "start": meta.inner_rate,
+                "start": policy.meta.inner_rate,
             }
             for place, (block, rate) in enumerate(policy.rates.items())
         ]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from meta.maml.options import MAMLOptions
 from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.comparing.policy_specs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
@@ -60,7 +61,7 @@ def collect(request: FigureRequest) -> list[Row]:
     for path in find_runs(request.runs):
         run = open_run(path)
         config = run.config()
-        if config.meta is None:
+        if not isinstance(config.training, MAMLOptions):
             raise InputError(
                 f"{path} is no run of the algorithm maml; metasched figure deeprm-fig6 draws its "
                 f"curves"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation import METRICS, Result
-from cluster_env.worlds.deeprm.clairvoyant import require_solver
 from tune_jobs.comparing.comparison import spec_cells
 from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
@@ -55,10 +54,9 @@ def collect(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if OR-tools is not installed, or a run cannot be used.
     """
-    require_solver()
     runs, config = request.load()
     whole = request.protocol(config)
-    metric = metric_in_hindsight(whole.task.objective.name)
+    metric = metric_in_hindsight(whole.task)
     protocol = replace(whole.at(*whole.values()), metric=metric)
     specs = [heuristic_spec(name) for name in IN_HINDSIGHT]
     specs += learned_specs(runs, request.decode)

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config
+from rllib_configs.loading import load_config, parse_override
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.runs.overrides import as_changes
 from tune_jobs.runs.resuming import find_continuation, find_resumption
 from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.progress import Progress
@@ -45,7 +45,7 @@ def launch_training(
         "tracking.uri": tracking_uri,
     }
     given = {key: value for key, value in settings.items() if value is not None}
-    changes = [*overrides, *as_changes(given)]
+    changes = {**dict(map(parse_override, overrides)), **given}
     resumption = None
     if goes_on and (run_dir is None or resume is not None):
         raise InputError("--continue takes the folder of the run as --run, and no --resume")
@@ -59,7 +59,7 @@ def launch_training(
     else:
         config = load_config(preset, changes)
         if goes_on and run_dir is not None:
-            config = _with_base_task(config)
+            config = prepare(config)
             resumption = find_continuation(run_dir.expanduser(), config)
     result = run_training(
         config, run_dir=run_dir, resume=resumption, address=address, progress=Progress(), draw=draw
@@ -72,12 +72,3 @@ def launch_training(
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
         click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
-
-
-def _with_base_task(config: ExperimentConfig) -> ExperimentConfig:
-    """The config as a run keeps it."""
-    if config.meta is None:
-        return config
-    from meta.maml.algorithm import with_base_task  # imports Ray
-
-    return with_base_task(config)

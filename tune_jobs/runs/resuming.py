@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError
+from rllib_configs.changes import Changes
 from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint, as_checkpoint
@@ -43,7 +44,7 @@ class Resumption:
     config: ExperimentConfig
 
 
-def find_resumption(path: Path, overrides: Iterable[str] = ()) -> Resumption:
+def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
     """Finds the newest checkpoint of a run and checks it.
 
     Args:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rllib_configs.policy_files import check_policy
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.terminal.running import program
@@ -66,10 +67,7 @@ def run_training(
         InputError: before anything has started, if the run cannot start.
     """
     progress = progress or NoProgress()
-    if config.meta is not None:
-        from meta.maml.algorithm import with_base_task  # imports Ray
-
-        config = with_base_task(config)
+    config = prepare(config)
     check_placement(config, address)
     if config.training.start is not None and not resume:
         check_policy(config.training.start)

@@ -10,11 +10,11 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.registry import unknown
+from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.task_schema import Count, Section, WholeNumber
+from rllib_configs.sections import Count, Section, WholeNumber
 from tune_jobs.sweeps.searched import AshaSection, PbtSection
 from tune_jobs.sweeps.searches import SEARCHES, Search
-from tune_jobs.sweeps.spaces import Dimension
 from tune_jobs.terminal.files import replacing
 
 NAMED = Path(__file__).parent / "named"

@@ -12,8 +12,8 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import change, load_config, make_config
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.runs.overrides import as_changes
 from tune_jobs.sweeps.definition import PRESET, Sweep
 from tune_jobs.sweeps.searched import Point, Stream
 
@@ -85,15 +85,9 @@ def trial_config(
     source = str(chosen.pop(PRESET, sweep.preset))
     data = copy.deepcopy(dict((presets or read_presets(sweep))[source]))
     data["resources"] = {**data["resources"], "num_runners": 0, "num_learners": 0}
-    settings = {**sweep.settings, **chosen}
-    change(data, as_changes(settings))
+    change(data, {**sweep.settings, **chosen})
     data |= {"name": sweep.name, "runs": str(runs), "seed": trial_seed(sweep.seed, point.index)}
-    config = make_config(data)
-    if config.meta is not None:
-        from meta.maml.algorithm import with_base_task  # imports Ray
-
-        config = with_base_task(config)
-    return config
+    return prepare(make_config(data))
 
 
 def check_sweep(sweep: Sweep) -> list[ExperimentConfig]:

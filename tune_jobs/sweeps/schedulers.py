@@ -15,9 +15,9 @@ from ray.tune.schedulers import (
 )
 
 from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.dimensions import Dimension
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.searched import SearchedSweep, Stream
-from tune_jobs.sweeps.spaces import Dimension
 
 _BY_SCORE = {"metric": "score", "time_attr": "iteration"}
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
-from rllib_configs.task_schema import Count, Section
-from tune_jobs.sweeps.spaces import Dimension
+from rllib_configs.dimensions import Dimension
+from rllib_configs.sections import Count, Section
 
 
 class Stream(IntEnum):

@@ -6,8 +6,8 @@ from typing import Any
 from ray.tune.search import Searcher
 
 from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.dimensions import Dimension
 from tune_jobs.sweeps.searched import Point, SearchedSweep, Stream
-from tune_jobs.sweeps.spaces import Dimension
 
 
 class OptunaTrials(Searcher):

@@ -49,7 +49,7 @@ task_options = _together(
         "--window",
         type=click.IntRange(1),
         help="Steps in which jobs may arrive, by default the config's; episodes then get at "
-        "least ten times as long, unless --set task.max_time says how long.",
+        "least ten times as long, unless --set task.world.max_time says how long.",
     ),
     click.option(
         "--warmup",

@@ -110,6 +110,8 @@ def run(
             signal.signal(signal.SIGTERM, previous)
         for package in PACKAGES:
             logging.getLogger(package).removeHandler(logs)
+            if _debug:
+                logging.getLogger(package).setLevel(logging.NOTSET)
 
 
 def _known_status(error: Exception) -> int | None:

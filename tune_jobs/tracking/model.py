@@ -132,20 +132,14 @@ def example(config: "ExperimentConfig") -> dict[str, NDArray[Any]]:
     """The first observations of an episode of the task, as the environment gives them."""
     from cluster_env.envs import ClusterEnv
 
-    task = config.task
+    world = config.task.build_world()
     try:
-        workload = task.build_workload()
+        workload = config.task.build().workload
     except InputError:  # its trace is somewhere else
         workload = None
-    env = ClusterEnv(
-        workload=workload,
-        cluster=task.cluster.build(),
-        rules=task.rules,
-        observation="state",
-        mask_in_observation=True,
-    )
+    env = ClusterEnv(world=world, workload=workload, observation="state", mask_in_observation=True)
     seen = [env.reset(seed=config.seed)[0]]
-    void = task.cluster.build().num_actions - 1
+    void = world.num_actions - 1
     seen += [env.step(void)[0] for _ in range(_EXAMPLES - 1)]
     return {name: np.stack([one[name] for one in seen]) for name in (OBSERVATIONS, MASK)}
 
@@ -154,12 +148,10 @@ def _signature(config: "ExperimentConfig", policy: "LearnedPolicy") -> "ModelSig
     from mlflow.models import ModelSignature
     from mlflow.types import ParamSchema, ParamSpec, Schema, TensorSpec
 
-    from cluster_env.worlds.deeprm.state import StateLayout
-
-    cluster = config.task.cluster.build()
+    world = config.task.build_world()
     inputs: list[Any] = [
-        TensorSpec(np.dtype(np.uint8), (-1, StateLayout(cluster).size), OBSERVATIONS),
-        TensorSpec(np.dtype(np.int8), (-1, cluster.num_actions), MASK),
+        TensorSpec(np.dtype(world.state_space.dtype), (-1, *world.state_space.shape), OBSERVATIONS),
+        TensorSpec(np.dtype(np.int8), (-1, world.num_actions), MASK),
     ]
     defaults = _defaults(policy)
     params = [

@@ -18,6 +18,7 @@ from cluster_env.worlds.deeprm.clairvoyant import (
 )
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
+from cluster_env.worlds.deeprm.plain import PlainCluster
 from cluster_env.worlds.deeprm.promises import PROMISES
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.trace import TraceWorkload
@@ -81,10 +82,13 @@ def _range(low: float, high: float) -> str:
 
 
 def _check(task: Task) -> None:
-    """Refuses arrival windows that are longer than episodes."""
+    """Refuses arrival windows that are longer than episodes, and objectives that lack a class."""
     world: Any = task.world
     workload: Any = task.workload
     world.check_window(getattr(workload, "longest_window", getattr(workload, "window", 1)))
+    num = world.cluster.num_classes
+    one_of_each = JobSet.of([0] * num, [1] * num, [[1]] * num, 1, job_class=range(num))
+    task.objective.job_cost(one_of_each)
 
 
 def _reach(task: Task) -> float:
@@ -101,6 +105,10 @@ def _warm() -> None:
 
 def _search(jobset: JobSet, world: DeepRM, metric: str, **options: Any) -> ClairvoyantReference:
     return clairvoyant_reference(jobset, world.cluster, metric, **options)
+
+
+def _plain(world: DeepRM, jobset: JobSet) -> PlainCluster:
+    return PlainCluster(world.cluster, jobset)
 
 
 KIND = Kind(
@@ -129,6 +137,7 @@ KIND = Kind(
     draw=draw,
     promises=PROMISES,
     warm=_warm,
+    plain=_plain,
     optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
     transfers=("rules", "max_time"),
 )

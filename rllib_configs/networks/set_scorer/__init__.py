@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.world import World
-from rllib_configs.networks.registry import NETWORKS, Network, Weights
+from rllib_configs.networks.registry import Network, Weights
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 
@@ -30,4 +30,4 @@ def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> 
     return SetScorerSampler(network, own, world)  # an algorithm may keep more beside the network
 
 
-NETWORKS.register("set_scorer")(Network(_module, _model_config, _sampler, adaptable=True))
+NETWORK = Network(_module, _model_config, _sampler)

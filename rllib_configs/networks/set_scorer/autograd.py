@@ -165,12 +165,14 @@ class _Scores(torch.autograd.Function):
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.call = inputs[0]
         ctx.save_for_backward(*inputs[1:])  # refuses a backward pass after they have changed
-        ctx.set_materialize_grads(False)
+        ctx.set_materialize_grads(False)  # without a critic, the pooled vector has no gradient
 
     @staticmethod
     def backward(
         ctx: Any, logits: torch.Tensor | None, pooled: torch.Tensor | None
     ) -> tuple[torch.Tensor | None, ...]:
+        # A function of its own, so that whoever asks for a second derivative is told that there is
+        # none: PyTorch would take the result for a constant, and give a wrong one silently.
         return None, *_Gradient.apply(ctx.call, logits, pooled, *ctx.saved_tensors)
 
 
@@ -235,7 +237,10 @@ def transposed(packed: Records) -> Records:
 
 
 def unpack(packed: Records) -> list[Floats]:
-    """All of `PARAMETERS`, and the skip connection, in their shapes; views as far as possible."""
+    """All of `PARAMETERS`, then the vector of the skip connection, in their shapes.
+
+    Views, as far as possible.
+    """
     heads = ("score", "void")
     parts = [(name, packed[name][0]) for name in packed.dtype.names or ()]
     found = [part[None] if name in heads else part.T for name, part in parts]

@@ -53,6 +53,8 @@ def block_type(num_items: int, item_size: int, width: int) -> np.dtype[np.void]:
 @njit(cache=True, nogil=True, fastmath=ORDERED)
 def _add_outer(x: Floats, y: Floats, count: int, out: Floats) -> None:
     """``out += x[:count].T @ y[:count]``, a sum over rows in their order, eight at a time."""
+    # Each pass over `out` loads and stores all of it; eight rows at a time do so once instead of
+    # eight times. They add up from left to right, row by row, as the loop for the rest does.
     for i in range(0, count - 7, 8):
         for k in range(out.shape[0]):
             x0, x1, x2, x3 = x[i, k], x[i + 1, k], x[i + 2, k], x[i + 3, k]
@@ -78,6 +80,7 @@ def _add_rows(y: Floats, count: int, out: Floats) -> None:
 def _cut(gradient: Floats, output: Floats) -> None:
     """The gradient before a rectifier, from the one behind it."""
     for j in range(gradient.shape[0]):
+        # Asked so, an output that is not a number lets the gradient through, and it is noticed.
         gradient[j] = np.float32(0) if output[j] <= 0 else gradient[j]
 
 
@@ -115,6 +118,8 @@ def backward_rows(
         gradient: added to, `weights_type` ``(1,)``.
     """
     block, total = scratch[0], gradient[0]
+    # Rows of a block leave what they have to say about the weights side by side, so that matrices
+    # of weights are gone over once in eight rows (`_add_outer`) and not in every row.
     for begin in range(0, items.shape[0], BLOCK):
         end = min(begin + BLOCK, items.shape[0])
         for i in range(begin, end):
@@ -181,7 +186,7 @@ def _unscore_row(
         mix, job = block.mix[e - offset], block.job[e - offset]
         clear(job)
         if not allowed[item[e]]:
-            clear(mix)
+            clear(mix)  # it was pooled, but not scored: `_add_block` adds up zeros
             continue
         slope = logit_gradient[item[e]]
         total.score_bias[0] += slope
@@ -192,7 +197,7 @@ def _unscore_row(
             mix[j] = slope * weights.score[j]
         _cut(mix, entries[e].mix)
         for j in range(width):
-            shared[j] += mix[j]
+            shared[j] += mix[j]  # all items share what came from the pooled vector
         add_product(mix, transposed.mix, job)
     if allowed[allowed.size - 1]:
         slope = logit_gradient[allowed.size - 1]

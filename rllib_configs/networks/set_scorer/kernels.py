@@ -1,8 +1,8 @@
 """The set scorer's forward and backward pass, compiled, one row after the other.
 
 A row's results never depend on the rows beside it, and every sum has a fixed order, so the same
-weights give the same bits however a batch is cut. Places without an item, more than half of them,
-cost nothing.
+weights give the same bits however a batch is cut. Places without an item, more than half
+of them, cost nothing.
 
 Weights and whatever is computed from them are fields of structured arrays, whose shapes are part of
 their types: the compiler knows the width of each layer, and keeps a sum over its inputs in vector
@@ -99,6 +99,8 @@ def clear(out: Floats) -> None:
 @njit(cache=True, nogil=True, fastmath=ORDERED)
 def add_product(x: Floats, weight: Floats, out: Floats) -> None:
     """``out += x @ weight``."""
+    # The sum runs outside: outputs are independent of each other, so the inner loop becomes vector
+    # instructions, while each output adds up over k in one order that the compiler must keep.
     for k in range(weight.shape[0]):
         for j in range(weight.shape[1]):
             out[j] += x[k] * weight[k, j]
@@ -107,6 +109,8 @@ def add_product(x: Floats, weight: Floats, out: Floats) -> None:
 @njit(cache=True, nogil=True, fastmath=ORDERED)
 def _dot(x: Floats, y: Floats) -> np.float32:
     """``x @ y``; four sums at once, in an order that the compiler does not choose."""
+    # One sum would wait for itself at each addition, and the compiler may not split it, because
+    # that would reorder it; four by hand run side by side, and always add up in the same way.
     a = b = c = d = np.float32(0)
     rest = y.shape[0] % 4
     for j in range(0, y.shape[0] - rest, 4):
@@ -143,8 +147,7 @@ def score_rows(
 
     Args:
         packed: `weights_type` ``(1,)``.
-        items: float32 ``(n, num_items, item_size)``; the first feature is 0 for a place without an
-            item.
+        items: float32 ``(n, num_items, item_size)``; the first feature is 0 where none is.
         context: float32 ``(n, context_size)``.
         allowed: bool ``(n, num_items + 1)``; the last action is void.
         keep: whether what `backward_rows` needs is kept, of all rows. Else the next four arrays
@@ -158,10 +161,13 @@ def score_rows(
     """
     weights = packed[0]
     first[0] = 0
+    # One row from end to end, not one layer over all rows: what is known of a row stays in the
+    # first cache, and no sum ever sees another row, however many there are.
     for i in range(items.shape[0]):
         at = i if keep else 0
         count = first[at]
         for s in range(items.shape[1]):
+            # A mask may allow an empty place; it is scored then, although it is not pooled.
             if items[i, s, 0] != 0 or allowed[i, s]:
                 item[count] = s
                 count += 1
@@ -188,7 +194,7 @@ def _pool_row(
     copy(weights.context_bias, row.context)
     add_product(features, weights.context, row.context)
     _rectify(row.context)
-    copy(weights.job_bias, row.shared)
+    copy(weights.job_bias, row.shared)  # the context's part is the same for all items of a row
     add_product(row.context, weights.job_context, row.shared)
     clear(row.summed)
     for e in range(begin, end):

@@ -87,7 +87,7 @@ class PolicyGradient:
     def __init__(self, context_size: int, num_items: int, item_size: int, width: int) -> None:
         self._weights = weights_type(context_size, item_size, width)
         self._first = np.empty(_PIECE + 1, np.int64)
-        self._slot = np.empty(_PIECE * num_items, np.int64)
+        self._item = np.empty(_PIECE * num_items, np.int64)
         self._rows = np.empty(_PIECE, row_type(width))
         self._entries = np.empty(_PIECE * num_items, entry_type(width))
         self._logits = np.empty((_PIECE, num_items + 1), np.float32)
@@ -113,6 +113,7 @@ class PolicyGradient:
         gradients = np.zeros((len(bounds) - 1, weights.size), np.float32)
         entropy = 0.0
         for gradient, begin, end in zip(gradients, bounds, bounds[1:], strict=False):
+            # Pieces begin anew in each group, so its gradient does not depend on those before it.
             for first in range(begin, end, _PIECE):
                 piece = slice(first, min(first + _PIECE, end))
                 entropy += self._add(packed, back, choices, piece, loss, gradient)
@@ -129,7 +130,7 @@ class PolicyGradient:
     ) -> float:
         """Adds the gradient of some rows; returns the sum of their entropies."""
         items, context, allowed = (array[piece] for array in choices.features)
-        kept = (self._first, self._slot, self._rows, self._entries)
+        kept = (self._first, self._item, self._rows, self._entries)
         score_rows(packed, items, context, allowed, True, *kept, self._logits, self._pooled)
         entropy: float = _differentiate(
             self._logits,

@@ -1,14 +1,10 @@
 """Acts with a set scorer: from states to features to actions, without RLlib and gradients."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.core.registry import Registry
 from cluster_env.core.world import Mask, State, World
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.sampling import Sampler, sample_actions
@@ -21,14 +17,11 @@ from rllib_configs.networks.set_scorer.kernels import (
     score_rows,
 )
 from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.registries import FAST_PATHS, found
 
 _PIECE = 1024  # rows; four times as many take three times as long each
 
 Draws = tuple[NDArray[np.int32], Floats]
-
-
-FAST_PATHS: Registry[Callable[[SetScorer, "Snapshot", Any], Sampler]] = Registry("fast path")
-"""Samplers that are faster in one kind of world, by its name; they give the same bits."""
 
 
 class Snapshot:
@@ -44,7 +37,7 @@ class Snapshot:
         with torch.no_grad():
             self.packed = pack([value.numpy() for value in network.compiled_parameters()])
         width = self.packed["void"].shape[1]
-        # The type of a record is an argument like any other; a width would have to be compiled in.
+        # Compiled code cannot make a type from a width, but it can make room of an argument's type.
         self.row: Records = np.empty(0, row_type(width))
         self.entry: Records = np.empty(0, entry_type(width))
 
@@ -76,7 +69,7 @@ class SetScorerSampler:
         snapshot = Snapshot(network)
         self._path: Sampler = FeatureSampler(network, snapshot, world)
         if fast and world.kind in FAST_PATHS.names():
-            self._path = FAST_PATHS.get(world.kind)(network, snapshot, world)
+            self._path = found(FAST_PATHS.get(world.kind))(network, snapshot, world)
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """See `Sampler`; the network is asked only where there is more than one thing to do."""

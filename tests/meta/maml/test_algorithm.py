@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from meta.maml.algorithm import update_plan, with_base_task
+from meta.maml.algorithm import update_plan
 from meta.maml.module import split_weights
 from meta.maml.runner import iteration_tasks
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
-from rllib_configs.loading import make_config
+from rllib_configs.loading import change, make_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 
@@ -37,14 +38,15 @@ def config_of(**changes: Any) -> ExperimentConfig:
             "episodes_per_jobset": 3,
             "epochs": 2,
             "iterations": 8,
+            "family": TINY,
+            "tasks": 4,
         },
-        "meta": {"family": TINY, "tasks": 4},
         "resources": {"num_runners": 0},
     }
     for name, value in changes.items():
         section, _, key = name.partition("_")
         data[section][key] = value
-    return with_base_task(make_config(data))
+    return prepare(make_config(data))
 
 
 def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
@@ -60,7 +62,7 @@ def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
 @pytest.fixture(scope="module")
 def reference(local_ray: None) -> tuple[dict, list[dict]]:
     """Three iterations in the driver alone, the first of which is warm-up."""
-    return train(config_of(meta_warm_up=0.125), 3)
+    return train(config_of(training_warm_up=0.125), 3)
 
 
 def assert_equal(found: dict, expected: dict) -> None:
@@ -81,7 +83,7 @@ def test_an_iteration_learns_everything_and_logs_it(
     local_ray: None, reference: tuple[dict, list[dict]]
 ) -> None:
     weights, metrics = reference
-    algorithm = build_algorithm(config_of(meta_warm_up=0.125))
+    algorithm = build_algorithm(config_of(training_warm_up=0.125))
     first = module_weights(algorithm)
     algorithm.stop()
     for name, value in first.items():
@@ -108,7 +110,7 @@ def test_an_iteration_learns_everything_and_logs_it(
 def test_number_of_runners_changes_no_number(
     runners: int, reference: tuple[dict, list[dict]]
 ) -> None:
-    config = config_of(meta_warm_up=0.125, resources_num_runners=runners)
+    config = config_of(training_warm_up=0.125, resources_num_runners=runners)
     weights, metrics = train(config, 3)
     assert_equal(weights, reference[0])
     assert_same_numbers(metrics, reference[1])
@@ -118,7 +120,7 @@ def test_number_of_runners_changes_no_number(
 def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
     # One update, so that what is compared is its gradient; of three tasks, so that two learners
     # have unequal shares.
-    once = {"meta_tasks": 3, "meta_tasks_per_update": 3, "training_epochs": 1}
+    once = {"training_tasks": 3, "training_tasks_per_update": 3, "training_epochs": 1}
     expected, alone = train(config_of(**once), 1)
     weights, metrics = train(config_of(**once, resources_num_learners=learners), 1)
     norm = alone[0]["train/gradient_norm"]
@@ -137,7 +139,7 @@ def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
 def test_resumed_run_ends_with_the_same_weights(
     tmp_path: Path, reference: tuple[dict, list[dict]]
 ) -> None:
-    config = config_of(meta_warm_up=0.125, resources_num_runners=1)
+    config = config_of(training_warm_up=0.125, resources_num_runners=1)
     first = build_algorithm(config)
     first.train()
     first.save_to_path(tmp_path / "checkpoint")
@@ -195,19 +197,19 @@ def test_runner_killed_while_it_samples_costs_no_more_than_time(local_ray: None)
         algorithm.stop()
 
 
-@pytest.mark.parametrize("changes", [{"meta_order": "second"}, {"meta_adapt": "head"}])
+@pytest.mark.parametrize("changes", [{"training_order": "second"}, {"training_adapt": "head"}])
 def test_variants_come_to_other_weights(
     changes: dict, local_ray: None, reference: tuple[dict, list[dict]]
 ) -> None:
-    weights, _ = train(config_of(meta_warm_up=0.125, **changes), 2)
-    other, _ = train(config_of(meta_warm_up=0.125), 2)
+    weights, _ = train(config_of(training_warm_up=0.125, **changes), 2)
+    other, _ = train(config_of(training_warm_up=0.125), 2)
     name = "network.job.weight"
     assert np.isfinite(weights[name]).all()
     assert not np.array_equal(weights[name], other[name])
 
 
 def test_fixed_rates_stay(local_ray: None) -> None:
-    weights, _ = train(config_of(meta_learn_rates=False, meta_inner_rate=2.5), 1)
+    weights, _ = train(config_of(training_learn_rates=False, training_inner_rate=2.5), 1)
     _, rates = split_weights(weights)
     assert {float(rate) for rate in rates.values()} == {float(np.float32(np.log(2.5)))}
 
@@ -273,14 +275,14 @@ def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
     assert_equal(module_weights(other), weights)
     other.stop()
     data = config.to_dict()
-    data["training"] |= {"algorithm": "ppo", "jobsets_per_unit": 2}
-    ppo = build_algorithm(make_config(data | {"meta": None}))
+    change(data, {"training.algorithm": "ppo", "training.jobsets_per_unit": 2})
+    ppo = build_algorithm(make_config(data))
     start_from(ppo, tmp_path)
     ppo.train()
     taken = module_weights(ppo)
-    save_policy(ppo, make_config(data | {"meta": None}), tmp_path / "ppo")
+    save_policy(ppo, make_config(data), tmp_path / "ppo")
     ppo.stop()
-    third = build_algorithm(config_of(meta_inner_rate=3.0))
+    third = build_algorithm(config_of(training_inner_rate=3.0))
     start_from(third, tmp_path / "ppo")
     found_weights = module_weights(third)
     third.stop()
@@ -290,7 +292,7 @@ def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
 
 
 def test_tasks_never_repeat_and_every_pass_takes_each_once() -> None:
-    config = config_of(meta_warm_up=0.25, meta_tasks=5)
+    config = config_of(training_warm_up=0.25, training_tasks=5)
     seen = [unit.task for iteration in range(4) for unit in iteration_tasks(config, iteration)]
     assert seen == list(range(20))
     assert [iteration_tasks(config, i)[0].base for i in range(4)] == [True, True, False, False]
@@ -304,8 +306,9 @@ def test_tasks_never_repeat_and_every_pass_takes_each_once() -> None:
 
 def test_task_of_a_maml_run_is_the_base_of_its_family() -> None:
     config = config_of()
-    assert config.task.cluster.build() == CLUSTER
-    assert with_base_task(config) == config
-    other = config.model_copy(update={"task": config.task.model_copy(update={"max_time": 61})})
-    with pytest.raises(InputError, match=r"meta\.family"):
-        with_base_task(other)
+    assert config.task.build_world().cluster == CLUSTER
+    assert prepare(config) == config
+    world = config.task.world.model_copy(update={"max_time": 61})
+    other = config.model_copy(update={"task": config.task.model_copy(update={"world": world})})
+    with pytest.raises(InputError, match=r"training\.family"):
+        prepare(other)

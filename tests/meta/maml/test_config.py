@@ -3,58 +3,76 @@
 import pytest
 
 from cluster_env.core.errors import InputError
-from meta.maml.algorithm import with_base_task
+from meta.maml.options import MAMLOptions, maml_options
 from meta.tasks import get_distribution
 from rllib_configs.loading import load_config, make_config
-from rllib_configs.schema import ExperimentConfig, MetaSection
+from rllib_configs.registries import prepare
+from rllib_configs.schema import ExperimentConfig
 
-MAML = {"training": {"algorithm": "maml", "network": "set_scorer"}}
+NAMES = {"algorithm": "maml", "network": "set_scorer"}
+MAML = {"training": NAMES}
 
 
-def test_maml_alone_has_a_section_meta() -> None:
-    assert make_config(MAML).meta == MetaSection()
-    assert make_config(MAML | {"meta": None}).meta == MetaSection()
-    assert make_config(MAML | {"meta": {"tasks": 3}}).meta == MetaSection(tasks=3)
-    assert make_config({}).meta is None
+def test_only_maml_has_its_options() -> None:
+    training = make_config(MAML).training
+    assert isinstance(training, MAMLOptions)
+    assert (training.family, training.tasks, training.inner_steps) == ("objectives", 8, 1)
+    assert make_config({"training": NAMES | {"tasks": 3}}).training.tasks == 3
+    assert not isinstance(make_config({}).training, MAMLOptions)
     assert make_config(make_config(MAML).to_dict()) == make_config(MAML)
 
 
+def test_a_policy_of_another_algorithm_adapts_with_the_defaults() -> None:
+    assert maml_options(load_config("deeprm-ppo")) == MAMLOptions()
+    ours = load_config("deeprm-maml", ["training.inner_rate=0.5"])
+    assert maml_options(ours).inner_rate == 0.5
+
+
 @pytest.mark.parametrize(
-    ("data", "wanted"),
+    ("training", "wanted"),
     [
-        ({"meta": {}}, "meta belongs to the algorithm maml, but training.algorithm is reinforce"),
-        ({"training": {"algorithm": "maml"}}, "maml needs the network set_scorer"),
-        (MAML | {"meta": {"taks": 3}}, "did you mean 'meta.tasks'"),
-        (MAML | {"meta": {"order": "third"}}, "meta.order"),
-        (MAML | {"meta": {"tasks": 0}}, "meta.tasks"),
+        ({"tasks": 3}, "training.tasks is not used by the algorithm reinforce; it .* maml"),
+        ({"algorithm": "maml"}, r"maml needs a network that scores items .*\(set_scorer\)"),
+        (NAMES | {"taks": 3}, "did you mean 'training.tasks'"),
+        (NAMES | {"order": "third"}, "training.order"),
+        (NAMES | {"tasks": 0}, "training.tasks"),
+        (NAMES | {"fresh_jobsets": True}, "training.fresh_jobsets is not used by .* maml"),
+        (NAMES | {"critic": True}, r"a critic goes with .*\(ppo; set_scorer\), but maml"),
     ],
 )
-def test_what_does_not_fit_is_said_in_one_sentence(data: dict, wanted: str) -> None:
+def test_what_does_not_fit_is_said_in_one_sentence(training: dict, wanted: str) -> None:
     with pytest.raises(InputError, match=wanted) as error:
-        make_config(data)
+        make_config({"training": training})
     assert "\n" not in str(error.value)
 
 
-def test_overrides_reach_a_section_that_the_file_leaves_out() -> None:
-    changes = ["training.algorithm=maml", "training.network=set_scorer", "meta.inner_steps=3"]
-    assert load_config("deeprm", changes).meta == MetaSection(inner_steps=3)
+def test_overrides_reach_options_that_the_file_leaves_out() -> None:
+    changes = ["training.algorithm=maml", "training.network=set_scorer", "training.inner_steps=3"]
+    assert load_config("deeprm", changes).training.inner_steps == 3
 
 
 @pytest.mark.parametrize("preset", ["deeprm-maml", "deeprm-joint"])
 def test_presets_train_on_the_base_of_their_family(preset: str) -> None:
-    config = with_base_task(load_config(preset))
+    config = prepare(load_config(preset))
     assert config.task == get_distribution("objectives").base
-    assert config.task.rules == "released"
-    assert with_base_task(config) == config
+    assert config.task.world.rules == "released"
+    assert prepare(config) == config
+
+
+def test_a_task_beside_the_family_is_refused() -> None:
+    with pytest.raises(InputError, match=r"takes its tasks from training\.family \(objectives\)"):
+        prepare(load_config("deeprm-maml", ["task.workload.load=1.1"]))
 
 
 def test_presets_play_equally_many_episodes_in_both_parts_of_the_run() -> None:
     def episodes(config: ExperimentConfig) -> tuple[float, float]:
-        training, meta = config.training, config.meta
-        assert meta is not None
-        stage = meta.tasks * training.jobsets * training.episodes_per_jobset
-        warm_up = meta.warm_up * training.iterations
-        return stage * warm_up, stage * (1 + meta.inner_steps) * (training.iterations - warm_up)
+        training = config.training
+        stage = training.tasks * training.jobsets * training.episodes_per_jobset
+        warm_up = training.warm_up * training.iterations
+        return (
+            stage * warm_up,
+            stage * (1 + training.inner_steps) * (training.iterations - warm_up),
+        )
 
     assert episodes(load_config("deeprm-maml")) == pytest.approx(
         episodes(load_config("deeprm-joint"))
@@ -63,4 +81,4 @@ def test_presets_play_equally_many_episodes_in_both_parts_of_the_run() -> None:
 
 def test_task_of_another_algorithm_is_left_alone() -> None:
     config = load_config("deeprm-ppo")
-    assert with_base_task(config) is config
+    assert prepare(config) is config

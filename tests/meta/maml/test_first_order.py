@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import meta.maml.gradients as gradients_module
-from meta.maml.algorithm import with_base_task
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.gradients import FirstOrderGradients, GraphGradients
@@ -18,6 +17,7 @@ from rllib_configs.loading import make_config
 from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
+from rllib_configs.registries import prepare
 from tests.meta.maml.tiny import WORLD, leaves, tiny_rollouts
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
@@ -139,8 +139,13 @@ def test_inner_step_is_that_of_the_graph(options: StepOptions, skip_connection: 
 def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    training = {"algorithm": "maml", "network": "set_scorer", "hidden": WIDTH}
-    config = with_base_task(make_config({"training": training, "meta": {"family": TINY}}))
+    training = {
+        "algorithm": "maml",
+        "network": "set_scorer",
+        "hidden": WIDTH,
+        "family": TINY,
+    }
+    config = prepare(make_config({"training": training}))
     assert config.task.build_world() == WORLD
     module = MetaSetScorerModule(model_config=meta_model_config(config))
     networks = {True: network_of(), False: network_of()}

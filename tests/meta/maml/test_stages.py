@@ -7,15 +7,16 @@ import numpy as np
 import torch
 
 from meta.maml.decisions import Decisions
+from meta.maml.options import MAMLOptions
 from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters, inner_step, scorer_of
 from meta.tasks import Task, training_tasks
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.schema import MetaSection, TrainingSection
+from rllib_configs.options import training_section
 from tests.meta.maml.tiny_tasks import TINY_TASKS
 
-TRAINING = TrainingSection(hidden=8, jobsets=2, episodes_per_jobset=3)
-META = MetaSection(inner_rate=2.0, gradient_clip=5.0)
+TRAINING = training_section("maml", "set_scorer")(hidden=8, jobsets=2, episodes_per_jobset=3)
+META = MAMLOptions(inner_rate=2.0, gradient_clip=5.0)
 
 
 def task_of(index: int) -> Task:
@@ -62,7 +63,7 @@ def test_each_stage_is_sampled_with_the_parameters_that_the_last_one_led_to() ->
 def test_what_was_played_before_changes_no_number() -> None:
     sampler = StageSampler(TRAINING, META, 0)
     tasks = range(6)
-    assert {task_of(index).cluster.capacity for index in tasks} == {(4, 4), (6, 6)}
+    assert {task_of(index).world.cluster.capacity for index in tasks} == {(4, 4), (6, 6)}
     before = [play(sampler, index) for index in tasks]
     for index in reversed(tasks):
         for mix in (play(sampler, index), play(StageSampler(TRAINING, META, 0), index)):
@@ -92,7 +93,7 @@ def test_score_counts_in_units_of_the_baseline() -> None:
     for index in range(6):
         task = task_of(index)
         for score in play(StageSampler(TRAINING, META, 0), index).scores:
-            pays = task.section.objective == "utilization"
+            pays = task.objective.name == "utilization"
             assert 0.4 < score.value < 1.6 if pays else -2.5 < score.value < -0.6
             assert score.return_max >= score.return_mean
             assert score.num_episodes == 6

@@ -178,7 +178,7 @@ def largest(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> fl
 
 @pytest.mark.parametrize("steps", [1, 2])
 @pytest.mark.parametrize("adapt_what", ["all", "head"])
-def test_meta_gradient_of_the_slot_scorer_against_finite_differences(
+def test_meta_gradient_of_the_set_scorer_against_finite_differences(
     steps: int, adapt_what: str
 ) -> None:
     network = tiny_network(0)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rllib_configs.task_schema import ClusterSection, TaskSection, WorkloadSection
+from cluster_env.worlds.deeprm import DeepRM
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from rllib_configs.task_schema import TaskSection
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,13 @@ class TinyTasks:
 
 
 def _section(units: int, objective: str) -> TaskSection:
+    cluster = Cluster((units, units), horizon=5, num_slots=3, backlog_view=5)
     return TaskSection(
-        objective=objective,
-        max_time=60,
-        cluster=ClusterSection(capacity=(units, units), horizon=5, num_slots=3, backlog_view=5),
-        workload=WorkloadSection(
-            load=0.8, window=8, small_duration=(1, 2), large_duration=(3, 4), demands="released"
+        world=DeepRM(cluster, max_time=60),
+        workload=BimodalWorkload(
+            load=0.8, window=8, cluster=cluster, small_duration=(1, 2), large_duration=(3, 4)
         ),
+        objective=objective,
     )
 
 

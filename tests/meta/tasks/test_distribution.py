@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from hashlib import sha256
 from itertools import combinations
 from types import ModuleType
 
@@ -14,11 +15,13 @@ from meta.tasks import (
     TASK_DISTRIBUTIONS,
     TaskDistribution,
     TaskSplit,
+    cost_of,
     get_distribution,
     objective_kind,
     require_training,
     training_tasks,
 )
+from rllib_configs.loading import parse_section
 from rllib_configs.task_schema import TaskSection
 
 FAMILIES = TASK_DISTRIBUTIONS.names()
@@ -41,14 +44,47 @@ def test_every_family_gives_tasks_that_can_be_built_and_have_a_cost(name: str) -
     tasks = TaskSplit(get_distribution(name), 0, Split.TRAIN)
     base = tasks.distribution.base
     for task in (tasks.task(index) for index in range(25)):
-        assert task.section.rules == "released"
-        assert task.section.max_time == base.max_time == 1000
-        assert task.cluster.horizon == base.cluster.horizon
-        assert len(task.cluster.capacity) == len(base.cluster.capacity)
+        world = task.world
+        assert world.rules == "released"
+        assert world.max_time == base.world.max_time == 1000
+        assert world.cluster.horizon == base.world.cluster.horizon
+        assert len(world.cluster.capacity) == len(base.world.cluster.capacity)
         (jobset,) = task.jobsets(Split.TRAIN, [0])
-        task.cluster.check(jobset)
-        assert task.section.workload.window == 50
-        assert not task.metric.higher_is_better
+        world.check(jobset)
+        assert task.workload.window == 50
+        assert not cost_of(task.objective).higher_is_better
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_task_of_a_family_can_be_written_down(name: str) -> None:
+    for index in range(25):
+        task = TaskSplit(get_distribution(name), 1, Split.HELD_OUT).task(index)
+        section = TaskSection.of(task)
+        assert section.build(task.name, task.seed) == task
+        assert parse_section(TaskSection, section.model_dump(mode="json")) == section
+
+
+# Of the families at version 0.1.0: results that name a task, as objectives:3, depend on them.
+DIGESTS = {
+    "mixed": "6448a69cb4dacdd5",
+    "objectives": "07d53318e697ef10",
+    "priorities": "be623cefb1b7bf21",
+    "workloads": "2961b600bb5e0e4e",
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_tasks_and_their_jobsets_are_what_they_were(name: str) -> None:
+    digest = sha256()
+    for split in Split:
+        for index in range(10):
+            task = TaskSplit(get_distribution(name), 3, split).task(index)
+            told = f"{task.name} {task.seed} {task.objective.name} {task.world.cluster.capacity}"
+            digest.update(told.encode())
+            for jobset in task.jobsets(split, range(2)):
+                for column in (jobset.arrival, jobset.duration, jobset.demand, jobset.job_class):
+                    digest.update(column.tobytes())
+    assert digest.hexdigest()[:16] == DIGESTS[name]
 
 
 def test_the_families_are_registered_by_their_names() -> None:
@@ -72,7 +108,7 @@ def test_no_two_splits_seeds_or_indices_share_a_task_or_its_jobsets(name: str) -
     arrays = [(j.arrival.tobytes(), j.demand.tobytes()) for part in drawn for j in part]
     for a, b in combinations([a for a in arrays if len(a[0]) > 20], 2):
         assert a != b
-    loads = [task.section.workload.load for task in tasks]
+    loads = [task.workload.load for task in tasks]
     assert len(set(loads)) == len(loads)
 
 
@@ -109,7 +145,7 @@ def test_a_distribution_of_ones_own_is_found_by_module_and_attribute(
     monkeypatch.setenv("METASCHED_IMPORTS", "other,my_tasks,no_such_module_anywhere")
     found = get_distribution("my_tasks:LOADS")
     assert isinstance(found, TaskDistribution)
-    loads = {TaskSplit(found, 0, Split.TRAIN).task(i).section.workload.load for i in range(20)}
+    loads = {TaskSplit(found, 0, Split.TRAIN).task(i).workload.load for i in range(20)}
     assert loads == {0.5, 1.0}
     with pytest.raises(InputError, match="needs a name, a base and a method draw"):
         get_distribution("my_tasks:NOTHING")
@@ -132,11 +168,11 @@ def test_a_negative_index_is_refused() -> None:
 def test_balanced_tasks_are_as_many_of_each_kind_in_the_order_of_their_indices() -> None:
     tasks = TaskSplit(get_distribution("objectives"), 3, Split.HELD_OUT)
     found = tasks.balanced(20)
-    kinds = [objective_kind(task.section) for task in found]
+    kinds = [objective_kind(task) for task in found]
     assert set(Counter(kinds).values()) == {4}
     indices = [int(task.name.rpartition(":")[2]) for task in found]
     assert indices == sorted(set(indices))
-    of_first = [i for i in range(200) if objective_kind(tasks.task(i).section) == kinds[0]][:4]
+    of_first = [i for i in range(200) if objective_kind(tasks.task(i)) == kinds[0]][:4]
     assert [i for i, kind in zip(indices, kinds, strict=True) if kind == kinds[0]] == of_first
 
 
@@ -154,6 +190,6 @@ def test_balanced_tasks_are_all_that_were_asked_for_even_if_a_kind_is_rare() -> 
             return TaskSection(objective="makespan" if rng.random() < 0.02 else "slowdown")
 
     found = TaskSplit(MostlySlowdown(), 1, Split.TRAIN).balanced(12)
-    kinds = Counter(objective_kind(task.section) for task in found)
+    kinds = Counter(objective_kind(task) for task in found)
     assert kinds["makespan"] >= 1
     assert kinds.total() == 12

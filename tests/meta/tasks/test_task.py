@@ -1,19 +1,21 @@
 """The cost of a task: positive, lower is better, and tied to the objective's return."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.deeprm.heuristics import get_heuristic
+from cluster_env.worlds import get_heuristic
 from meta.tasks import Task, cost_of, describe, mean_cost
 from rllib_configs.task_schema import TaskSection
 
 
 def task(objective: object, **workload: object) -> Task:
     section = TaskSection.model_validate({"objective": objective, "workload": workload})
-    return Task("mine", section, 7)
+    return section.build("mine", 7)
 
 
 def two_jobs() -> Schedule:
@@ -50,7 +52,7 @@ def two_jobs() -> Schedule:
     ],
 )
 def test_costs_by_hand(objective: object, cost: float) -> None:
-    assert mean_cost(task(objective).metric, two_jobs()) == pytest.approx(cost)
+    assert mean_cost(cost_of(task(objective).objective), two_jobs()) == pytest.approx(cost)
 
 
 @pytest.mark.parametrize("objective", ["utilization", {"utilization": 3.0}])
@@ -61,9 +63,9 @@ def test_a_policy_that_uses_the_cluster_better_has_a_lower_cost_above_zero(
     jobsets = mine.jobsets(Split.HELD_OUT, range(20))
     costs, uses = [], []
     for name in ("sjf", "random"):
-        schedule = evaluate(get_heuristic(name, mine.cluster), jobsets, mine.cluster, mine.rules)
-        costs.append(mean_cost(mine.metric, schedule))
-        uses.append(mean_cost(task("slowdown").metric, schedule))
+        schedule = evaluate(get_heuristic(name, mine.world), jobsets, mine.world)
+        costs.append(mean_cost(cost_of(mine.objective), schedule))
+        uses.append(mean_cost(cost_of(task("slowdown").objective), schedule))
     assert 0 < costs[0] < costs[1]
     assert uses[0] < uses[1]
 
@@ -81,7 +83,7 @@ def test_jobsets_are_those_of_the_seed_and_split() -> None:
     mine = task("slowdown")
     again = mine.jobsets(Split.TRAIN, [5])[0]
     assert np.array_equal(mine.jobsets(Split.TRAIN, range(6))[5].demand, again.demand)
-    other = Task("mine", mine.section, 8).jobsets(Split.TRAIN, [5])[0]
+    other = replace(mine, seed=8).jobsets(Split.TRAIN, [5])[0]
     assert not np.array_equal(other.demand, again.demand)
 
 
@@ -95,8 +97,8 @@ def test_a_schedule_without_jobs_costs_nan() -> None:
             for name in Schedule.__dataclass_fields__
         }
     )
-    assert np.isnan(mean_cost(task("slowdown").metric, nothing))
+    assert np.isnan(mean_cost(cost_of(task("slowdown").objective), nothing))
 
 
 def test_a_description_names_objective_and_jobs() -> None:
-    assert describe(task("makespan", load=1.1).section) == "makespan, load 110%"
+    assert describe(task("makespan", load=1.1)) == "makespan, load 110%"

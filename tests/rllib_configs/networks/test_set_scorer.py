@@ -1,4 +1,4 @@
-"""The compiled slot scorer computes what PyTorch does, row by row, and its gradient."""
+"""The compiled set scorer computes what PyTorch does, row by row, and its gradient."""
 
 import os
 import subprocess

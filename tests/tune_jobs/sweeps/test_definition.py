@@ -218,4 +218,4 @@ def test_the_list_of_sweeps_is_explained(capsys):
 def test_yaml_of_a_sweep_holds_plain_data(tmp_path):
     write_sweep(load_sweep("meta"), tmp_path / "sweep.yaml")
     data = yaml.safe_load((tmp_path / "sweep.yaml").read_text())
-    assert data["space"]["meta.inner_rate"] == {"log_uniform": [0.1, 3.0]}
+    assert data["space"]["training.inner_rate"] == {"log_uniform": [0.1, 3.0]}

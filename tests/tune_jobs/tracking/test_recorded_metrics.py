@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from cluster_env.evaluation.metrics import METRICS
-from meta.maml.algorithm import with_base_task
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
+from rllib_configs.registries import prepare
 from tune_jobs.runs.training import run_training
 
 README = Path(__file__).parents[3] / "tune_jobs" / "README.md"
 SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
 SMALL += ["resources.num_runners=0"]
 CRITIC = [*SMALL, "training.critic=true", "training.minibatches=1"]
-META = [*SMALL, "meta.tasks=2", "training.epochs=1", "training.hidden=8"]
+META = [*SMALL, "training.tasks=2", "training.epochs=1", "training.hidden=8"]
 
 
 def listed() -> list[str]:
@@ -35,7 +35,7 @@ def test_names_are_unique_and_hold_every_metric_of_a_schedule() -> None:
 def test_an_iteration_records_what_the_table_lists(
     local_ray: None, preset: str, overrides: list[str]
 ) -> None:
-    algorithm = build_algorithm(with_base_task(load_config(preset, overrides)))
+    algorithm = build_algorithm(prepare(load_config(preset, overrides)))
     try:
         found = iteration_metrics(algorithm.train())
     finally:

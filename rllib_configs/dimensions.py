@@ -1,4 +1,4 @@
-"""The values that a setting may take in a sweep."""
+"""The values that a setting may take, in a sweep or in a family of tasks."""
 
 import math
 from typing import Annotated, Any, Self
@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from rllib_configs.task_schema import Section
+from rllib_configs.sections import Section
 
 Values = Annotated[tuple[Any, ...], Field(min_length=1)]
 Range = tuple[float, float]

@@ -1,0 +1,96 @@
+"""What is wrong with a config, as one sentence that names the key."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from cluster_env.core.world import Kind
+from cluster_env.worlds import WORLDS
+from rllib_configs.options import TrainingSection, owners
+from rllib_configs.sections import DerivedSection
+
+_TYPES = ("str", "int", "float", "bool")  # which of several types a value was tried as
+_SECRET = "secret"  # the type of errors whose input is not to be shown
+
+
+def explain(error: ValidationError, model: type[BaseModel], place: Sequence[str] = ()) -> str:
+    """The first problem of a validation, as one sentence.
+
+    Args:
+        error: of the validation.
+        model: what was validated.
+        place: keys at which the model stands in the whole.
+    """
+    problem = error.errors()[0]
+    inner = [str(part) for part in problem["loc"] if part not in _TYPES]
+    path = [*place, *inner]
+    context = problem.get("ctx", {})
+    if problem["type"] == "nested":
+        return explain(context["error"], context["model"], path)
+    if problem["type"] == "refused":
+        key = ".".join([*path, *context["path"]])
+        return f"{key}: {context['text']}" if key else context["text"]
+    if problem["type"] == "extra_forbidden":
+        return _explain_unknown(path, model, inner)
+    key = ".".join(path) or "config"
+    given = problem.get("input")
+    hidden = isinstance(given, dict) or problem["type"] == _SECRET
+    shown = "" if hidden else f", but {given!r} was given"
+    return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
+
+
+def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) -> str:
+    """Says whose key it is, or which one is the nearest."""
+    key, name = ".".join(path), path[-1]
+    holder = _section_at(model, inner[:-1])
+    if len(inner) == 1:
+        has, belongs = _elsewhere(model, name)
+        if belongs:
+            return f"{key} is not used by {has}; it belongs to {belongs}"
+    known = sorted(holder.model_fields)
+    close = get_close_matches(name, known, n=1)
+    section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
+    hint = f"did you mean '{'.'.join([*path[:-1], *close])}'? " if close else ""
+    return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
+
+
+def _elsewhere(model: type[BaseModel], name: str) -> tuple[str, str]:
+    """Who does not have a setting, and who has; empty where nobody does."""
+    if issubclass(model, TrainingSection):
+        chosen = {key: model.model_fields[key].default for key in ("algorithm", "network")}
+        told = " and ".join(owners(name))
+        kind = "network" if told.startswith("the network") else "algorithm"
+        return f"the {kind} {chosen[kind]}", told
+    if issubclass(model, DerivedSection):
+        _, own, _ = model.origin
+        for world in map(WORLDS.get, WORLDS.names()):
+            if _is_workload(world, model):
+                others = _workloads_with(world, name)
+                told = f"the workload{'s' if len(others) > 1 else ''} {' and '.join(others)}"
+                return f"the workload {own}", told if others else ""
+    return "", ""
+
+
+def _is_workload(kind: Kind, model: type[DerivedSection]) -> bool:
+    made, name, _ = model.origin
+    return name in kind.workloads.names() and kind.workloads.get(name).workload is made
+
+
+def _workloads_with(kind: Kind, field: str) -> list[str]:
+    return [name for name in kind.workloads.names() if field in kind.workloads.get(name).names]
+
+
+def _section_at(model: type[BaseModel], path: Sequence[str]) -> type[BaseModel]:
+    """The section at some keys of another; the keys of a table are the user's."""
+    found: Any = model
+    for key in path:
+        if get_origin(found) is dict:
+            found = get_args(found)[1]
+            continue
+        found = found.model_fields[key].annotation
+        if get_origin(found) is not dict:
+            found = next((part for part in get_args(found) if part is not type(None)), found)
+    known: type[BaseModel] = found
+    return known

@@ -1,0 +1,244 @@
+"""What ``training`` may say: settings of every run, of the algorithm and of the network."""
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+
+from pydantic import Field, create_model, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
+from cluster_env.core.registry import Registry
+from rllib_configs.extensions import load_extensions
+from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
+from rllib_configs.sections import Count, Positive, Section, Share
+
+
+class TrainingSection(Section):
+    """How it is learned: what all algorithms share; `training_section` adds the options of one.
+
+    The defaults are DeepRM's (section 4.1).
+    """
+
+    algorithm: str = "reinforce"
+    """The learning algorithm; its options stand beside this."""
+    network: str = "deeprm_mlp"
+    """What is trained; its options stand beside this, too."""
+    start: Path | None = None
+    """Run whose weights this one begins with, of the same network; unset: drawn from the seed. A
+    relative path counts from where the config is made."""
+    iterations: Count = 1000
+    """Parameter updates of a whole run."""
+    jobsets: Count = 100
+    """Jobsets of an iteration; with maml, of a stage of a task."""
+    episodes_per_jobset: Annotated[int, Field(ge=2)] = 20
+    """Episodes of each jobset in an iteration, over which the baseline averages."""
+    gamma: Share = 1.0
+    """Discount of a decision or of a time unit; see discount_per."""
+    lr: Positive = 1e-3
+    """Learning rate of the optimizer."""
+    on_nan: Literal["stop", "skip"] = "stop"
+    """What a gradient that is not finite leads to: the run stops and names the parameters, or the
+    update is left out and counted as train/skipped_updates."""
+
+    if TYPE_CHECKING:  # options of the chosen algorithm and network
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    @field_validator("start")
+    @classmethod
+    def _make_start_absolute(cls, path: Path | None) -> Path | None:
+        """Lets a run be resumed from elsewhere."""
+        return None if path is None else path.expanduser().absolute()
+
+    @model_validator(mode="after")
+    def _check_that_the_network_goes_with_the_algorithm(self) -> Self:
+        algorithm, network = ALGORITHMS.get(self.algorithm), NETWORKS.get(self.network)
+        fitting = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
+        if algorithm.needs_item_scores and not network.scores_items:
+            raise PydanticCustomError(
+                "network",
+                "the algorithm {algorithm} needs a network that scores items one by one "
+                "({fitting}), but {network} was given",
+                {
+                    "algorithm": self.algorithm,
+                    "network": self.network,
+                    "fitting": ", ".join(fitting),
+                },
+            )
+        both = (algorithm.options.model_fields, network.options.model_fields)
+        if getattr(self, "critic", False) and not all("critic" in known for known in both):
+            raise PydanticCustomError(
+                "critic",
+                "a critic goes with an algorithm and a network that know one ({algorithms}; "
+                "{networks}), but {algorithm} and {network} were given",
+                {
+                    "algorithm": self.algorithm,
+                    "network": self.network,
+                    "algorithms": ", ".join(_with_option(ALGORITHMS, "critic")),
+                    "networks": ", ".join(_with_option(NETWORKS, "critic")),
+                },
+            )
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles by names, because no module holds the class of a combination."""
+        return _restored, (self.algorithm, self.network, self.__getstate__())
+
+
+class BatchedOptions(Section):
+    """Options of algorithms that learn from jobsets of one task."""
+
+    fresh_jobsets: bool = False
+    """Whether each iteration draws new jobsets instead of repeating the same ones."""
+    window_curriculum: Share = 0.0
+    """Share of the run, at its beginning, that keeps to the shortest of the windows that vary: to
+    hold back long jobs pays soonest there, and is learned there."""
+    jobsets_per_unit: Count = 10
+    """Jobsets that are simulated side by side; results depend on it in their last digits only."""
+
+    if TYPE_CHECKING:
+        jobsets: int
+
+    @model_validator(mode="after")
+    def _check_jobsets(self) -> Self:
+        if self.window_curriculum and not self.fresh_jobsets:
+            raise PydanticCustomError(
+                "window_curriculum",
+                "window_curriculum changes the jobsets in the course of the run, so it needs "
+                "fresh_jobsets, which is off",
+            )
+        if self.jobsets % self.jobsets_per_unit:
+            raise PydanticCustomError(
+                "jobsets_per_unit",
+                "training.jobsets ({jobsets}) must be a multiple of training.jobsets_per_unit "
+                "({unit})",
+                {"jobsets": self.jobsets, "unit": self.jobsets_per_unit},
+            )
+        return self
+
+
+class ReinforceOptions(BatchedOptions):
+    """REINFORCE with RMSProp."""
+
+    rmsprop_decay: Share = 0.9
+    """Decay of RMSProp's mean square."""
+    rmsprop_eps: Positive = 1e-9
+    """Added to the mean square under RMSProp's root."""
+    discount_per: Literal["decision", "time_unit"] = "decision"
+    """What gamma discounts by: each decision, or each unit of time that passes."""
+
+
+class ClippedOptions(Section):
+    """Options of algorithms that make several passes with PPO's clipped objective."""
+
+    epochs: Count = 3
+    """Passes over the decisions of an iteration; with maml, over its tasks."""
+    clip: Positive = 0.2
+    """How far the ratio of new to old probability counts."""
+    entropy: Annotated[float, Field(ge=0)] = 0.02
+    """Bonus for entropy at the start; it falls to 0 in the course of the run. With maml it then
+    follows entropy_target."""
+    lr_end_share: Share = 0.05
+    """Share of the learning rate that is left at the end of the run."""
+    discount_per: Literal["decision", "time_unit"] = "time_unit"
+    """What gamma discounts by: each decision, or each unit of time that passes."""
+
+
+class CriticOption(Section):
+    """An option of algorithms and networks that know a critic; it takes both."""
+
+    critic: bool = False
+    """Whether a value of states is learned, too, which long windows need."""
+
+
+class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
+    """PPO with Adam."""
+
+    minibatches: Count = 4
+    """Updates of a pass."""
+    equalize: Share = 0.0
+    """Share of an iteration's jobsets, those whose returns vary most, that are scaled down to the
+    others; for loads and windows that differ."""
+    gae_lambda: Share = 0.6
+    """How far advantages trust rewards rather than the critic, if there is one."""
+
+
+class SetScorerSection(CriticOption):
+    """A scorer of items of any number, under a mask."""
+
+    hidden: Count = 20
+    """Units of each hidden layer."""
+    show_window: bool = False
+    """Whether the network is told the length of the arrival window, for windows that differ."""
+    skip_connection: bool = False
+    """Whether an item's features also count directly in its score, by weights that start at 0: what
+    a few gradient steps can learn from few episodes."""
+
+
+ALGORITHMS.register("reinforce")(
+    Algorithm(ReinforceOptions, "rllib_configs.algorithms.reinforce:ReinforceConfig")
+)
+ALGORITHMS.register("ppo")(Algorithm(PPOOptions, "rllib_configs.algorithms.ppo:BatchedPPOConfig"))
+NETWORKS.register("set_scorer")(
+    NetworkEntry(SetScorerSection, "rllib_configs.networks.set_scorer:NETWORK", scores_items=True)
+)
+
+
+def training_section(
+    algorithm: str = "reinforce", network: str = "deeprm_mlp"
+) -> type[TrainingSection]:
+    """The section of an algorithm and a network: what all share, and the options of both.
+
+    Raises:
+        InputError: if there is no such algorithm or network.
+    """
+    return _composed(algorithm, network, ALGORITHMS.get(algorithm), NETWORKS.get(network))
+
+
+def owners(option: str) -> list[str]:
+    """Who has an option: ``the algorithms ppo and maml``."""
+    told = []
+    registry: Registry[Any]
+    for registry in (ALGORITHMS, NETWORKS):
+        names = _with_option(registry, option)
+        if names:
+            kind = registry.kind if len(names) == 1 else f"{registry.kind}s"
+            told.append(f"the {kind} {' and '.join(names)}")
+    return told
+
+
+def goes_with(option: str, section: type[TrainingSection]) -> bool:
+    """Whether the algorithm and the network of a section can use an option that others have."""
+    names = [section.model_fields[kind].default for kind in ("algorithm", "network")]
+    entries = (ALGORITHMS.get(names[0]), NETWORKS.get(names[1]))
+    if option in CriticOption.model_fields:
+        return all(option in entry.options.model_fields for entry in entries)
+    return option in section.model_fields or not owners(option)
+
+
+def _with_option(registry: Registry[Any], option: str) -> list[str]:
+    return [name for name in registry.names() if option in registry.get(name).options.model_fields]
+
+
+@cache
+def _composed(
+    algorithm: str, network: str, of_algorithm: Algorithm, of_network: NetworkEntry
+) -> type[TrainingSection]:
+    made: Any = create_model(
+        "TrainingSection",
+        __base__=cast("Any", (of_network.options, of_algorithm.options, TrainingSection)),
+        __module__=__name__,
+        algorithm=(str, Field(algorithm, description="The learning algorithm.")),
+        network=(str, Field(network, description="What is trained.")),
+    )
+    section: type[TrainingSection] = made
+    return section
+
+
+def _restored(algorithm: str, network: str, state: dict[Any, Any]) -> TrainingSection:
+    load_extensions()
+    kind = training_section(algorithm, network)
+    made = kind.__new__(kind)
+    made.__setstate__(state)
+    return made

@@ -1,0 +1,84 @@
+"""Algorithms and networks by name, with the options of each; needs neither Ray nor PyTorch.
+
+Reading a config and printing a help text must not load Ray or PyTorch, so entries say where the
+class is that does the work, and it is imported when it is used.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cluster_env.core.registry import Registry
+from rllib_configs.sections import Section
+
+if TYPE_CHECKING:
+    from rllib_configs.schema import ExperimentConfig
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A learning algorithm that configs can name.
+
+    Attributes:
+        options: its settings beside those of all algorithms; they stand in ``training``.
+        config: RLlib's config class of it, or ``module:attribute`` of that.
+        needs_item_scores: whether it takes only networks that score items one by one, and so fit
+            clusters of any size.
+        prepare: makes what only this algorithm needs of a config before a run begins, from the
+            config; or ``module:attribute`` of that.
+    """
+
+    options: type[Section]
+    config: type[Any] | str
+    needs_item_scores: bool = False
+    prepare: Callable[[Any], Any] | str | None = None
+
+
+@dataclass(frozen=True)
+class NetworkEntry:
+    """A network that configs can name.
+
+    Attributes:
+        options: its settings; they stand in ``training``.
+        network: a `rllib_configs.networks.Network`, or ``module:attribute`` of one.
+        scores_items: whether it scores items one by one, so that its weights serve worlds of
+            other sizes, and `meta` can adapt it.
+    """
+
+    options: type[Section]
+    network: Any
+    scores_items: bool = False
+
+
+ALGORITHMS: Registry[Algorithm] = Registry("algorithm")
+"""Learning algorithms by name; `rllib_configs.options` and `meta.maml.options` enter ours."""
+
+NETWORKS: Registry[NetworkEntry] = Registry("network")
+"""Networks by name; `rllib_configs.options` enters ours."""
+
+FAST_PATHS: Registry[Any] = Registry("fast path")
+"""Samplers of the set scorer, or ``module:attribute`` of one, that are faster in one kind of world,
+by its name; they give the same bits. They are called with network, snapshot and world."""
+
+RANGES: Registry[Any] = Registry("ranges")
+"""Sections of ranges, or ``module:attribute`` of one, by the kind of world that they know."""
+
+
+def found(place: Any) -> Any:
+    """A thing itself, or what ``module:attribute`` names."""
+    if not isinstance(place, str):
+        return place
+    module, _, attribute = place.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
+    """What a run with this config trains with: the algorithm may complete it.
+
+    Raises:
+        InputError: if the algorithm cannot use it.
+    """
+    step = ALGORITHMS.get(config.training.algorithm).prepare
+    made: ExperimentConfig = config if step is None else found(step)(config)
+    return made

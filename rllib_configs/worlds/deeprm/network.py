@@ -1,0 +1,56 @@
+"""DeepRM's own network, which reads states instead of images."""
+
+from typing import TYPE_CHECKING, Any
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.world import World
+from cluster_env.worlds.deeprm import DeepRM
+from rllib_configs.networks.registry import Network, Weights
+from rllib_configs.worlds.deeprm.mlp import DeepRMSampler, lookup_layout, shapes
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+
+    from rllib_configs.schema import ExperimentConfig
+
+
+def _module() -> "type[TorchRLModule]":
+    from rllib_configs.worlds.deeprm.module import DeepRMModule
+
+    return DeepRMModule
+
+
+def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
+    return {
+        "world": _require_deeprm(world),
+        "hidden": experiment.training.hidden,
+        "since_column": experiment.training.since_column,
+        "seed": experiment.seed,
+    }
+
+
+def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> DeepRMSampler:
+    training = experiment.training
+    acting, trained = _require_deeprm(world), _require_deeprm(experiment.task.build_world())
+    if acting.cluster != trained.cluster:
+        raise InputError(
+            "a policy of DeepRM's network can be used on the cluster alone that it was trained for"
+        )
+    layout = lookup_layout(acting, training.since_column)
+    expected = shapes(layout, training.hidden)
+    found = {name: value.shape for name, value in weights.items()}
+    if found != expected:
+        raise RuntimeError(f"the weights have shapes {found}, but the config asks for {expected}")
+    return DeepRMSampler(layout, dict(weights))
+
+
+def _require_deeprm(world: World) -> DeepRM:
+    if not isinstance(world, DeepRM):
+        raise InputError(
+            f"the network deeprm_mlp reads states of the world deeprm alone, but the world is "
+            f"{world.kind}; take the network set_scorer"
+        )
+    return world
+
+
+NETWORK = Network(_module, _model_config, _sampler)

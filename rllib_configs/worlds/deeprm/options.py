@@ -1,0 +1,20 @@
+"""DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
+
+from rllib_configs.registries import FAST_PATHS, NETWORKS, RANGES, NetworkEntry
+from rllib_configs.sections import Count, Section
+
+
+class MLPOptions(Section):
+    """DeepRM's network on the image."""
+
+    hidden: Count = 20
+    """Units of each hidden layer."""
+    since_column: bool = False
+    """Whether the image shows the time since the last arrival, as in the released code."""
+
+
+NETWORKS.register("deeprm_mlp")(
+    NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.network:NETWORK")
+)
+RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
+FAST_PATHS.register("deeprm")("rllib_configs.worlds.deeprm.set_scorer:DeepRMFastPath")

@@ -1,0 +1,97 @@
+"""Configs that were written before today's keys still mean what they meant."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config, make_config, parse_config
+from rllib_configs.migration import migrate, new_key
+from rllib_configs.registries import prepare
+
+OLD = yaml.safe_load((Path(__file__).parent / "old_configs.yaml").read_text())
+"""What `write_config` wrote for each preset, for a run of one, and for a trace."""
+PRESETS = sorted(set(OLD) - {"rllib-ppo", "a run of deeprm-maml", "deeprm-ppo on a trace"})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_config_of_an_old_run_is_that_of_its_preset(name: str) -> None:
+    assert make_config(OLD[name]) == load_config(name)
+
+
+def test_there_is_an_old_config_of_every_kind() -> None:
+    assert {OLD[name]["training"]["algorithm"] for name in PRESETS} == {"reinforce", "ppo", "maml"}
+    assert any(OLD[name]["task"]["workload"]["vary"]["load"] for name in PRESETS)
+
+
+def test_an_old_run_of_maml_keeps_the_base_of_its_family() -> None:
+    config = parse_config(OLD["a run of deeprm-maml"])
+    assert config == prepare(load_config("deeprm-maml"))
+    assert prepare(config) == config
+
+
+def test_an_old_trace_is_a_workload_of_that_kind() -> None:
+    config = parse_config(OLD["deeprm-ppo on a trace"])
+    assert config.task.model_dump(mode="json")["workload"] == {
+        "kind": "trace",
+        "path": "/data/jobs.csv",
+        "window": 40,
+    }
+    assert config.task.world.rules == "released"
+
+
+def test_an_algorithm_that_is_gone_is_named() -> None:
+    with pytest.raises(InputError, match=r"the algorithm rllib_ppo is gone.* preset deeprm-ppo"):
+        parse_config(OLD["rllib-ppo"])
+    with pytest.raises(InputError, match="the algorithm rllib_ppo is gone"):
+        load_config("deeprm", ["training.algorithm=rllib_ppo"])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_todays_configs_stay_as_they_are(name: str) -> None:
+    data = load_config(name).to_dict()
+    assert migrate(data) == data
+    assert migrate(OLD[name]) == migrate(migrate(OLD[name]))
+
+
+def test_the_data_that_are_given_are_not_changed() -> None:
+    data = {"meta": {"tasks": 3}, "task": {"rules": "released", "workload": {"trace": "a.csv"}}}
+    migrate(data)
+    assert data["task"] == {"rules": "released", "workload": {"trace": "a.csv"}}
+
+
+def test_files_and_changes_with_old_keys_are_understood(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "task: {rules: released, max_time: 300, cluster: {num_slots: 5}}\n"
+        "training: {algorithm: maml, network: slot_scorer, shortcut: true}\n"
+        "meta: {agreement: false, tasks: 3}\n"
+    )
+    config = load_config(path, ["meta.inner_steps=2", "task.cluster.horizon=30"])
+    world, training = config.task.world, config.training
+    assert (world.rules, world.max_time) == ("released", 300)
+    assert (world.cluster.num_slots, world.cluster.horizon) == (5, 30)
+    assert (training.skip_connection, training.shrink) == (True, False)
+    assert (training.tasks, training.inner_steps) == (3, 2)
+
+
+def test_what_a_user_writes_is_checked_under_old_keys_too(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("training: {tame: 0.3}\n")
+    with pytest.raises(InputError, match=r"training\.equalize is not used by .* reinforce"):
+        load_config(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("task.cluster.capacity", "task.world.cluster.capacity"),
+        ("task.workload.load", "task.workload.load"),
+        ("meta.agreement", "training.shrink"),
+        ("meta.family", "training.family"),
+        ("training.short_first", "training.window_curriculum"),
+    ],
+)
+def test_keys_by_their_old_names(old: str, new: str) -> None:
+    assert new_key(old) == new

@@ -1,0 +1,97 @@
+"""Files of policies: those written when layers had other names are read all the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cluster_env.core.errors import InputError
+from cluster_env.worlds.deeprm import DeepRM
+from rllib_configs.loading import load_config
+from rllib_configs.networks import NETWORKS, make_sampler
+from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions
+from rllib_configs.policies import LearnedPolicy, load_policy, write_policy
+from rllib_configs.policy_files import WEIGHTS_FILE, stored_weights
+from tests.rllib_configs.worlds.test_lookup_linear import states_of
+
+CONFIG = load_config("deeprm-ppo", ["training.hidden=8", "training.skip_connection=true"])
+BEFORE = {"mix": "again", "mix_pooled": "again_pooled", "skip": "direct"}
+
+
+def weights() -> dict[str, np.ndarray]:
+    """Those that nobody trained, all of which matter."""
+    options = SetScorerOptions.of(CONFIG.training)
+    network = SetScorer(CONFIG.task.build_world().feature_names, options, 0)
+    rng = np.random.default_rng(0)
+    return {
+        f"network.{name}": rng.normal(0, 0.3, tuple(value.shape)).astype(np.float32)
+        for name, value in network.state_dict().items()
+    }
+
+
+def test_layers_that_had_other_names_are_found(tmp_path: Path) -> None:
+    expected = weights()
+    layers = {name.split(".")[1] for name in expected}
+    assert set(BEFORE) <= layers
+    rates = {"rates.mix_weight": np.zeros(()), "rates.mix_pooled_weight": np.ones(())}
+    rates |= {"rates.skip": np.ones(()), "rates.skip_classes": np.ones(())}
+    write_policy({**expected, **rates, "entropy_coefficient": np.ones(())}, CONFIG, tmp_path)
+    before = {}
+    for name, value in torch.load(tmp_path / WEIGHTS_FILE, weights_only=True).items():
+        part, _, layer = name.partition(".")
+        first = layer.split(".")[0] if part == "network" else ""
+        old = {
+            "mix_weight": "again_weight",
+            "mix_pooled_weight": "again_pooled_weight",
+            "skip": "direct",
+            "skip_classes": "direct_classes",
+        }.get(layer, layer.replace(first, BEFORE.get(first, first), 1) if first else layer)
+        before[f"{part}.{old}" if layer else name] = value
+    assert {"network.again.weight", "network.again_pooled.weight"} <= set(before)
+    assert {"network.direct", "rates.again_pooled_weight", "rates.direct_classes"} <= set(before)
+    torch.save(before, tmp_path / WEIGHTS_FILE)
+    found = stored_weights(tmp_path)
+    assert set(found) == {*expected, *rates, "entropy_coefficient"}
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), name
+    policy, _ = load_policy(tmp_path)
+    states = states_of(DeepRM().cluster, 50)
+    now = make_sampler(CONFIG, expected).logits(states)
+    assert np.array_equal(policy.network.logits(states), now)
+
+
+def test_a_policy_acts_by_the_rules_of_the_world_that_it_is_put_in(tmp_path: Path) -> None:
+    write_policy(weights(), CONFIG, tmp_path)
+    paper, released = DeepRM(), DeepRM(rules="released")
+    states = np.zeros((1, paper.layout.size), np.uint8)
+    paper.layout.slots_of(states)[0, :2] = (paper.cluster.horizon, 1, 1), (2, 1, 1)
+    policies = [load_policy(tmp_path, world=world)[0] for world in (None, paper, released)]
+    trained, same, other = (policy.network.logits(states)[0] for policy in policies)
+    assert np.array_equal(trained, same)
+    assert trained[0] > -1e8  # as long as the horizon: its last start is now
+    assert other[0] == np.float32(-1e9)
+    assert other[1] > -1e8
+
+
+def test_deeprms_own_network_acts_on_its_cluster_alone_and_cannot_be_adapted() -> None:
+    assert NETWORKS.get("set_scorer").adaptable
+    assert not NETWORKS.get("deeprm_mlp").adaptable
+    config = load_config("deeprm-smoke")
+    other = load_config("deeprm-smoke", ["task.cluster.capacity=[8, 12]"]).task.build_world()
+    with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
+        make_sampler(config, {}, other)
+
+
+def test_void_is_chosen_as_its_bias_says() -> None:
+    class Network:
+        def logits(self, states: np.ndarray) -> np.ndarray:
+            return np.tile(np.array([0.0, 1.0, 1.5], np.float32), (len(states), 1))
+
+        def sample(self, states: np.ndarray, uniforms: np.ndarray) -> None:
+            raise NotImplementedError
+
+    states, uniforms = np.zeros((2, 1), np.uint8), np.zeros(2)
+    for bias, action in ((0.0, 2), (-0.4, 2), (-0.6, 1), (4.0, 2)):
+        policy = LearnedPolicy("biased", Network(), "argmax", void_bias=bias)  # type: ignore[arg-type]
+        assert policy.act(states, uniforms).tolist() == [action, action]
