@@ -7,7 +7,7 @@ from pydantic import Field
 
 from cluster_env.core.registry import unknown
 from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.task_schema import Count, Section, WholeNumber
+from rllib_configs.sections import Count, Section, WholeNumber
 
 NAMED = Path(__file__).parent / "named"
 
