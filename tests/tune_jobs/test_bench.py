@@ -12,13 +12,13 @@ from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
+from cluster_env.worlds.deeprm.plain import PlainCluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.tune_jobs.made_up_methods import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
-from cluster_env.worlds.deeprm.plain import PlainCluster
 
 KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
 
