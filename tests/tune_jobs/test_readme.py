@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 READMES = sorted(
     path for path in ROOT.glob("**/README.md") if not path.is_relative_to(ROOT / ".venv")
 )
-NAMES = {
-    "train": preset_names,
-    "tune": sweep_names,
-    "figure": FIGURES.names,
-    "results": experiment_names,
+NAMES = {  # commands whose argument is one of these names
+    "train": ("preset", preset_names),
+    "tune": ("sweep", sweep_names),
+    "figure": ("name", FIGURES.names),
+    "results": ("experiment", experiment_names),
 }
 
 
@@ -48,17 +48,10 @@ def test_a_command_has_the_options_and_names_that_it_shows(words):
     name, *rest = words
     command = cli.metasched.get_command(None, name)
     assert command is not None
-    context = command.make_context(name, list(rest), resilient_parsing=False)
-    first = next(
-        iter(
-            context.params.get(key)
-            for key in ("preset", "sweep", "name", "experiment")
-            if key in context.params
-        ),
-        None,
-    )
-    if name in NAMES and first is not None and not first.endswith(".yaml"):
-        assert first in NAMES[name]() or first == "NAME"
+    context = command.make_context(name, rest)  # raises UsageError if it cannot be understood
+    argument, known = NAMES.get(name, ("", list))
+    given = context.params.get(argument)
+    assert given is None or given.endswith(".yaml") or given in known()
 
 
 @pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)

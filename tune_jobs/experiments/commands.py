@@ -51,7 +51,7 @@ def list_commands(
     Raises:
         InputError: if a text names a value that there is none of, or two runs share a folder.
     """
-    commands = []
+    commands: list[Command] = []
     all_seeds = {seed for runs in experiment.runs for seed in _seeds(runs, experiment, seeds)}
     for seed in sorted(all_seeds):
         for runs in experiment.runs:
