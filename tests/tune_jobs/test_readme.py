@@ -13,9 +13,11 @@ from tune_jobs.figures import FIGURES
 from tune_jobs.sweeps.definition import sweep_names
 
 ROOT = Path(__file__).parents[2]
-READMES = sorted(
-    path for path in ROOT.glob("**/README.md") if not path.is_relative_to(ROOT / ".venv")
-)
+PACKAGES = ("cluster_env", "docker", "meta", "rllib_configs", "tune_jobs")
+READMES = [
+    ROOT / "README.md",
+    *(path for package in PACKAGES for path in sorted((ROOT / package).rglob("README.md"))),
+]
 NAMES = {  # commands whose argument is one of these names
     "train": ("preset", preset_names),
     "tune": ("sweep", sweep_names),
