@@ -19,6 +19,7 @@ COMMANDS = {
     "study": "Measure how runs adapt to unseen tasks, for figures.",
     "specialists": "Train for held-out tasks, one by one.",
     "figure": "Draw a figure of a paper, or of ours.",
+    "results": "Train, compare and draw what a recorded result rests on.",
     "demo": "Train, compare and draw, in a few minutes.",
     "bench": "Measure throughput against a reference.",
     "ui": "Open the MLflow page of the local store.",

@@ -1,0 +1,250 @@
+"""``metasched results``: the commands that it gives, and how it goes on after a stop."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+
+from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config
+from tune_jobs import cli
+from tune_jobs.experiments.commands import list_commands
+from tune_jobs.experiments.definition import experiment_names, load_experiment
+from tune_jobs.figures import FIGURES
+from tune_jobs.runs.history import History
+from tune_jobs.terminal.running import run
+
+TINY = {
+    "seeds": [3],
+    "runs": [
+        {
+            "name": "tiny-{load}-{seed}",
+            "preset": "deeprm-smoke",
+            "iterations": 2,
+            "settings": {"task.workload.load": "{load}", "tracking.enabled": False},
+            "vary": {"load": [0.7]},
+        }
+    ],
+    "steps": [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 5 --out {out}/compared"}],
+}
+
+
+def write(path, **changes):
+    path.write_text(yaml.safe_dump({**TINY, **changes}))
+    return str(path)
+
+
+def shown(capsys, *args) -> list[str]:
+    assert run(cli.metasched, ["results", *args, "--dry-run"]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+# How many commands of each kind, counted by hand in the loops that drove the results before.
+COUNTS = {
+    "deeprm": {"train": 12, "figure": 2, "compare": 3},
+    "ppo": {"train": 60, "figure": 6, "compare": 8},
+    "meta": {"train": 52, "study": 10, "specialists": 1, "figure": 7},
+}
+
+LINES = {
+    "deeprm": [
+        "metasched train deeprm-released --set task.workload.load=1.1 "
+        "--set evaluation.jobsets=1000 --set training.iterations=400 --seed 2 "
+        "--run R/deeprm-1.1-2 --continue",
+        "metasched train deeprm-fresh --set task.world.rules=released "
+        "--set training.since_column=true --set evaluation.jobsets=1000 "
+        "--set training.iterations=800 --seed 0 --run R/fresh-0.7-0 --continue",
+        "metasched figure deeprm-fig4 --runs 'R/*-*-*' --out R/figures",
+        "metasched compare --policies 'sjf,tetris,hold,R/*-1.3-*' --loads 1.3 "
+        "--out R/figures/load-1.3",
+    ],
+    "ppo": [
+        "metasched train deeprm-ppo --set task.world.rules=released "
+        "--set task.workload.load=1.845 --set training.iterations=400 --seed 4 "
+        "--run R/ppo-1.845-4 --continue",
+        "metasched train deeprm-generalist --set task.world.rules=released "
+        "--set training.iterations=400 --seed 1 --run R/gen-1 --continue",
+        "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
+        "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
+        "--run R/obj-fair_slowdown-0 --continue",
+        "metasched compare --policies 'sjf,packer,tetris,hold,R/gen-*' --rules released "
+        "--window 700 --warmup 100 --decode tuned --seed 2 --jobsets 200 --out R/figures/steady",
+        "metasched figure optimality-gap --runs 'R/ppo-0.7-*' --jobsets 40 --decode argmax "
+        "--out R/figures",
+    ],
+    "meta": [
+        "metasched train deeprm-maml --set training.family=objectives "
+        "--set training.iterations=600 --seed 4 --run R/objectives-maml-4 --continue",
+        "metasched train deeprm-joint --set training.family=mixed --set training.iterations=330 "
+        "--seed 0 --run R/mixed-joint-0 --continue",
+        "metasched train deeprm-ppo --set task.world.rules=released "
+        "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
+        "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
+        "metasched study 'R/objectives-maml-*' 'R/objectives-joint-*' --family objectives "
+        "--task-seed 1 --seeds 3 --out R/adaptation",
+        "metasched study 'R/deeprm-0.7-*' --family workloads --task-seed 1 "
+        "--steps 0,3,10,30,60 --seeds 1 --out R/adaptation",
+        "metasched specialists R/priorities-joint-0 --task-seed 1 --runs R/specialists "
+        "--out R/adaptation",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_an_experiment_gives_the_commands_that_made_the_recorded_results(name, capsys):
+    lines = shown(capsys, name, "--out", "R")
+    kinds = [line.split()[1] for line in lines]
+    assert {kind: kinds.count(kind) for kind in kinds} == COUNTS[name]
+    assert len(set(lines)) == len(lines)
+    for line in LINES[name]:
+        assert line in lines
+
+
+def test_every_experiment_is_tested_and_listed_with_a_line_about_it(capsys):
+    assert experiment_names() == sorted(COUNTS)
+    assert run(cli.metasched, ["results", "--list"]) == 0
+    listed = capsys.readouterr().out
+    for name in experiment_names():
+        assert re.search(rf"^{name} +\w", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_training_comes_before_what_uses_the_runs(name, tmp_path):
+    kinds = [command.words[0] for command in list_commands(load_experiment(name), tmp_path)]
+    assert kinds == sorted(kinds, key=lambda kind: kind != "train")
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_commands_have_options_that_exist(name, tmp_path):
+    for command in list_commands(load_experiment(name), tmp_path):
+        kind, *words = command.words
+        known = cli.metasched.get_command(None, kind)
+        known.make_context(kind, list(words))  # raises UsageError if it cannot be understood
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
+    commands = list_commands(load_experiment(name), tmp_path, seeds=[0])
+    figures = {command.words[1] for command in commands if command.words[0] == "figure"}
+    assert figures <= set(FIGURES.names())
+    for command in commands:
+        if command.words[0] == "train":
+            pairs = zip(command.words, command.words[1:], strict=False)
+            config = load_config(
+                command.words[1], [text for flag, text in pairs if flag == "--set"]
+            )
+            assert config.training.iterations == command.iterations
+
+
+def test_seeds_replace_those_of_all_runs(capsys):
+    lines = [line for line in shown(capsys, "meta", "--seeds", "7") if " train " in line]
+    assert len(lines) == 12
+    assert all("--seed 7 " in line for line in lines)
+    assert "runs/results/meta/one-7" in " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": [{"command": "figure {nmae}"}]}, "'{nmae}' uses a name in braces"),
+        ({"seeds": []}, "seeds"),
+        ({"stpes": []}, "stpes"),
+        ({"runs": [{**TINY["runs"][0], "name": "tiny"}], "seeds": [0, 1]}, "share the folder"),
+    ],
+)
+def test_an_experiment_that_cannot_be_carried_out_is_refused(change, message, tmp_path):
+    file = write(tmp_path / "tiny.yaml", **change)
+    with pytest.raises(InputError, match=re.escape(message)):
+        list_commands(load_experiment(file), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["deepmr"], "did you mean 'deeprm'"),
+        ([], "say which experiment"),
+        (["deeprm", "--seeds", "0,x"], "--seeds takes whole numbers"),
+        (["nowhere.yaml"], "nowhere.yaml"),
+    ],
+)
+def test_wrong_input_gives_one_line_and_status_2(args, message, capsys):
+    assert run(cli.metasched, ["results", *args]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(tmp_path, capfd):
+    file, out = write(tmp_path / "tiny.yaml"), tmp_path / "out"
+    args = ["results", file, "--out", str(out)]
+    assert run(cli.metasched, args) == 0
+    first = capfd.readouterr().out
+    assert "[1/2] metasched train deeprm-smoke" in first
+    assert "[2/2] metasched compare" in first
+    history = History(out / "tiny-0.7-3" / "metrics.csv")
+    before = history.rows()
+    assert [row["iteration"] for row in before] == [1, 2]
+    compared = (out / "compared" / "comparison.csv").read_text()
+    assert "sjf" in compared
+    assert "deeprm-smoke" in compared
+
+    # More iterations and another load: the run that had begun goes on, the new one begins, the
+    # comparison is made again.
+    longer = {**TINY["runs"][0], "iterations": 3, "vary": {"load": [0.7, 1.1]}}
+    write(tmp_path / "tiny.yaml", runs=[longer])
+    assert run(cli.metasched, args) == 0
+    capfd.readouterr()
+    rows = history.rows()
+    assert [row["iteration"] for row in rows] == [1, 2, 3]
+    assert [row["train/return_mean"] for row in rows[:2]] == [
+        row["train/return_mean"] for row in before
+    ]
+    assert len(History(out / "tiny-1.1-3" / "metrics.csv").rows()) == 3
+
+    # Everything is trained: only the comparison is left.
+    assert run(cli.metasched, [*args, "--dry-run"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:2] == [f"# {out}/tiny-{load}-3 is done" for load in ("0.7", "1.1")]
+    assert [line.split()[1] for line in lines[2:]] == ["compare"]
+
+
+def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
+    steps = [{"command": "compare --policies nobody"}, {"command": "figure --list"}]
+    file = write(tmp_path / "tiny.yaml", runs=[], steps=steps)
+    assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
+    shown = capfd.readouterr()
+    assert "nobody" in shown.err
+    assert "Give the same command again" in shown.err
+    assert "figure" not in shown.out
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_signal_lets_the_training_write_its_checkpoint(tmp_path):
+    runs = [{**TINY["runs"][0], "iterations": 100_000}]
+    file, folder = write(tmp_path / "tiny.yaml", runs=runs), tmp_path / "tiny-0.7-3"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tune_jobs.cli", "results", file, "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    deadline = time.monotonic() + 90
+    while not (folder / "checkpoints").is_dir():
+        assert time.monotonic() < deadline, "the training did not begin"
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.1)
+    os.kill(process.pid, signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 143, said
+    assert "Give the same command again" in said
+    iterations = [row["iteration"] for row in History(folder / "metrics.csv").rows()]
+    newest = max(path.name for path in (folder / "checkpoints").glob("iteration_*"))
+    assert newest == f"iteration_{int(iterations[-1]):06d}"

@@ -1,0 +1,1 @@
+"""Experiments: data files that say which runs, comparisons and figures make a result."""

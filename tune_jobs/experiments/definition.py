@@ -1,0 +1,80 @@
+"""What an experiment is: runs to train, and commands that evaluate and draw them."""
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from cluster_env.core.registry import unknown
+from rllib_configs.loading import parse_section, read_yaml
+from rllib_configs.sections import Count, Section, WholeNumber
+
+NAMED = Path(__file__).parent / "named"
+
+Scalar = bool | int | float | str
+Seeds = Annotated[tuple[WholeNumber, ...], Field(min_length=1)]
+Values = dict[str, Annotated[tuple[Scalar, ...], Field(min_length=1)]]
+
+
+class RunsSection(Section):
+    """Runs that differ in their seed, and in the values that vary."""
+
+    name: str
+    """Name of the folder of each run; it must hold ``{seed}`` and each name that varies."""
+    preset: str
+    """Preset or YAML file that the runs begin with."""
+    iterations: Count
+    """Iterations of each run."""
+    settings: dict[str, Scalar] = Field(default_factory=dict)
+    """Settings by keys like training.lr."""
+    vary: Values = Field(default_factory=dict)
+    """Values by name, which texts use as ``{name}``; there is a run for each combination."""
+    seeds: Seeds | None = None
+    """Training seeds, if not those of the experiment."""
+
+
+class StepSection(Section):
+    """A command of metasched that uses the runs."""
+
+    command: str
+    """The command line, without ``metasched``. ``{out}`` is the experiment's folder."""
+    vary: Values = Field(default_factory=dict)
+    """Values by name, as for runs; the command is given once for each combination."""
+
+
+class Experiment(Section):
+    """Everything that makes a recorded result."""
+
+    seeds: Seeds
+    """Training seeds of all runs that name none of their own."""
+    runs: tuple[RunsSection, ...]
+    """What is trained, in this order for each seed."""
+    steps: tuple[StepSection, ...] = ()
+    """What follows when all runs are trained."""
+
+
+def experiment_names() -> list[str]:
+    """Names of the experiments that come with metasched."""
+    return sorted(path.stem for path in NAMED.glob("*.yaml"))
+
+
+def find_experiment(source: str) -> Path:
+    """The file that a name or a path means.
+
+    Raises:
+        InputError: if there is none.
+    """
+    if Path(source).suffix in (".yaml", ".yml"):
+        return Path(source)
+    if source not in experiment_names():
+        raise unknown("experiment", source, experiment_names())
+    return NAMED / f"{source}.yaml"
+
+
+def load_experiment(source: str) -> Experiment:
+    """Reads an experiment, by its name or from a YAML file.
+
+    Raises:
+        InputError: if there is no such experiment, a key is unknown, or a value impossible.
+    """
+    return parse_section(Experiment, read_yaml(find_experiment(source)))

@@ -1,0 +1,59 @@
+"""Runs the commands of an experiment, each in a process of its own."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from tune_jobs.experiments.commands import Command, list_commands
+from tune_jobs.experiments.definition import load_experiment
+from tune_jobs.terminal.stopping import StopRequest
+
+
+def make_results(source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool) -> None:
+    """Trains what is not trained yet, and gives all commands that follow.
+
+    Args:
+        source: name of an experiment, or path of a YAML file.
+        out: folder of its runs and figures.
+        seeds: training seeds of all runs, instead of the experiment's.
+        dry_run: show the commands only.
+
+    Raises:
+        InputError: if the experiment cannot be used.
+        click.exceptions.Exit: with the status of the first command that fails or is stopped.
+    """
+    commands = list_commands(load_experiment(source), out, seeds)
+    for number, command in enumerate(commands, 1):
+        place = f"[{number}/{len(commands)}] "
+        if command.is_done():
+            click.echo(f"# {'' if dry_run else place}{command.run} is done")
+        elif dry_run:
+            click.echo(command)
+        else:
+            click.secho(f"{place}{command}", bold=True)
+            status = _run(command)
+            if status:
+                click.echo("Give the same command again to go on from here.", err=True)
+                raise click.exceptions.Exit(status)
+
+
+def _run(command: Command) -> int:
+    """Runs a command and returns its exit status; a signal is passed on, so that it ends cleanly.
+
+    The process gets a group of its own: else a terminal's Ctrl-C would reach it twice, and a
+    second signal means to stop at once.
+    """
+    words = [sys.executable, "-m", "tune_jobs.cli", *command.words]
+    process = subprocess.Popen(words, process_group=0)
+    with StopRequest(lambda name: process.send_signal(signal.Signals[name])) as stop:
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    return stop.exit_status or status

@@ -1,0 +1,62 @@
+"""``metasched results``: trains, compares and draws what a recorded result rests on."""
+
+from pathlib import Path
+
+import click
+
+from cluster_env.core.errors import InputError
+from tune_jobs.terminal.options import CONTEXT, first_comment, list_option
+
+
+def _experiments() -> list[tuple[str, str]]:
+    from tune_jobs.experiments.definition import NAMED, experiment_names
+
+    return [(name, first_comment(NAMED / f"{name}.yaml")) for name in experiment_names()]
+
+
+@click.command(name="results", context_settings=CONTEXT)
+@click.argument("experiment", metavar="NAME", required=False)
+@click.option(
+    "--seeds",
+    metavar="SEED,...",
+    help="Training seeds of all runs; by default those of the experiment.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for runs and figures; by default runs/results/NAME.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the commands and run none.")
+@list_option("--list", "the experiments that there are by name", _experiments)
+def command(experiment: str | None, seeds: str | None, out: Path | None, dry_run: bool) -> None:
+    """Make the results of an experiment: NAME, or a YAML file that says what to run.
+
+    It gives the ordinary commands train, compare, study, specialists and figure one after the
+    other, and shows each. Give it again after Ctrl-C or a crash: runs that are done are left as
+    they are, and one that had begun goes on from its last checkpoint.
+
+    \b
+    Examples:
+      metasched results --list
+      metasched results deeprm --dry-run
+      metasched results deeprm --seeds 0
+      metasched results my-experiment.yaml --out runs/mine
+    """
+    from tune_jobs.experiments.running import make_results
+
+    if experiment is None:
+        raise InputError("say which experiment (--list shows them), or name a YAML file")
+    folder = out or Path("runs/results") / Path(experiment).stem
+    make_results(experiment, folder, None if seeds is None else _parse_seeds(seeds), dry_run)
+
+
+def _parse_seeds(text: str) -> list[int]:
+    if not all(part.strip().isdecimal() for part in text.split(",")):
+        raise InputError(f"--seeds takes whole numbers like 0,1,2, not '{text}'")
+    return [int(part) for part in text.split(",")]
+
+
+if __name__ == "__main__":
+    from tune_jobs.terminal.running import run_command
+
+    run_command(command)
