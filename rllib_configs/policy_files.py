@@ -1,6 +1,8 @@
 """Trained policies and their files: the weights as plain tensors, and the config. Needs no Ray."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Literal
@@ -38,12 +40,18 @@ class LearnedPolicy:
         void_bias: what is added to the logit of void, with ``argmax``: with one far below 0 the
             policy never waits where it may start a job, and only chooses which; with one above 0 it
             waits more often than it was trained to.
+        make: makes the network for another world, if that can be done.
     """
 
     name: str
     network: Sampler
     decode: Decode = "sample"
     void_bias: float = 0.0
+    make: Callable[[World], Sampler] | None = None
+
+    def acting_in(self, world: World) -> "LearnedPolicy":
+        """The policy with features that are computed by another world's rules."""
+        return self if self.make is None else replace(self, network=self.make(world))
 
     def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""
@@ -180,4 +188,5 @@ def policy_of(
     Raises:
         RuntimeError: if the weights are those of another network.
     """
-    return LearnedPolicy(name, make_sampler(config, weights, world), decode)
+    make = partial(make_sampler, config, weights)
+    return LearnedPolicy(name, make(world), decode, make=make)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
 
+_AGENT = np.uint64(0xD1342543DE82EF95)  # odd, so that no two agents of an episode share a key
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -69,6 +70,22 @@ def episode_keys(run_seed: int, *keys: int, count: int) -> NDArray[np.uint64]:
     """
     drawn = _sequence(run_seed, Purpose.POLICY, keys).generate_state(count, np.uint64)
     return drawn.astype(np.uint64, copy=False)
+
+
+def row_keys(keys: NDArray[np.uint64], episode: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """A key for each decider: that of its episode for the first one, others for the rest.
+
+    Args:
+        keys: uint64 ``(num_episodes,)`` from `episode_keys`.
+        episode: int32 ``(num_rows,)``, episode of each decider, never decreasing.
+
+    Returns:
+        uint64 ``(num_rows,)``.
+    """
+    _, first, counts = np.unique(episode, return_index=True, return_counts=True)
+    agent = np.arange(episode.size) - np.repeat(first, counts)
+    found: NDArray[np.uint64] = keys[episode] + agent.astype(np.uint64) * _AGENT
+    return found
 
 
 @njit(cache=True, inline="always")

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.seeding import uniforms
+from cluster_env.core.seeding import row_keys, uniforms
 from cluster_env.core.world import Simulator, State, World, kind_of
 from cluster_env.evaluation.metrics import Metric, get_metric
 from cluster_env.objectives import Objective
-
-_AGENT = np.uint64(0xD1342543DE82EF95)  # odd, so that no two agents of an episode share a key
 
 
 class SamplingPolicy(Protocol):
@@ -139,7 +137,7 @@ def rollout(
     simulator.load(jobsets, objective, episodes_per_jobset)
     alone = simulator.num_rows == keys.size
     if not alone:
-        keys = _row_keys(keys, simulator.episode)
+        keys = row_keys(keys, simulator.episode)
     rows = np.arange(simulator.num_rows, dtype=np.int32)
     if not alone:
         rows = rows[simulator.active]
@@ -156,14 +154,6 @@ def rollout(
         elif left < rows.size:
             rows = rows[simulator.active[rows]]
     return _columns(simulator, steps, get_metric(kind_of(world).headline), alone)
-
-
-def _row_keys(keys: NDArray[np.uint64], episode: NDArray[np.int32]) -> NDArray[np.uint64]:
-    """A key for each decider: that of its episode for the first, others for the rest."""
-    _, first, counts = np.unique(episode, return_index=True, return_counts=True)
-    agent = np.arange(episode.size) - np.repeat(first, counts)
-    found: NDArray[np.uint64] = keys[episode] + agent.astype(np.uint64) * _AGENT
-    return found
 
 
 def _columns(

@@ -67,7 +67,7 @@ def adapt_to_task(
         click.echo(json.dumps(plain(rows), indent=1))
         return
     click.echo(format_table(task, rows))
-    click.echo(f"\n{verdict(rows)} The steps took {seconds:.1f} s.")
+    click.echo(f"\n{verdict(task, rows)} The steps took {seconds:.1f} s.")
     if out is not None:
         click.echo(f"Wrote the adapted policy and {ADAPTATION_TABLE} to {out}")
 

@@ -39,7 +39,7 @@ def tabulate(
 
     Returns:
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
-        ``ratio``, the cost over that of the best of tetris, sjf and packer.
+        ``ratio``, the cost over that of the best baseline.
     """
     last = len(parameters) - 1
     steps = [*(step for step in shown if step < last), last]
@@ -83,11 +83,11 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
     return f"{heading}\n{measured}\n\n{table}"
 
 
-def verdict(rows: Sequence[Row]) -> str:
+def verdict(task: Task, rows: Sequence[Row]) -> str:
     """One sentence about before, after and the best heuristic."""
     adapted = [row for row in rows if "step" in row]
     before, after, steps = adapted[0]["ratio"], adapted[-1]["ratio"], adapted[-1]["step"]
-    against = f"{_percent(float(after) - 1)} than the best of tetris, sjf and packer"
+    against = f"{_percent(float(after) - 1)} than the best of {', '.join(task.kind.baselines)}"
     if not steps:
         return f"The policy costs {against}."
     change = f"{_percent(float(after) / float(before) - 1)} than before"

@@ -10,6 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.evaluation import PolicyGroup, choose, tune, tuned_numbers
 from cluster_env.worlds import WORLDS, World, get_heuristic, get_kind, kind_of
+from rllib_configs.extensions import load_extensions
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import short
@@ -199,13 +200,15 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
     known: dict[str, PolicyGroup] = {}
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
+        world = protocol.task.world
         for run in runs:
-            _check_fits(run, protocol.task.world)
+            _check_fits(run, world)
         if decode != "tuned":
-            return PolicyGroup(name, tuple(run.policy for run in runs))
+            return PolicyGroup(name, tuple(run.policy.acting_in(world) for run in runs))
         where = repr((protocol.task, protocol.metric, protocol.warmup))
         if where not in known:
-            known[where] = _tuned(key, [run.policy for run in runs], protocol)
+            policies = [run.policy.acting_in(world) for run in runs]
+            known[where] = _tuned(key, policies, protocol)
         return known[where]
 
     trained_at, trained_on = _training_jobs(runs[0].config)
@@ -331,5 +334,6 @@ def _no_such(name: str) -> InputError:
 
 
 def _heuristics() -> list[str]:
-    """Names of the heuristics of all worlds."""
+    """Names of the heuristics of all worlds, those of extensions included."""
+    load_extensions()
     return [name for world in WORLDS.names() for name in get_kind(world).heuristics.names()]
