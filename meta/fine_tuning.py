@@ -82,6 +82,7 @@ def fine_tune(
         InputError: if a number is out of range, or the cluster is another.
     """
     check_numbers(steps[-1], num_episodes, num_jobsets, seed)
+    make_sampler(policy.config, policy.weights, task.world)  # refuses another cluster
     found = {}
     updates = _updates(policy, task, steps[-1], num_episodes, num_jobsets, seed)
     for step, weights in enumerate(updates):

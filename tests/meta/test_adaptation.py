@@ -83,7 +83,8 @@ def test_each_step_plays_new_jobsets_and_each_seed_its_own(policy: MetaPolicy) -
             played.extend(indices)
             return super().jobsets(split, played[-len(indices) :])
 
-    watched = Watched("mine", CONFIG.task, 3)
+    plain = task()
+    watched = Watched(plain.world, plain.workload, plain.objective, "mine", 3)
     for seed in range(2):
         adapt_parameters(policy, watched, 3, **STEP, seed=seed)
     assert len(played) == len(set(played)) == 2 * 3 * 2
@@ -199,5 +200,5 @@ def test_the_baseline_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets(
     assert costs["tetris"].policy.startswith("tetris:")
     others = heuristic_costs(mine, num_jobsets=20, split=Split.VALIDATION)
     assert others["sjf"].value != costs["sjf"].value
-    mix = heuristic_costs(replace(mine, name="mix"), jobsets=20)
+    mix = heuristic_costs(replace(mine, name="mix"), num_jobsets=20)
     assert mix == costs

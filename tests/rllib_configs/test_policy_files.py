@@ -9,10 +9,11 @@ import torch
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.loading import load_config
-from rllib_configs.networks import NETWORKS, make_sampler
+from rllib_configs.networks import make_sampler
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions
 from rllib_configs.policies import LearnedPolicy, load_policy, write_policy
 from rllib_configs.policy_files import WEIGHTS_FILE, stored_weights
+from rllib_configs.registries import NETWORKS
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
 CONFIG = load_config("deeprm-ppo", ["training.hidden=8", "training.skip_connection=true"])
@@ -75,8 +76,8 @@ def test_a_policy_acts_by_the_rules_of_the_world_that_it_is_put_in(tmp_path: Pat
 
 
 def test_deeprms_own_network_acts_on_its_cluster_alone_and_cannot_be_adapted() -> None:
-    assert NETWORKS.get("set_scorer").adaptable
-    assert not NETWORKS.get("deeprm_mlp").adaptable
+    assert NETWORKS.get("set_scorer").scores_items
+    assert not NETWORKS.get("deeprm_mlp").scores_items
     config = load_config("deeprm-smoke")
     other = load_config("deeprm-smoke", ["task.cluster.capacity=[8, 12]"]).task.build_world()
     with pytest.raises(InputError, match="on the cluster alone that it was trained for"):

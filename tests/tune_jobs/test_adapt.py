@@ -59,7 +59,7 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     assert number(rows[2], "step") == 2
     policy = load_meta_policy(run)
     task = read_task(["objective=makespan"], policy.task)
-    expected = adapt_parameters(policy, task, 2, episodes=4, jobsets=2)[2]
+    expected = adapt_parameters(policy, task, 2, num_episodes=4, num_jobsets=2)[2]
     found = load_meta_policy(out)
     assert all(torch.equal(found.parameters[name], expected[name]) for name in expected)
     _, config = load_policy(out)

@@ -95,12 +95,12 @@ def test_a_warm_up_measures_the_jobs_in_the_middle() -> None:
 def test_a_window_brings_the_time_that_its_episodes_need() -> None:
     def task_of(*overrides: str, window: int | None) -> tuple[int, int]:
         task = choose_config(None, overrides, None, [], window).task
-        return task.workload.window, task.max_time
+        return task.workload.window, task.world.max_time
 
     assert task_of(window=None) == (50, 1000)
     assert task_of(window=80) == (80, 1000)
     assert task_of(window=500) == (500, 5000)
-    assert task_of("task.max_time=800", window=500) == (500, 800)
+    assert task_of("task.world.max_time=800", window=500) == (500, 800)
     assert task_of("task.workload.load=0.9", window=200) == (200, 2000)
 
 
@@ -198,7 +198,14 @@ def test_text_marks_the_best_and_says_what_its_numbers_mean(runs: Path) -> None:
 
 
 def test_unfinished_jobs_are_shown_and_explained(runs: Path) -> None:
-    args = ("--policies", f"{runs}/small-s0", "--decode", "argmax", "--set", "task.max_time=30")
+    args = (
+        "--policies",
+        f"{runs}/small-s0",
+        "--decode",
+        "argmax",
+        "--set",
+        "task.world.max_time=30",
+    )
     row = rows_of(*args)[0]
     assert row["policy"] == "small (argmax)"
     assert row["unfinished"] > 0  # type: ignore[operator]

@@ -63,7 +63,7 @@ def fig(trained: Path) -> Path:
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("cluster_env.core.registry.Registry.names", lambda self: ("sjf", "packer"))
+    monkeypatch.setattr(TASK.kind.heuristics, "names", lambda: ("sjf", "packer"))
     specs = [
         heuristic_spec("sjf"),
         as_learned("good", "hold:8", "hold:8"),

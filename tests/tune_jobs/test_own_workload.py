@@ -141,5 +141,5 @@ def test_what_a_trace_trained_can_be_used_from_elsewhere(
     assert result.evaluation["num_jobs"] > 0
     monkeypatch.chdir(tmp_path)
     resumption = find_resumption(result.run.path, ["training.iterations=3"])
-    assert resumption.config.task.workload.trace == trace
+    assert resumption.config.task.workload.path == trace
     assert load_policy(result.run.path)[1].task == config.task

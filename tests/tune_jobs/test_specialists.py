@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from training.tasks import TaskSplit, get_distribution
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from meta.tasks import TaskSplit, get_distribution
 from rllib_configs.policies import read_weights
 from tests.tune_jobs.made_up_methods import FOMAML, JOINT, make_family, make_scorer
 from tune_jobs.specialists import command

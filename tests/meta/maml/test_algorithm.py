@@ -264,7 +264,7 @@ def test_saved_policy_is_a_plain_one(tmp_path: Path, local_ray: None) -> None:
     trained = learned_policy(algorithm)
     loaded, found = load_policy(tmp_path)
     assert found == config
-    states = np.zeros((1, trained.network._network.layout.size), np.uint8)
+    states = np.zeros((1, *config.task.build_world().state_space.shape), np.uint8)
     assert np.array_equal(loaded.network.logits(states), trained.network.logits(states))
 
     # Another maml run takes over all of it, a ppo run the network alone, and the other way round.

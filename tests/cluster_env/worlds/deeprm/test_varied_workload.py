@@ -6,7 +6,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, VariedWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges, VariedWorkload
 
 WIDE = VariedWorkload(
     BimodalWorkload(load=0.7),
@@ -106,3 +106,13 @@ def test_impossible_mixtures_are_refused_in_one_sentence(
     with pytest.raises(InputError, match=message) as caught:
         VariedWorkload(**options)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
+
+
+def test_the_shortest_window_is_drawn_alone_with_the_load_that_belongs_to_it() -> None:
+    vary = Ranges(load=(0.5, 1.5), window=(200, 50), window_weights=(1, 3), window_loads=(0.9, 1.2))
+    workload = BimodalWorkload(vary=vary)
+    short = workload.with_short_windows()
+    assert short.vary == Ranges(load=(0.5, 1.5), window=(50,), window_loads=(1.2,))
+    assert short.longest_window == 50
+    same = BimodalWorkload(vary=Ranges(load=(0.5, 1.5)))
+    assert same.with_short_windows() is same
