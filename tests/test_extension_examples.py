@@ -1,0 +1,109 @@
+"""The examples of extensions: each is known to the ordinary commands, and short."""
+
+import csv
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import cluster_env  # noqa: F401  registers the environments
+import rllib_configs.loading  # noqa: F401  registers what comes with metasched
+from cluster_env.core.world import WORLDS
+from cluster_env.envs import check_cluster_env
+from cluster_env.objectives import OBJECTIVES
+from rllib_configs import extensions
+from rllib_configs.registries import ALGORITHMS, NETWORKS
+from tune_jobs import cli
+
+FOLDER = Path(__file__).parent / "extensions"
+EXAMPLES = sorted(FOLDER.glob("own_*.py"))
+DEEPRM = WORLDS.get("deeprm")
+REGISTRIES = (
+    *(OBJECTIVES, ALGORITHMS, NETWORKS),
+    *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.observations),
+)
+SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]
+
+
+@pytest.fixture
+def extend(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Names examples in METASCHED_IMPORTS; what they register is gone after the test."""
+    monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
+    for registry in REGISTRIES:
+        monkeypatch.setattr(registry, "_things", dict(registry._things))
+
+    def name(*modules: str) -> None:
+        monkeypatch.setenv(extensions.IMPORTS, ",".join(modules))
+
+    yield name
+    for path in EXAMPLES:
+        sys.modules.pop(path.stem, None)
+
+
+def metasched(*line: str) -> None:
+    assert cli.run(cli.metasched, list(line)) == 0
+
+
+def rows(out: Path) -> list[dict[str, str]]:
+    with (out / "comparison.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_there_is_one_of_each_and_none_is_long() -> None:
+    kinds = {path.stem.removeprefix("own_") for path in EXAMPLES}
+    assert kinds == {"heuristic", "objective", "workload", "observation", "network", "algorithm"}
+    for path in EXAMPLES:
+        assert len(path.read_text().splitlines()) <= 40, path
+
+
+def test_a_heuristic_is_compared(extend: Callable[..., None], tmp_path: Path) -> None:
+    extend("own_heuristic")
+    metasched(
+        "compare", "--policies", "fcfs,sjf", "--jobsets", "20", "--out", str(tmp_path / "out")
+    )
+    fcfs, sjf = rows(tmp_path / "out")
+    assert (fcfs["policy"], sjf["policy"]) == ("fcfs", "sjf")
+    assert float(fcfs["slowdown"]) > float(sjf["slowdown"]) > 1
+    assert float(fcfs["unfinished"]) == 0
+
+
+def test_a_workload_and_an_objective_are_compared_on(
+    extend: Callable[..., None], tmp_path: Path
+) -> None:
+    extend("own_workload", "own_objective")
+    line = "--set task.workload.kind=nightly --set task.workload.num_jobs=7 --objective tardiness"
+    out = str(tmp_path / "out")
+    metasched("compare", "--policies", "sjf", "--jobsets", "5", "--out", out, *line.split())
+    (row,) = rows(tmp_path / "out")
+    assert (row["metric"], row["jobs"], float(row["num_jobs"])) == ("tardiness", "Nightly", 35)
+    assert float(row["tardiness"]) > 0
+
+
+def test_an_observation_is_seen(extend: Callable[..., None]) -> None:
+    extend()
+    importlib.import_module("own_observation")
+    env = gymnasium.make("DeepRM-v0", observation="short")
+    observation, _ = env.reset(seed=0)
+    assert observation[:2].tolist() == [10, 10]
+    check_cluster_env(env, num_episodes=1)
+
+
+@pytest.mark.integration
+def test_a_network_an_algorithm_and_an_objective_are_trained(
+    local_ray: None, extend: Callable[..., None], tmp_path: Path
+) -> None:
+    extend("own_network", "own_algorithm", "own_objective")
+    run = str(tmp_path / "run")
+    own = ["algorithm=whole_return", "network=linear", "void=-1"]
+    sets = [word for text in own for word in ("--set", f"training.{text}")]
+    objective = ["--set", "task.objective=tardiness"]
+    metasched("train", "deeprm-smoke", "--run", run, *SMOKE, *sets, *objective)
+    out = str(tmp_path / "out")
+    metasched("compare", "--policies", f"sjf,{run}", "--jobsets", "5", "--out", out)
+    learned = rows(tmp_path / "out")[1]
+    assert (learned["learned"], learned["trained_for"]) == ("True", "tardiness")
+    assert learned["metric"] == "tardiness"
