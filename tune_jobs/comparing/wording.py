@@ -16,9 +16,8 @@ def jobs_of(task: Task, split: Split = Split.HELD_OUT) -> str:
         split: whose jobsets are measured, where the axis is no setting.
     """
     axis, words = task.kind.axis, task.kind.words(task)
-    if axis is None or task.has_axis:
-        return words
-    return f"{words}, {axis.show(task.position_on(split))}"
+    measured = float("nan") if task.has_axis else task.position_on(split)
+    return words if axis is None or isnan(measured) else f"{words}, {axis.show(measured)}"
 
 
 def kind_of_row(row: Mapping[str, object]) -> Kind:
