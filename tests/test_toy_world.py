@@ -1,0 +1,165 @@
+"""The proof of the seam: a second world, in one file of tests, is learned by the ordinary commands.
+
+`tests.toy_world` is a single machine whose best order is known: weight over duration.
+"""
+
+import csv
+import importlib
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
+from cluster_env.core.world import WORLDS, get_heuristic
+from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
+from cluster_env.evaluation import evaluate
+from cluster_env.objectives import OBJECTIVES, get_objective
+from rllib_configs import extensions
+from tests.conftest import REPOSITORY
+from tune_jobs import cli
+
+MODULE = "tests.toy_world"
+CONFIG = {
+    "name": "toy",
+    "task": {
+        "world": {"kind": "single_machine", "num_jobs": 8},
+        "workload": {"kind": "uniform"},
+        "objective": "weighted_flow",
+    },
+    "training": {
+        **{"algorithm": "ppo", "network": "set_scorer", "iterations": 50, "lr": 3e-3},
+        **{"jobsets": 16, "jobsets_per_unit": 8, "episodes_per_jobset": 10},
+        **{"fresh_jobsets": True, "hidden": 16, "skip_connection": True},
+    },
+    "resources": {"num_runners": 0},
+    "evaluation": {"every": 0, "jobsets": 20},
+    "tracking": {"enabled": False},
+}
+
+
+@pytest.fixture(scope="module")
+def toy() -> Iterator[object]:
+    """The module of the world; what it registers is gone after these tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for registry in (WORLDS, OBJECTIVES):
+            patch.setattr(registry, "_things", dict(registry._things))
+        patch.setattr(extensions, "_loaded", set(extensions._loaded))
+        patch.setenv(extensions.IMPORTS, MODULE)
+        sys.modules.pop(MODULE, None)
+        yield importlib.import_module(MODULE)
+    sys.modules.pop(MODULE, None)
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("toy") / "toy.yaml"
+    path.write_text(yaml.safe_dump(CONFIG))
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(local_ray: None, toy: object, config: Path) -> Path:
+    """A policy trained by ``metasched train``."""
+    metasched("train", str(config), "--run", str(config.parent / "run"))
+    return config.parent / "run"
+
+
+def metasched(*line: str) -> None:
+    assert cli.run(cli.metasched, list(line)) == 0
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_its_file_is_short() -> None:
+    text = (REPOSITORY / "tests" / "toy_world.py").read_text()
+    assert len(text.splitlines()) <= 150
+    assert text.count("WORLDS.register") == 1
+
+
+def test_smiths_rule_is_the_optimum(toy) -> None:
+    world = toy.SingleMachine(6)
+    task = Task(world, toy.UniformJobs(6), get_objective("weighted_flow"))
+    jobsets = task.jobsets(Split.HELD_OUT, range(10))
+    schedule = evaluate(get_heuristic("wspt", world), jobsets, world)
+    costs = np.bincount(schedule.episode, schedule.attributes["weight"] * schedule.completion)
+    for cost, jobset in zip(costs, jobsets, strict=True):
+        weight = jobset.attributes["weight"]
+        orders = (list(order) for order in itertools.permutations(range(6)))
+        assert cost == min(jobset.duration[o].cumsum() @ weight[o] for o in orders)
+
+
+def test_environments_keep_their_promises(toy) -> None:
+    options = {"world": toy.SingleMachine(5), "workload": toy.UniformJobs(5)}
+    check_cluster_env(ClusterEnv(**options, objective="weighted_flow"))
+    several = ClusterVectorEnv(3, **options)
+    several.reset(seed=0)
+    rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(40))
+    assert (rewards < 0).all()
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_policy_comes_within_two_percent_of_the_optimum(run: Path, tmp_path: Path) -> None:
+    line = ["--policies", f"spt,wspt,{run}", "--jobsets", "200", "--decode", "argmax"]
+    metasched("compare", *line, "--out", str(tmp_path / "out"))
+    spt, wspt, learned = table(tmp_path / "out" / "comparison.csv")
+    assert learned["learned"] == "True"
+    assert float(learned["weighted_flow"]) <= 1.02 * float(wspt["weighted_flow"])
+    assert float(spt["weighted_flow"]) > 1.1 * float(wspt["weighted_flow"])
+    metasched("compare", *line[:2], "--jobsets", "5", "--at", "1,20", "--out", str(tmp_path / "at"))
+    assert [row["largest_weight"] for row in table(tmp_path / "at" / "comparison.csv")] == (
+        ["1.0"] * 3 + ["20.0"] * 3
+    )
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_it_is_adapted_to_another_objective(run: Path, tmp_path: Path) -> None:
+    task = ["--task", "objective=completion_time", "--rate", "8"]
+    numbers = ["--steps", "10", "--episodes", "40", "--evaluate", "50"]
+    metasched("adapt", str(run), *task, *numbers, "--out", str(tmp_path / "adapted"))
+    rows = table(tmp_path / "adapted" / "adaptation.csv")
+    costs = [float(row["cost"]) for row in rows if row["step"]]
+    assert rows[0]["metric"] == "completion_time"
+    assert costs[-1] < costs[0]
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_it_is_swept(toy, config: Path, tmp_path: Path) -> None:
+    """In a process of its own, so that the processes of the trials inherit the extension."""
+    sweep = {
+        "name": "toy-sweep",
+        "preset": str(config),
+        "search": "grid",
+        "settings": {"training.iterations": 2},
+        "space": {"training.lr": {"grid": [1e-3, 3e-3]}},
+    }
+    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
+    line = ["tune", str(tmp_path / "sweep.yaml"), "--runs", str(tmp_path / "runs")]
+    found = subprocess.run(
+        [sys.executable, "-m", "tune_jobs.cli", *line],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), extensions.IMPORTS: MODULE},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        cwd=REPOSITORY,
+    )
+    assert found.returncode == 0, found.stderr
+    (trials,) = (tmp_path / "runs").glob("toy-sweep-*/trials.csv")
+    rows = table(trials)
+    assert len(rows) == 2
+    assert {row["metric"] for row in rows} == {"eval/ratio"}  # to the best baseline
+    assert all(1 <= float(row["score"]) < 2 for row in rows)
