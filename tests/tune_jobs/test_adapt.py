@@ -119,8 +119,11 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         (("--task", "objectivs:1"), "did you mean 'objectives'"),
         (("--task", "makespan"), "as in objectives:3, my_task.yaml, or objective=makespan"),
         (("--task", "a:1", "--task", "b:2"), "a task is named once"),
-        (("--task", "objectives:1"), "cannot be used on a cluster with 2 resources"),
-        (("--task", "cluster.horizon=9"), "a horizon of 9"),
+        (
+            ("--task", "objectives:1"),
+            "cannot be used in a world that shows 13 features of an item and 44",
+        ),
+        (("--task", "world.cluster.horizon=9"), "13 features of an item and 22 of the context"),
         (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),
         ((), "--task"),

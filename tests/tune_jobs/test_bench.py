@@ -45,7 +45,7 @@ def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
                 plain.image(), image(simulator.states, simulator.layout)[0]
             )
             action = int(rng.integers(workload.cluster.num_actions))
-            rewards, ended = simulator.step(np.array([action], np.int32))
+            rewards, ended = simulator.step_all(np.array([action], np.int32))
             reward, over = plain.step(action)
             assert reward == pytest.approx(rewards[0], abs=1e-12)
             assert over == ended[0]

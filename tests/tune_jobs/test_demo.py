@@ -31,7 +31,7 @@ def test_the_tasks_are_the_first_of_each_objective() -> None:
     split = TaskSplit(get_distribution("objectives"), 0, Split.HELD_OUT)
     found: dict[str, int] = {}
     for index in range(max(demo.TASKS) + 20):
-        found.setdefault(objective_kind(split.task(index).section), index)
+        found.setdefault(objective_kind(split.task(index)), index)
     assert sorted(found.values()) == list(demo.TASKS)
 
 

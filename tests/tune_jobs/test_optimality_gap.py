@@ -15,11 +15,11 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference, clairvoyant_reference
-from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
 from rllib_configs.loading import load_config
 from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.hindsight import Starts
+from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
@@ -41,13 +41,14 @@ def texts(figure: Figure) -> str:
 def search_here(
     jobsets: list[JobSet],
     known: list[list[Starts]],
-    cluster: Cluster,
-    metric: str,
+    protocol: EvaluationProtocol,
     time_limit_s: float,
     progress: Progress,
 ) -> list[ClairvoyantReference]:
     """Without processes, which take seconds to start."""
-    return [clairvoyant_reference(j, cluster, metric, time_limit_s=time_limit_s) for j in jobsets]
+    search = protocol.task.kind.optimum.search  # type: ignore[union-attr]
+    world, metric = protocol.task.world, protocol.metric
+    return [search(j, world, metric, time_limit_s=time_limit_s) for j in jobsets]
 
 
 @pytest.fixture(scope="module")
