@@ -236,7 +236,10 @@ def _sample(
         episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
     )
     gamma = policy.config.training.gamma
-    return decisions_of(rollouts, gamma=gamma, floor=policy.meta.advantage_floor)
+    meta = policy.meta
+    return decisions_of(
+        rollouts, gamma=gamma, floor=meta.advantage_floor, discount_per=meta.discount_per
+    )
 
 
 def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:

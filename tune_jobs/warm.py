@@ -37,7 +37,9 @@ def warm() -> None:
     result = runner.sample(request=SampleRequest(tuple(iteration_units(config, 0)), weights, 0))
     rollouts = Rollouts.join(list(result.answers.values()))
     episode = rollouts.episode
-    returns = returns_to_go(rollouts.rewards, episode, rollouts.num_episodes, 1.0)
+    returns = returns_to_go(
+        rollouts.rewards, episode, rollouts.num_episodes, 1.0, rollouts.time, "decision"
+    )
     subtract_decision_baseline(returns, episode, rollouts.decision, rollouts.jobset)
     values = np.zeros(rollouts.num_rows)
     advantages, _ = advantages_by_clock(

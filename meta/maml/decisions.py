@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.world import State
-from rllib_configs.learning.advantages import advantages_by_clock
+from rllib_configs.learning.advantages import DiscountPer, advantages_by_clock
 from rllib_configs.runners.rollout import Rollouts
 
 _TINY = 1e-8  # where neither advantages nor returns differ from 0
@@ -46,7 +46,12 @@ class Decisions:
 
 
 def decisions_of(
-    rollouts: Rollouts, *, gamma: float, floor: float, relative: bool = False
+    rollouts: Rollouts,
+    *,
+    gamma: float,
+    floor: float,
+    relative: bool = False,
+    discount_per: DiscountPer = "time_unit",
 ) -> Decisions:
     """Weighs the decisions of a stage against the other episodes of the same jobsets.
 
@@ -62,9 +67,10 @@ def decisions_of(
 
     Args:
         rollouts: episodes of a task, at least two of each jobset.
-        gamma: discount of a time step.
+        gamma: discount.
         floor: share of the absolute mean return, 0 or more.
         relative: see above.
+        discount_per: what is discounted by it: each unit of time, or each decision.
     """
     advantages, _ = advantages_by_clock(
         rollouts.rewards,
@@ -74,6 +80,7 @@ def decisions_of(
         rollouts.row_jobset,
         gamma,
         1.0,
+        discount_per,
     )
     rows = np.flatnonzero(rollouts.log_probabilities < 0)
     returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)

@@ -117,6 +117,7 @@ class StageSampler:
                     gamma=training.gamma,
                     floor=meta.advantage_floor,
                     relative=meta.relative_gains and stage == num_steps,
+                    discount_per=meta.discount_per,
                 )
             )
             if stage == num_steps:

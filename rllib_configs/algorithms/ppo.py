@@ -162,12 +162,14 @@ class BatchedPPO(BatchedAlgorithm):
     def _advantages(
         self, rollouts: Rollouts, values: NDArray[np.float64], trace: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        training = self.config.experiment.training
         return advantages_by_clock(
             rollouts.rewards,
             values,
             rollouts.row,
             rollouts.time,
             rollouts.row_jobset,
-            self.config.experiment.training.gamma,
+            training.gamma,
             trace,
+            training.discount_per,
         )

@@ -83,11 +83,14 @@ class Reinforce(BatchedAlgorithm):
 
     def batches(self, rollouts: Rollouts) -> Iterator[tuple[Columns, None]]:
         """All decisions, with their advantages over the same jobset's other episodes."""
+        training = self.config.experiment.training
         returns = returns_to_go(
             rollouts.rewards,
             rollouts.row,
             rollouts.row_jobset.size,
-            self.config.experiment.training.gamma,
+            training.gamma,
+            rollouts.time,
+            training.discount_per,
         )
         advantages = subtract_decision_baseline(
             returns, rollouts.row, rollouts.decision, rollouts.row_jobset

@@ -79,7 +79,7 @@ def test_deeprms_own_network_acts_on_its_cluster_alone_and_cannot_be_adapted() -
     assert NETWORKS.get("set_scorer").scores_items
     assert not NETWORKS.get("deeprm_mlp").scores_items
     config = load_config("deeprm-smoke")
-    other = load_config("deeprm-smoke", ["task.cluster.capacity=[8, 12]"]).task.build_world()
+    other = load_config("deeprm-smoke", ["task.world.cluster.capacity=[8, 12]"]).task.build_world()
     with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
         make_sampler(config, {}, other)
 

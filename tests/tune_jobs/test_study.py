@@ -144,7 +144,10 @@ def test_two_processes_measure_the_same(out: Path, tmp_path: Path) -> None:
         (("{run}", "--family", "objectivs"), "did you mean 'objectives'"),
         (("{run}", "--steps", "1,x"), "--steps takes numbers with commas between, not '1,x'"),
         (("{run}", "--steps", "3,1"), "ascending"),
-        (("{run}", "--family", "objectives"), "cannot be used on a cluster with 2 resources"),
+        (
+            ("{run}", "--family", "objectives"),
+            "cannot be used in a world that shows 13 features of an item and 44",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(

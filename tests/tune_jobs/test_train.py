@@ -95,7 +95,7 @@ class TestRun:
         jobsets = sample_jobsets(
             config.task.build_workload(), config.seed, Split.VALIDATION, range(10)
         )
-        again = evaluate_summary(policy, jobsets, config.task.cluster.build(), run_seed=config.seed)
+        again = evaluate_summary(policy, jobsets, config.task.build_world(), run_seed=config.seed)
         assert again == trained.evaluation
 
     def test_each_checkpoint_holds_a_policy(self, trained):
@@ -281,7 +281,7 @@ def test_only_harmless_settings_may_change_on_resume():
         "checkpoint.keep=7",
     ]
     _check_changes(before, load_config("deeprm-smoke", harmless))
-    for override in ("seed=1", "training.hidden=3", "task.rules=released", "evaluation.jobsets=3"):
+    for override in ("seed=1", "training.hidden=3", "task.world.rules=released", "evaluation.jobsets=3"):
         with pytest.raises(InputError, match="cannot change"):
             _check_changes(before, load_config("deeprm-smoke", [override]))
 

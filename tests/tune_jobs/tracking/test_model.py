@@ -159,7 +159,7 @@ def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:
     model = _load_pyfunc(str(tmp_path))
     batch = example(config)
     nothing = {**batch, "action_mask": np.zeros_like(batch["action_mask"])}
-    assert set(model.predict(nothing)) == {config.task.cluster.build().num_actions - 1}
+    assert set(model.predict(nothing)) == {config.task.build_world().num_actions - 1}
     with pytest.raises(InputError, match="one row for each state"):
         model.predict({name: array[0] for name, array in batch.items()})
     with pytest.raises(InputError, match="argmax or sample"):
