@@ -15,11 +15,12 @@ from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.loading import load_config
 from rllib_configs.registries import prepare
 
-SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
+SMALL = ["training.jobsets=2", "training.episodes_per_jobset=2"]
+UNIT = "training.jobsets_per_unit=2"
 MAML = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=2", "training.hidden=8"]
 ALGORITHMS = {
-    "reinforce": ("deeprm-smoke", SMALL, 1),
-    "ppo": ("deeprm-ppo", [*SMALL, "training.epochs=2", "training.minibatches=2"], 4),
+    "reinforce": ("deeprm-smoke", [*SMALL, UNIT], 1),
+    "ppo": ("deeprm-ppo", [*SMALL, UNIT, "training.epochs=2", "training.minibatches=2"], 4),
     "maml": ("deeprm-maml", MAML, 2),
 }
 

@@ -16,14 +16,19 @@ from rllib_configs.registries import prepare
 
 pytestmark = pytest.mark.integration
 
-SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
+SMALL = ["training.jobsets=2", "training.episodes_per_jobset=2"]
+UNIT = "training.jobsets_per_unit=2"
 SMALL += ["resources.num_runners=0", "training.hidden=8"]
 META = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=1"]
 
 
 @pytest.mark.parametrize(
     ("preset", "overrides", "learners"),
-    [("deeprm-smoke", SMALL, 1), ("deeprm-smoke", SMALL, 2), ("deeprm-maml", META, 1)],
+    [
+        ("deeprm-smoke", [*SMALL, UNIT], 1),
+        ("deeprm-smoke", [*SMALL, UNIT], 2),
+        ("deeprm-maml", META, 1),
+    ],
 )
 def test_a_killed_learner_is_said_and_its_checkpoint_goes_on(
     local_ray: None, tmp_path: Path, preset: str, overrides: list[str], learners: int

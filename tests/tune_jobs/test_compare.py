@@ -105,7 +105,12 @@ def test_a_window_brings_the_time_that_its_episodes_need() -> None:
 
 
 def test_jobs_lost_to_a_full_backlog_are_said_to_be_among_the_unfinished() -> None:
-    small = ("--set", "task.world.cluster.backlog_view=1", "--set", "task.world.cluster.num_slots=2")
+    small = (
+        "--set",
+        "task.world.cluster.backlog_view=1",
+        "--set",
+        "task.world.cluster.num_slots=2",
+    )
     args = ("--policies", "sjf", "--loads", "1.3", "--rules", "released", *small)
     assert float(str(rows_of(*args)[0]["unfinished"])) > 0
     assert "a full backlog dropped are among the unfinished" in run(*args).stdout

@@ -281,7 +281,12 @@ def test_only_harmless_settings_may_change_on_resume():
         "checkpoint.keep=7",
     ]
     _check_changes(before, load_config("deeprm-smoke", harmless))
-    for override in ("seed=1", "training.hidden=3", "task.world.rules=released", "evaluation.jobsets=3"):
+    for override in (
+        "seed=1",
+        "training.hidden=3",
+        "task.world.rules=released",
+        "evaluation.jobsets=3",
+    ):
         with pytest.raises(InputError, match="cannot change"):
             _check_changes(before, load_config("deeprm-smoke", [override]))
 

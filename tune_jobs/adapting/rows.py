@@ -18,6 +18,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from cluster_env.worlds import WORLDS
 from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
 from meta.fine_tuning import DeepRMPolicy, load_deeprm_policy
 from meta.scoring import baseline_of, heuristic_costs
@@ -223,10 +224,11 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
 
 def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str, Value]:
     best = number(baseline, "best")
+    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).axis)}
     return {
         "task": one.task,
         "objective": baseline["objective"],
-        "load": number(baseline, "load"),
+        **{name: number(baseline, name) for name in sorted(axes) if name in baseline},
         "seed": one.seed,
         "step": one.step,
         "episodes": one.step * plan.num_episodes,

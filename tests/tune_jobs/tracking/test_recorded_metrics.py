@@ -11,9 +11,10 @@ from rllib_configs.registries import prepare
 from tune_jobs.runs.training import run_training
 
 README = Path(__file__).parents[3] / "tune_jobs" / "README.md"
-SMALL = ["training.jobsets=2", "training.jobsets_per_unit=2", "training.episodes_per_jobset=2"]
+SMALL = ["training.jobsets=2", "training.episodes_per_jobset=2"]
+UNIT = "training.jobsets_per_unit=2"
 SMALL += ["resources.num_runners=0"]
-CRITIC = [*SMALL, "training.critic=true", "training.minibatches=1"]
+CRITIC = [*SMALL, UNIT, "training.critic=true", "training.minibatches=1"]
 META = [*SMALL, "training.tasks=2", "training.epochs=1", "training.hidden=8"]
 
 
