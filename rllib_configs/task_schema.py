@@ -8,11 +8,10 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, World
 from cluster_env.objectives import Objective, get_objective, mixture
-from cluster_env.workloads import Workload, part_of
+from cluster_env.workloads import Workload
 from cluster_env.worlds import WORLDS
 from rllib_configs.sections import (
     DerivedSection,
@@ -140,10 +139,6 @@ class TaskSection(Section):
             return mixture(self.objective)
         except InputError as error:
             raise InputError(f"task.objective: {error}") from None
-
-    def build_part(self, split: Split) -> Any:
-        """The workload that the jobsets of a split come from."""
-        return part_of(self.build_workload(), split)
 
     def at_point(self) -> Self:
         """The task with jobs that do not vary from jobset to jobset; see `Task.at_point`."""

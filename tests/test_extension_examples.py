@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent / "extensions"
 EXAMPLES = sorted(FOLDER.glob("own_*.py"))
 DEEPRM = WORLDS.get("deeprm")
 REGISTRIES = (
-    *(OBJECTIVES, ALGORITHMS, NETWORKS),
+    *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS),
     *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.observations),
 )
 SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]
@@ -55,7 +55,15 @@ def rows(out: Path) -> list[dict[str, str]]:
 
 def test_there_is_one_of_each_and_none_is_long() -> None:
     kinds = {path.stem.removeprefix("own_") for path in EXAMPLES}
-    assert kinds == {"heuristic", "objective", "workload", "observation", "network", "algorithm"}
+    assert kinds == {
+        "heuristic",
+        "objective",
+        "workload",
+        "observation",
+        "network",
+        "algorithm",
+        "world",
+    }
     for path in EXAMPLES:
         assert len(path.read_text().splitlines()) <= 40, path
 
@@ -107,3 +115,20 @@ def test_a_network_an_algorithm_and_an_objective_are_trained(
     learned = rows(tmp_path / "out")[1]
     assert (learned["learned"], learned["trained_for"]) == ("True", "tardiness")
     assert learned["metric"] == "tardiness"
+
+
+@pytest.mark.integration
+def test_a_world_is_trained_in_and_holds_nothing_back(
+    local_ray: None, extend: Callable[..., None], tmp_path: Path
+) -> None:
+    extend("own_world")
+    run, out = str(tmp_path / "run"), str(tmp_path / "out")
+    own = ["--set", "task.world.kind=work_conserving", "--set", "training.network=set_scorer"]
+    metasched("train", "deeprm-smoke", "--run", run, *SMOKE, *own)
+    metasched("compare", "--policies", f"sjf,{run}", "--jobsets", "30", "--out", out)
+    sjf, learned = rows(tmp_path / "out")
+    assert learned["world"] == "work_conserving"
+    assert float(learned["utilization"]) > 0.95 * float(sjf["utilization"])
+    metasched("compare", "--policies", "sjf,hold:8", "--jobsets", "30", "--out", f"{out}-held")
+    held = rows(tmp_path / "out-held")[1]
+    assert float(held["utilization"]) < 0.8 * float(sjf["utilization"])

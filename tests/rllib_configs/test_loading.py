@@ -198,7 +198,7 @@ def test_a_trace_replaces_the_made_up_jobs(tmp_path, monkeypatch):
         "path": str(tmp_path / "jobs.csv"),
         "window": 40,
     }
-    assert config.task.build_part(Split.HELD_OUT).load == workload.part(Split.HELD_OUT).load
+    assert config.task.build().position_on(Split.HELD_OUT) == workload.part(Split.HELD_OUT).load
 
 
 def test_a_trace_is_found_again_from_elsewhere(tmp_path, monkeypatch):
