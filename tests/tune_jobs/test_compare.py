@@ -192,6 +192,14 @@ def test_copies_of_one_seed_are_not_taken_for_a_sample_of_seeds(runs: Path, tmp_
     assert [(key, len(group)) for key, group in groups] == [("one", 1), ("two", 1)]
 
 
+def test_a_glob_passes_over_folders_that_hold_no_run(runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "mlartifacts").mkdir()
+    shutil.copytree(runs / "small-s0", tmp_path / "one")
+    assert find_runs([f"{tmp_path}/*"]) == [tmp_path / "one"]
+    with pytest.raises(InputError, match="no run directory matches"):
+        find_runs([f"{tmp_path}/ml*"])
+
+
 def test_text_marks_the_best_and_says_what_its_numbers_mean(runs: Path) -> None:
     text = run("--policies", f"sjf,random,{runs}/small-s*").stdout
     lines = text.splitlines()

@@ -130,6 +130,8 @@ def is_heuristic(name: str) -> bool:
 def find_runs(names: Iterable[str]) -> list[Path]:
     """Folders of trained policies that paths and globs name, each once.
 
+    A glob names only folders that hold a run or a policy: beside them stand MLflow's files.
+
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.
     """
@@ -141,11 +143,15 @@ def find_runs(names: Iterable[str]) -> list[Path]:
             matches = [Path(name).expanduser()]
         else:
             matches = sorted(Path(match) for match in glob.glob(str(Path(name).expanduser())))
-            matches = [path for path in matches if path.is_dir()]
+            matches = [path for path in matches if _holds_run(path)]
             if not matches:
                 raise InputError(f"no run directory matches '{name}'")
         found |= dict.fromkeys(matches)
     return list(found)
+
+
+def _holds_run(path: Path) -> bool:
+    return (path / "config.yaml").is_file() or (path / "policy").is_dir()
 
 
 def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
