@@ -137,7 +137,7 @@ def draw_win_rate(table: Path) -> "Figure":
     with styled():
         figure = new_figure(_SHARES_HEIGHT)
         upper, lower = figure.subplots(2, 1, sharex=True)
-        headline(figure, "How often policies do as well as the best heuristic", measured_on(rows))
+        headline(figure, "How often policies do as well as the best baseline", measured_on(rows))
         upper.set_title(f"(a) jobsets on which none of {', '.join(some)} and {last} has {than}")
         lower.set_title("(b) jobs with a slowdown of at most 2")
         upper.set_ylabel("share of jobsets")
