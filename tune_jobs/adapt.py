@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import ADAPTATION_TABLE, CONTEXT
+from tune_jobs.terminal.options import ADAPTATION_TABLE, CONTEXT, held_out_option, step_options
 
 
 @click.command(name="adapt", context_settings=CONTEXT)
@@ -21,29 +21,14 @@ from tune_jobs.terminal.options import ADAPTATION_TABLE, CONTEXT
 @click.option(
     "--steps", "num_steps", type=click.IntRange(0, 1000), default=3, help="Steps of adaptation."
 )
-@click.option(
-    "--episodes",
-    "num_episodes",
-    type=click.IntRange(2),
-    default=20,
-    help="Episodes of a step, over its jobsets.",
-)
-@click.option(
-    "--jobsets", "num_jobsets", type=click.IntRange(1), default=4, help="Jobsets of a step."
-)
+@step_options
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True),
     help="Inner rate of all parameters; by default what the run has learned, else its config's, "
     "else 1.",
 )
-@click.option(
-    "--evaluate",
-    "num_held_out",
-    type=click.IntRange(1),
-    default=100,
-    help="Held-out jobsets of the task that costs are means over.",
-)
+@held_out_option
 @click.option(
     "--decode",
     type=click.Choice(["argmax", "sample"]),

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, held_out_option
 
 
 @click.command(name="specialists", context_settings=CONTEXT)
@@ -28,13 +28,7 @@ from tune_jobs.terminal.options import CONTEXT
     default=100,
     help="Iterations on each task.",
 )
-@click.option(
-    "--evaluate",
-    "num_held_out",
-    type=click.IntRange(1),
-    default=100,
-    help="Held-out jobsets of a task that costs are means over.",
-)
+@held_out_option
 @click.option(
     "--runs",
     type=click.Path(path_type=Path, file_okay=False),

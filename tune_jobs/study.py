@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, held_out_option, step_options
 
 
 @click.command(name="study", context_settings=CONTEXT)
@@ -30,23 +30,8 @@ from tune_jobs.terminal.options import CONTEXT
 @click.option(
     "--steps", default="0,1,2,3,5,10", metavar="K,...", help="Steps after which to evaluate."
 )
-@click.option(
-    "--episodes",
-    "num_episodes",
-    type=click.IntRange(2),
-    default=20,
-    help="Episodes of a step, over its jobsets.",
-)
-@click.option(
-    "--jobsets", "num_jobsets", type=click.IntRange(1), default=4, help="Jobsets of a step."
-)
-@click.option(
-    "--evaluate",
-    "num_held_out",
-    type=click.IntRange(1),
-    default=100,
-    help="Held-out jobsets of a task that costs are means over.",
-)
+@step_options
+@held_out_option
 @click.option(
     "--decode",
     type=click.Choice(["argmax", "sample"]),

@@ -88,6 +88,29 @@ task_options = _together(
 )
 """What policies are evaluated on."""
 
+step_options = _together(
+    click.option(
+        "--episodes",
+        "num_episodes",
+        type=click.IntRange(2),
+        default=20,
+        help="Episodes of a step, over its jobsets.",
+    ),
+    click.option(
+        "--jobsets", "num_jobsets", type=click.IntRange(1), default=4, help="Jobsets of a step."
+    ),
+)
+"""What a step of adaptation plays."""
+
+held_out_option = click.option(
+    "--evaluate",
+    "num_held_out",
+    type=click.IntRange(1),
+    default=100,
+    help="Held-out jobsets of a task that costs are means over.",
+)
+"""What a policy is evaluated on after adaptation."""
+
 at_option = click.option(
     "--at",
     "--loads",
