@@ -1,0 +1,163 @@
+"""Recorded jobs, before they become jobsets: from any file format, in seconds, any machine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+
+NOTHING = -1
+"""What files write where a number is not known."""
+
+_LARGEST_TIME = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Jobs of a file that cannot be scheduled.
+
+    Attributes:
+        reason: ends the sentence "the job ...".
+        count: how many.
+        line: of the file, where the first of them stands.
+    """
+
+    reason: str
+    count: int
+    line: int
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedJobs:
+    """Jobs by time of submission.
+
+    Attributes:
+        path: the file that they come from.
+        submit: int64 ``(num_jobs,)``, seconds, never falling.
+        run: int64 ``(num_jobs,)``, seconds, at least 1.
+        estimate: int64 ``(num_jobs,)``, seconds, at least 1: what the user asked for.
+        demand: int64 ``(num_jobs, num_resources)``, processors first.
+        resources: names of the resources.
+        ids: further whole numbers by name, such as ``user``: small ones, from 0.
+        line: int64 ``(num_jobs,)``, the line of the file.
+        processors: size of the machine, where the file says it.
+        dropped: what was left out.
+    """
+
+    path: Path
+    submit: NDArray[np.int64]
+    run: NDArray[np.int64]
+    estimate: NDArray[np.int64]
+    demand: NDArray[np.int64]
+    resources: tuple[str, ...]
+    ids: Mapping[str, NDArray[np.int64]]
+    line: NDArray[np.int64]
+    processors: int | None = None
+    dropped: tuple[Dropped, ...] = field(default=())
+
+    @classmethod
+    def of(cls, path: Path, **columns: Any) -> "RecordedJobs":
+        """Builds it, and makes sure that the log's times can be counted.
+
+        Raises:
+            InputError: if it spans more than 68 years.
+        """
+        jobs = cls(path, **columns)
+        span = int(jobs.submit[-1] - jobs.submit[0])
+        if span >= _LARGEST_TIME:
+            raise InputError(
+                f"the jobs of {path} were submitted over {span:,} seconds, but {_LARGEST_TIME:,} "
+                f"are the most; is the time in line {jobs.line[-1]} right?"
+            )
+        return jobs
+
+    @property
+    def num_jobs(self) -> int:
+        """Number of jobs."""
+        return int(self.submit.size)
+
+    @property
+    def span(self) -> int:
+        """Seconds from the first submission to the last, and one more."""
+        return int(self.submit[-1] - self.submit[0]) + 1
+
+    def select(self, rows: slice | NDArray[Any]) -> "RecordedJobs":
+        """Some of the jobs; rows in rising order, or a mask."""
+        names = ("submit", "run", "estimate", "demand", "line")
+        own = {name: getattr(self, name)[rows] for name in names}
+        return replace(self, **own, ids={name: ids[rows] for name, ids in self.ids.items()})
+
+    def between(self, begin: float, end: float) -> "RecordedJobs":
+        """Jobs submitted in a stretch of the log's time, from share ``begin`` to share ``end``."""
+        first = int(self.submit[0])
+        stops = [first + int(self.span * share) for share in (begin, end)]
+        return self.select(slice(*np.searchsorted(self.submit, stops)))
+
+    def stretched(self, factor: float) -> "RecordedJobs":
+        """The same jobs with all times of submission multiplied, and rounded down.
+
+        A factor below 1 raises the load; 0.5 doubles it.
+
+        Raises:
+            InputError: if the factor is not above 0.
+        """
+        if not 0 < factor < float("inf"):
+            raise InputError(f"times can be stretched by factors above 0, not by {factor:g}")
+        if factor == 1:
+            return self
+        return replace(self, submit=np.floor(self.submit * factor).astype(np.int64))
+
+    def that_fit(self, capacity: Sequence[int], machine: str) -> "RecordedJobs":
+        """The jobs that can run on an empty machine; the others are counted as dropped.
+
+        Args:
+            capacity: units of each resource.
+            machine: what to call it in messages.
+
+        Raises:
+            InputError: if none is left, or jobs ask for resources in another number.
+        """
+        if self.demand.shape[1] != len(capacity):
+            raise InputError(
+                f"the jobs of {self.path} ask for {' and '.join(self.resources)}, but {machine} "
+                f"has {len(capacity)} resource{'s' if len(capacity) > 1 else ''}"
+            )
+        too_large = np.asarray((self.demand > np.asarray(capacity)).any(axis=1))
+        if not too_large.any():
+            return self
+        if too_large.all():
+            raise InputError(
+                f"all {self.num_jobs:,} jobs of {self.path} are larger than {machine}; the "
+                f"smallest asks for {self.demand[:, 0].min():,} processors"
+            )
+        reason = f"is larger than {machine}"
+        lost = Dropped(reason, int(too_large.sum()), int(self.line[too_large].min()))
+        return replace(self.select(~too_large), dropped=(*self.dropped, lost))
+
+    def jobset(self, rows: slice = slice(None)) -> JobSet:
+        """Jobs as a jobset that begins with the first of them.
+
+        Its attributes are ``estimate``, ``submit`` (seconds of the log's clock) and `ids`.
+        """
+        submit = self.submit[rows]
+        return JobSet(
+            (submit - submit[0]).astype(np.int32),
+            self.run[rows].astype(np.int32),
+            self.demand[rows].astype(np.int32),
+            attributes={
+                "estimate": self.estimate[rows],
+                "submit": submit,
+                **{name: ids[rows] for name, ids in self.ids.items()},
+            },
+        )
+
+
+def to_ids(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Small numbers from 0 for names of any size; equal for equal ones, in rising order."""
+    _, ids = np.unique(values, return_inverse=True)
+    return ids.astype(np.int64).reshape(values.shape)

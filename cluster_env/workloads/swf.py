@@ -1,0 +1,251 @@
+"""Job logs in the Standard Workload Format (SWF), read and written.
+
+The format is that of the Parallel Workloads Archive: header comments behind semicolons, then one
+job a line with 18 numbers, -1 for what is not known (Chapin et al., *Benchmarks and standards for
+the evaluation of parallel job schedulers*, 1999; version 2.2). Files of the world break it in many
+ways, and the reader forgives what does not change a number: tabs, CRLF, a missing last field or one
+too many, numbers with fractions or exponents, comments between jobs, any order, any encoding.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.numbers import read_number, rounded_up
+from cluster_env.workloads.recorded import NOTHING, Dropped, RecordedJobs, to_ids
+
+FIELDS = (
+    *("job", "submit", "wait", "run", "processors", "cpu", "memory", "requested_processors"),
+    *("requested_time", "requested_memory", "status", "user", "group", "application", "queue"),
+    *("partition", "preceding_job", "think_time"),
+)
+"""Names of the 18 fields, in order."""
+
+_WITH_FRACTIONS = {"submit", "wait", "run", "cpu", "memory", "requested_time", "requested_memory"}
+_WITH_FRACTIONS |= {"think_time"}
+_FEWEST, _MOST = 17, 19  # numbers in a line that can still be told apart
+_HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*?)\s*$")
+_GZIP = b"\x1f\x8b"
+_LARGEST = 2**31 - 1  # processors, and seconds from the first submit to the last
+
+
+@dataclass(frozen=True, eq=False)
+class SwfFile:
+    """What stands in a file, unchanged and in its order.
+
+    Attributes:
+        path: the file.
+        header: first value of each header field but ``Note``, such as ``MaxProcs``.
+        columns: by name (`FIELDS`), ``(num_lines,)``: float64 where fractions occur in the wild,
+            int64 elsewhere.
+        line: int64 ``(num_lines,)``, the line that each job stands in, from 1.
+        short_lines: lines that lacked their last field, which counts as -1.
+    """
+
+    path: Path
+    header: Mapping[str, str]
+    columns: Mapping[str, NDArray[Any]]
+    line: NDArray[np.int64]
+    short_lines: int
+
+    @property
+    def processors(self) -> int | None:
+        """Size of the machine, ``MaxProcs`` or else ``MaxNodes``; None if the header has neither.
+
+        Raises:
+            InputError: if it is no whole number above 0.
+        """
+        for name in ("MaxProcs", "MaxNodes"):
+            text = self.header.get(name, "").split()
+            if text and text[0] not in ("-1", "unknown", "Unknown"):
+                value = read_number(text[0])
+                if value is None or value != int(value) or not 0 < value <= _LARGEST:
+                    raise InputError(
+                        f"{self.path}: {name} in the header must be a whole number above 0, not "
+                        f"'{text[0][:40]}'"
+                    )
+                return int(value)
+        return None
+
+    def jobs(self) -> RecordedJobs:
+        """The jobs that can be scheduled, by time of submission, and what was left out and why.
+
+        The size is what was allocated, or where that is missing, requested. The estimate is the
+        requested time, or where that is missing, the run time. Seconds are rounded up.
+
+        Raises:
+            InputError: if no job is left, or the log spans more than 68 years.
+        """
+        columns = self.columns
+        allocated, requested = columns["processors"], columns["requested_processors"]
+        size = np.where(allocated > 0, allocated, requested)
+        run, limit = columns["run"], columns["requested_time"]
+        left_out = {
+            "has no run time above 0": run <= 0,
+            "asks for no processor": size <= 0,
+            "was submitted before the log begins": columns["submit"] < 0,
+            "has a number that is too large": np.maximum.reduce(
+                [run, limit, size.astype(np.float64), np.abs(columns["submit"]) / 2**22]
+            )
+            > _LARGEST,
+        }
+        dropped, kept = [], np.ones(self.line.size, np.bool_)
+        for reason, broken in left_out.items():
+            new = kept & broken
+            if new.any():
+                dropped.append(Dropped(reason, int(new.sum()), int(self.line[new][0])))
+            kept &= ~broken
+        if not kept.any():
+            reasons = "; ".join(f"{one.count:,} dropped: {one.reason}" for one in dropped)
+            raise InputError(
+                f"{self.path} holds no job that can be scheduled ({reasons or 'it has no job'})"
+            )
+        order = np.argsort(columns["submit"][kept], kind="stable")
+        rows = np.flatnonzero(kept)[order]
+        run_s, limit_s = rounded_up(run[rows]), rounded_up(limit[rows])
+        return RecordedJobs.of(
+            self.path,
+            submit=np.floor(columns["submit"][rows]).astype(np.int64),
+            run=run_s,
+            estimate=np.where(limit_s > 0, limit_s, run_s),
+            demand=size[rows, None].astype(np.int64),
+            resources=("processors",),
+            ids={name: to_ids(columns[name][rows]) for name in ("user", "group", "queue")},
+            line=self.line[rows],
+            processors=self.processors,
+            dropped=tuple(dropped),
+        )
+
+
+def read_swf(path: Path | str) -> SwfFile:
+    """Reads a log, plain or compressed with gzip.
+
+    Raises:
+        InputError: if the file cannot be read, or a line holds something else than 17 to 19
+            numbers; it names the line and the field.
+    """
+    path = Path(path)
+    header: dict[str, str] = {}
+    lines: list[int] = []
+    rows: list[list[Any]] = []
+    short = 0
+    for number, text in enumerate(_lines(path), start=1):
+        if text.startswith(";"):
+            found = _HEADER.match(text)
+            if found and not rows and found[1] != "Note":
+                header.setdefault(found[1], found[2])
+            continue
+        cells = text.split()
+        if not cells:
+            continue
+        if not _FEWEST <= len(cells) <= _MOST:
+            raise InputError(
+                f"{path}, line {number}: a job has 18 numbers, but {len(cells)} stand here"
+            )
+        short += len(cells) < len(FIELDS)
+        rows.append(_numbers(path, number, cells[: len(FIELDS)]))
+        lines.append(number)
+    columns = {
+        name: np.array([row[k] for row in rows], float if name in _WITH_FRACTIONS else np.int64)
+        for k, name in enumerate(FIELDS)
+    }
+    return SwfFile(path, header, columns, np.array(lines, np.int64), short)
+
+
+@lru_cache(maxsize=4)
+def _jobs_of_version(path: Path, modified_ns: int, size: int) -> RecordedJobs:
+    return read_swf(path).jobs()
+
+
+def read_swf_jobs(path: Path | str) -> RecordedJobs:
+    """The jobs of a log; the latest files are remembered as long as they do not change.
+
+    Raises:
+        InputError: as `read_swf` and `SwfFile.jobs`.
+    """
+    path = Path(path)
+    try:
+        now = path.stat()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read the log {path}: {error}") from None
+    return _jobs_of_version(path, now.st_mtime_ns, now.st_size)
+
+
+def write_swf(
+    path: Path | str,
+    columns: Mapping[str, Sequence[float] | NDArray[Any]],
+    header: Mapping[str, Any] = MappingProxyType({}),
+) -> None:
+    """Writes jobs, one a line in the order given; what has no column becomes -1.
+
+    Args:
+        path: the file; compressed if it ends in ``.gz``.
+        columns: by name (`FIELDS`), equally long; ``job`` counts from 1 if it is left out.
+        header: fields of the header, such as ``MaxProcs``.
+
+    Raises:
+        InputError: for an unknown column, or columns of different lengths.
+    """
+    path = Path(path)
+    unknown = [name for name in columns if name not in FIELDS]
+    sizes = {len(column) for column in columns.values()}
+    if unknown or len(sizes) != 1:
+        wrong = f"'{unknown[0]}' is none of {', '.join(FIELDS)}" if unknown else "they differ"
+        raise InputError(f"SWF needs equally long columns with the names of its fields: {wrong}")
+    (count,) = sizes
+    table = {name: columns.get(name, np.full(count, -1)) for name in FIELDS}
+    table["job"] = columns.get("job", np.arange(1, count + 1))
+    head = "".join(f"; {name}: {value}\n" for name, value in {"Version": 2.2, **header}.items())
+    text = head + "".join(
+        " ".join(f"{float(value):.10g}" if value % 1 else str(int(value)) for value in row) + "\n"
+        for row in zip(*table.values(), strict=True)
+    )
+    data = text.encode()
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def jobs_as_columns(jobs: RecordedJobs) -> dict[str, NDArray[Any]]:
+    """The columns of `write_swf` for jobs from anywhere, such as a generator."""
+    return {
+        "submit": jobs.submit,
+        "run": jobs.run,
+        "processors": jobs.demand[:, 0],
+        "requested_processors": jobs.demand[:, 0],
+        "requested_time": jobs.estimate,
+        **{name: np.asarray(column) for name, column in jobs.ids.items()},
+    }
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        data = path.read_bytes()
+        if data.startswith(_GZIP):
+            data = gzip.decompress(data)
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        raise InputError(f"cannot read the log {path}: {error}") from None
+    # Comments may be in any encoding; numbers are the same in all that occur.
+    yield from (line.strip() for line in data.decode("latin-1").split("\n"))
+
+
+def _numbers(path: Path, line: int, cells: list[str]) -> list[Any]:
+    values: list[Any] = []
+    for name, cell in zip(FIELDS, cells, strict=False):
+        value = read_number(cell)
+        whole = name not in _WITH_FRACTIONS
+        if value is None or (whole and value != int(value)) or not -(2**63) <= value < 2**63:
+            what = "a whole number" if whole else "a number"
+            raise InputError(
+                f"{path}, line {line}: {name.replace('_', ' ')} must be {what}, not '{cell[:40]}'"
+            )
+        values.append(int(value) if whole else value)
+    return values + [NOTHING] * (len(FIELDS) - len(values))

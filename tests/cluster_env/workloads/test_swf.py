@@ -1,0 +1,136 @@
+"""Job logs in SWF: what the world's files hold, what is refused, what comes back when written."""
+
+import gzip
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.swf import FIELDS, jobs_as_columns, read_swf, write_swf
+
+JOB = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 1 -1 1 -1 -1 -1"
+
+
+def log(folder: Path, *lines: str) -> Path:
+    path = folder / "log.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_nasty_file_is_read_to_the_last_digit(golden: Path) -> None:
+    expected = json.loads((golden / "traces" / "swf" / "nasty_expected.json").read_text())
+    found = read_swf(golden / "traces" / "swf" / "nasty.swf")
+    assert found.header == expected["header"]
+    assert found.line.tolist() == [row["line"] for row in expected["rows"]]
+    assert found.short_lines == 1
+    for k, row in enumerate(expected["rows"]):
+        fields = row["fields"] + [-1] * (18 - len(row["fields"]))
+        assert [found.columns[name][k] for name in FIELDS] == fields, row["remark"]
+
+
+def test_the_nasty_file_says_what_was_dropped_and_why(golden: Path) -> None:
+    jobs = read_swf(golden / "traces" / "swf" / "nasty.swf").jobs()
+    assert jobs.processors == 64
+    assert jobs.submit.tolist() == [0, 6, 7, 20, 20, 21, 22]  # ties in the order of the file
+    assert jobs.line.tolist() == [6, 12, 10, 14, 17, 15, 16]
+    assert jobs.demand[:, 0].tolist() == [4, 2, 8, 128, 1, 1, 1]
+    assert jobs.run.tolist() == [100, 11, 50, 30, 30, 30, 30]  # fractions are rounded up
+    assert jobs.estimate.tolist() == [200, 9, 50, 30, 30, 30, 30]
+    assert [(one.reason, one.count, one.line) for one in jobs.dropped] == [
+        ("has no run time above 0", 2, 7),
+        ("asks for no processor", 1, 11),
+    ]
+    fitting = jobs.that_fit((64,), "the machine")
+    assert fitting.dropped[-1].line == 14
+    assert fitting.num_jobs == 6
+
+
+@pytest.mark.parametrize("name", ["nasa_first5000", "lcg_first3000", "theta_train"])
+def test_real_logs_have_the_recorded_fields(golden: Path, name: str) -> None:
+    folder = golden / "traces" / "swf"
+    found = read_swf(folder / f"{name}.swf.gz")
+    with np.load(folder / f"{name}_fields.npz") as expected:
+        table = np.stack([found.columns[field] for field in FIELDS], axis=1)
+        np.testing.assert_array_equal(table, expected["fields"])
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("1 2 3", "line 2: a job has 18 numbers, but 3 stand here"),
+        (JOB.replace("100", "1h40"), "line 2: run must be a number, not '1h40'"),
+        (JOB.replace("100", "nan"), "line 2: run must be a number, not 'nan'"),
+        (JOB.replace(" 7 ", " 7.5 "), "line 2: user must be a whole number, not '7.5'"),
+        (JOB.replace(" 7 ", " 1" + "0" * 19 + " "), "line 2: user must be a whole number"),
+        (JOB.replace("100", "1_0"), "line 2: run must be a number, not '1_0'"),
+    ],
+)
+def test_what_is_wrong_is_named_by_file_line_and_field(
+    tmp_path: Path, line: str, words: str
+) -> None:
+    path = log(tmp_path, "; MaxProcs: 8", line)
+    with pytest.raises(InputError) as found:
+        read_swf(path)
+    assert words in str(found.value)
+    assert str(path) in str(found.value)
+    assert "\n" not in str(found.value)
+
+
+def test_a_log_without_a_usable_job_is_refused_with_the_reasons(tmp_path: Path) -> None:
+    path = log(tmp_path, JOB.replace("100", "0"), JOB.replace(" 4 ", " 0 "))
+    with pytest.raises(InputError, match=r"1 dropped: has no run time above 0; 1 dropped: asks"):
+        read_swf(path).jobs()
+
+
+def test_a_machine_smaller_than_every_job_is_refused(tmp_path: Path) -> None:
+    jobs = read_swf(log(tmp_path, JOB)).jobs()
+    with pytest.raises(InputError, match=r"all 1 jobs .* the smallest asks for 4 processors"):
+        jobs.that_fit((2,), "the machine")
+
+
+def test_broken_files_are_refused(tmp_path: Path) -> None:
+    broken = tmp_path / "log.swf.gz"
+    broken.write_bytes(gzip.compress(JOB.encode())[:-9])
+    for path in (broken, tmp_path / "missing.swf", tmp_path):
+        with pytest.raises(InputError, match="cannot read the log"):
+            read_swf(path)
+
+
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz"])
+def test_what_is_written_comes_back(tmp_path: Path, name: str) -> None:
+    jobs = read_swf(log(tmp_path, JOB, JOB.replace("1 0 ", "9 3 "))).jobs()
+    write_swf(tmp_path / name, jobs_as_columns(jobs), {"MaxProcs": 8})
+    again = read_swf(tmp_path / name).jobs()
+    assert again.processors == 8
+    for column in ("submit", "run", "estimate", "demand"):
+        np.testing.assert_array_equal(getattr(again, column), getattr(jobs, column))
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_make_it_fail_otherwise(tmp_path_factory: pytest.TempPathFactory, data) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "log.swf"
+    path.write_bytes(data)
+    with suppress(InputError):
+        read_swf(path).jobs()
+
+
+CELLS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats().map(str),
+    st.sampled_from(["", "-1", "0", "1e400", "1e18", "9" * 5000, "٣", "0x1", "1__0", "-0.5", ";"]),
+)
+
+
+@given(st.lists(st.lists(CELLS, min_size=16, max_size=20), max_size=4))
+def test_no_numbers_make_it_fail_otherwise(
+    tmp_path_factory: pytest.TempPathFactory, table: list[list[str]]
+) -> None:
+    path = tmp_path_factory.mktemp("fuzz") / "log.swf"
+    path.write_text("\n".join(" ".join(row) for row in table), encoding="utf-8")
+    with suppress(InputError):
+        read_swf(path).jobs().jobset()
