@@ -12,9 +12,10 @@ from tune_jobs.terminal.options import (
     at_option,
     task_options,
 )
+from tune_jobs.terminal.task_command import TaskCommand
 
 
-@click.command(name="compare", context_settings=CONTEXT)
+@click.command(name="compare", cls=TaskCommand, context_settings=CONTEXT)
 @click.option(
     "--policies",
     "names",
@@ -45,9 +46,9 @@ from tune_jobs.terminal.options import (
 def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 
-    Heuristics are random, sjf, packer, tetris and hold. tetris and hold take a number, as in
-    tetris:0.002 and hold:8; without one, the best of a sweep on validation jobsets is used. Run
-    directories that differ in their seed alone make one line.
+    Heuristics are those of the task's world. Some take a number, as in tetris:0.002 or hold:8;
+    without one, the best of a sweep on validation jobsets is used. Run directories that differ in
+    their seed alone make one line.
 
     \b
     Examples:

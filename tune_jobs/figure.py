@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from tune_jobs.terminal.options import CONTEXT, at_option, list_option, task_options
+from tune_jobs.terminal.task_command import TaskCommand
 
 
 def _figures() -> list[tuple[str, str]]:
@@ -14,7 +15,7 @@ def _figures() -> list[tuple[str, str]]:
     return [(name, FIGURES.get(name).about) for name in FIGURES.names()]
 
 
-@click.command(name="figure", context_settings=CONTEXT)
+@click.command(name="figure", cls=TaskCommand, context_settings=CONTEXT)
 @click.argument("name", required=False)
 @click.option(
     "--runs",

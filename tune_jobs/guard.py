@@ -6,15 +6,16 @@ from typing import Any
 import click
 
 from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.task_command import TaskCommand
 
 
-@click.command(name="guard", context_settings=CONTEXT)
+@click.command(name="guard", cls=TaskCommand, context_settings=CONTEXT)
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--config",
     "source",
     metavar="PRESET|FILE",
-    help="Cluster, jobs and rules; by default those that the run was trained on.",
+    help="World, jobs and objective; by default those that the run was trained on.",
 )
 @click.option(
     "--set",
@@ -32,15 +33,11 @@ from tune_jobs.terminal.options import CONTEXT
     help="Validation jobsets to decide on.",
 )
 @click.option(
-    "--window",
-    type=click.IntRange(1),
-    help="Steps in which jobs may arrive, by default the config's, as in metasched compare.",
-)
-@click.option(
     "--warmup",
     type=click.IntRange(0),
     default=0,
-    help="Leave out the jobs that arrive in so many first and last steps of the window.",
+    help="Leave out the jobs that arrive in so many first and last steps of the time in which jobs "
+    "arrive.",
 )
 @click.option(
     "--seed",
@@ -65,8 +62,8 @@ def command(**options: Any) -> None:
 
     The policy is used if its mean is better than that of the best heuristic with the whole 95 %
     interval of the difference, on validation jobsets of the task, and if it leaves no more jobs
-    unfinished. The heuristics are sjf, packer, tetris and hold; the last two are tuned on other
-    validation jobsets. Jobs that vary in training are taken at their load, window and small_share.
+    unfinished. The heuristics are all of the task's world; those with a number are tuned on other
+    validation jobsets. Of jobs that vary in training, the point that their settings name is taken.
 
     \b
     Examples:

@@ -20,6 +20,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.promises import Promises
 from cluster_env.core.registry import Registry
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.shorthand import Shorthand
 from cluster_env.objectives import Objective
 
 State = NDArray[Any]  # (n, state_size), of the type of the world's state space
@@ -206,11 +207,13 @@ class Axis:
         key: of the setting in a task, as ``workload.load``.
         show: writes a value for people: ``load 70%``.
         reach: the largest value that a task can have, for those that ask for more.
+        option: another name of the option ``--at`` of commands, if there is one: ``loads``.
     """
 
     key: str
     show: Callable[[float], str] = "{:g}".format
     reach: Callable[[Any], float] = lambda task: float("inf")
+    option: str = ""
 
     @property
     def name(self) -> str:
@@ -277,8 +280,10 @@ class Kind:
         masks: which actions make sense, from the world, states and, if given, an array to write;
             if none is given, those that the features allow.
         axis: what a comparison varies.
+        shorthands: settings of a task that commands offer as options, by the option's name.
         columns: the head of a table's rows: what is to be known of a task.
         describe: says in words what the columns say.
+        remarks: sentences that belong under a table of rows, from the rows.
         words: names the jobs of a task: ``load 70%``.
         check: refuses tasks that make no sense.
         environments: options of the Gymnasium environments by their ids.
@@ -304,8 +309,10 @@ class Kind:
         default_factory=lambda: _registry("mask", "allowed", _allowed_by_features)
     )
     axis: Axis | None = None
+    shorthands: Mapping[str, Shorthand] = field(default_factory=dict)
     columns: Callable[[Any], Mapping[str, Value]] = lambda task: {}
     describe: Callable[[Mapping[str, Any]], str] = lambda columns: ""
+    remarks: Callable[[Sequence[Mapping[str, Any]]], Sequence[str]] = lambda rows: ()
     words: Callable[[Any], str] = lambda task: task.name
     check: Callable[[Any], None] = lambda task: None
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

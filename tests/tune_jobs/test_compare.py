@@ -94,7 +94,8 @@ def test_a_warm_up_measures_the_jobs_in_the_middle() -> None:
 
 def test_a_window_brings_the_time_that_its_episodes_need() -> None:
     def task_of(*overrides: str, window: int | None) -> tuple[int, int]:
-        task = choose_config(None, overrides, None, [], window).task
+        given = {} if window is None else {"window": window}
+        task = choose_config(None, overrides, given, []).task
         return task.workload.window, task.world.max_time
 
     assert task_of(window=None) == (50, 1000)

@@ -1,11 +1,14 @@
 """From what a user asks for to what policies are compared on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import objective_metric
 from cluster_env.objectives import get_objective
-from rllib_configs.loading import load_config
+from cluster_env.worlds import get_kind
+from rllib_configs.loading import change, make_config, parse_config, parse_override, read_config
+from rllib_configs.migration import new_key
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.policy_specs import (
     Decode,
@@ -15,9 +18,6 @@ from tune_jobs.comparing.policy_specs import (
     is_heuristic,
     learned_specs,
 )
-
-STEPS_PER_WINDOW = 10
-"""How many times as long as the window an episode may be at least, where --window is given."""
 
 
 def parse_values(text: str) -> list[float]:
@@ -38,41 +38,36 @@ def parse_values(text: str) -> list[float]:
 def choose_config(
     source: str | None,
     overrides: Sequence[str],
-    rules: str | None,
+    shorthands: Mapping[str, Any],
     runs: Sequence[TrainedRun],
-    window: int | None = None,
 ) -> ExperimentConfig:
     """The config that says what policies are evaluated on.
 
     Args:
         source: preset or file; by default the config of the first run, else the preset deeprm.
         overrides: texts of the form ``key=value``.
-        rules: name of the rules, if not the config's.
+        shorthands: values, or texts of them, by names that the world's kind has shorthands for.
         runs: the trained policies that are compared.
-        window: steps in which jobs may arrive, if not the config's. Episodes are then cut at
-            `STEPS_PER_WINDOW` times as many at the earliest, unless an override says when.
 
     Raises:
         InputError: if the config cannot be used.
     """
-
-    def load(changes: Sequence[str]) -> ExperimentConfig:
-        if source is None and runs:
-            return load_config(runs[0].config_file, changes)
-        return load_config(source or "deeprm", changes)
-
-    changes = [*overrides, *([f"task.world.rules={rules}"] if rules else [])]
-    if window is None:
-        return load(changes)
-    given = [text.partition("=")[0].strip() for text in overrides]
-    if "task.workload.window" in given:
-        raise InputError("--window and --set task.workload.window say the same; give one of them")
-    # How long episodes are is asked with a window that no config refuses as too long for them.
-    max_time = load([*changes, f"task.workload.window={min(window, 2)}"]).task.world.max_time
-    enough = STEPS_PER_WINDOW * window
-    if "task.world.max_time" not in given and max_time < enough:
-        changes.append(f"task.world.max_time={enough}")
-    return load([*changes, f"task.workload.window={window}"])
+    data = read_config(runs[0].config_file if source is None and runs else source or "deeprm")
+    change(data, overrides)
+    given = {new_key(parse_override(text)[0]) for text in overrides}
+    for name, value in shorthands.items():
+        world = parse_config(data).task.world.kind
+        short = get_kind(world).shorthands.get(name)
+        if short is None:
+            raise InputError(f"--{name} means nothing in the world {world}")
+        key = f"task.{short.key}"
+        if key in given:
+            raise InputError(f"--{name} and --set {key} say the same; give one of them")
+        change(data, [f"{key}={value}"])
+        follows = short.follows(parse_config(data).task)
+        settings = {f"task.{key}": setting for key, setting in follows.items()}
+        change(data, {key: settings[key] for key in settings if key not in given})
+    return make_config(data)
 
 
 def order_specs(

@@ -1,7 +1,7 @@
 """What ``metasched guard`` does: decides on one task, shows why, and keeps the decision."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ def report_decision(
     overrides: Sequence[str],
     objective: str | None,
     num_jobsets: int,
-    window: int | None,
+    shorthands: Mapping[str, str],
     warmup: int,
     seed: int,
     decode: Decode,
@@ -33,7 +33,7 @@ def report_decision(
 ) -> None:
     """Lets the guard decide, and prints what it found; the arguments are the command's options."""
     runs = load_runs(find_runs([str(run)]), decode)
-    config = choose_config(source, overrides, None, runs, window)
+    config = choose_config(source, overrides, shorthands, runs)
     metric = metric_of(objective, config)
     task = config.task.build(config.name, seed)
     whole = EvaluationProtocol(task, metric, warmup=warmup, num_guard_jobsets=num_jobsets)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -35,8 +35,7 @@ def report_comparison(
     guard: bool,
     source: str | None,
     overrides: Sequence[str],
-    rules: str | None,
-    window: int | None,
+    shorthands: Mapping[str, str],
     warmup: int,
     num_jobsets: int,
     num_episodes: int,
@@ -59,7 +58,7 @@ def report_comparison(
         raise InputError("--policies names nothing; try --policies random")
     values = [] if at is None else parse_values(at)
     runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
-    config = choose_config(source, overrides, rules, runs, window)
+    config = choose_config(source, overrides, shorthands, runs)
     protocol = EvaluationProtocol(
         config.task.build(config.name, seed),
         metric_of(objective, config),

@@ -83,11 +83,6 @@ def _legend(rows: Sequence[Row]) -> str:
     over = {row["interval_over"] for row in rows}
     if over - {"nothing"}:
         lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
-    if any(row.get("trace") for row in rows):
-        lines.append(
-            "Jobsets are windows of the last 20 % of the trace and may overlap: intervals say "
-            "nothing of other jobs than these."
-        )
     if "seeds and jobsets" in over:
         lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
     if any(str(row["policy"]).partition("*")[1] for row in rows):
@@ -116,6 +111,4 @@ def _legend(rows: Sequence[Row]) -> str:
             "Unfinished jobs count with the time they had spent when their episode was cut: "
             "means with any are lower bounds."
         )
-        if any(row.get("rules") == "released" for row in rows):
-            lines.append("Jobs that a full backlog dropped are among the unfinished.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *kind_of_row(rows[0]).remarks(rows)])

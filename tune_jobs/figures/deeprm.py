@@ -14,3 +14,6 @@ IN_HINDSIGHT = ("packer", "sjf", "tetris", "hold")
 GUARD_LOADS = (0.3, 0.7, 1.1, 1.5)
 GUARD_JOBS = ((50, 0.8), (50, 0.6), (200, 0.8), (200, 0.6), (500, 0.8))
 """Arrival windows, in time steps, with shares of short jobs; each is measured at all loads."""
+
+STEPS_PER_WINDOW = 10
+"""How many times as long as their window these episodes may be at least."""

@@ -11,12 +11,12 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.comparing.choices import STEPS_PER_WINDOW, metric_of
+from tune_jobs.comparing.choices import metric_of
 from tune_jobs.comparing.comparison import check_specs, evaluate_specs, guard_at, spec_cells
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.figures.comparison import POLICY, name_of, read_rows
-from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, WORLD
+from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, color_of, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, Value, number
@@ -64,7 +64,7 @@ def collect(request: FigureRequest) -> list[Row]:
             "the figure guard draws made-up jobs of several loads, windows and mixes; for other "
             "jobs use metasched guard RUN"
         )
-    if request.window is not None:
+    if "window" in request.shorthands:
         raise InputError("the figure guard has windows of its own, so leave out --window")
     whole = replace(
         whole,

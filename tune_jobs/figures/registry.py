@@ -1,6 +1,6 @@
 """The figures by name, and the one way in which they are made."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -33,9 +33,8 @@ class FigureRequest:
         at: values of the axis that lines are drawn along; by default those of DeepRM's figure 4.
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
-        rules: name of the rules, if not the config's.
-        window: steps in which jobs may arrive, if not the config's.
-        warmup: steps at both ends of it whose jobs do not count.
+        shorthands: further changes, by names that the world has shorthands for.
+        warmup: steps at both ends of the time in which jobs arrive, whose jobs do not count.
         num_jobsets: unseen jobsets that policies are evaluated on.
         num_episodes: episodes of each.
         seed: seed of the jobsets and of the policies' random numbers.
@@ -50,8 +49,7 @@ class FigureRequest:
     at: Sequence[float] = ()
     source: str | None = None
     overrides: Sequence[str] = ()
-    rules: str | None = None
-    window: int | None = None
+    shorthands: Mapping[str, Any] = field(default_factory=dict)
     warmup: int = 0
     num_jobsets: int = 1000
     num_episodes: int = 1
@@ -67,7 +65,7 @@ class FigureRequest:
             InputError: if a run or the config cannot be used.
         """
         runs = load_runs(find_runs(self.runs), self.decode)
-        return runs, choose_config(self.source, self.overrides, self.rules, runs, self.window)
+        return runs, choose_config(self.source, self.overrides, self.shorthands, runs)
 
     def protocol(self, config: "ExperimentConfig", cap: bool = False) -> EvaluationProtocol:
         """What policies are compared on by the world's headline, see `EvaluationProtocol`."""

@@ -30,7 +30,7 @@ task_options = _together(
         "--config",
         "source",
         metavar="PRESET|FILE",
-        help="Cluster, jobs and rules; by default those of the first run, else of deeprm.",
+        help="World, jobs and objective; by default those of the first run, else of deeprm.",
     ),
     click.option(
         "--set",
@@ -40,30 +40,18 @@ task_options = _together(
         help="Change a setting of it, for instance task.workload.window=200.",
     ),
     click.option(
-        "--rules",
-        metavar="NAME",
-        help="Rules of DeepRM's paper or of its released code (paper, released), or others "
-        "that are registered; by default the config's.",
-    ),
-    click.option(
-        "--window",
-        type=click.IntRange(1),
-        help="Steps in which jobs may arrive, by default the config's; episodes then get at "
-        "least ten times as long, unless --set task.world.max_time says how long.",
-    ),
-    click.option(
         "--warmup",
         type=click.IntRange(0),
         default=0,
         help="Measure a cluster in steady operation: leave out the jobs that arrive in so many "
-        "first and last steps of the window.",
+        "first and last steps of the time in which jobs arrive.",
     ),
     click.option(
         "--jobsets",
         "num_jobsets",
         type=click.IntRange(1),
         default=1000,
-        help="Unseen jobsets of each load.",
+        help="Unseen jobsets at each value.",
     ),
     click.option(
         "--episodes",
@@ -113,11 +101,9 @@ held_out_option = click.option(
 
 at_option = click.option(
     "--at",
-    "--loads",
-    "at",
     metavar="VALUE,...",
-    help="Values of the setting that the world's comparisons vary, in DeepRM loads: 0.7 for 70 %. "
-    "By default that of the config. A trace has its own.",
+    help="Values of the setting that the world's comparisons vary: loads, 0.7 for 70 %, in "
+    "DeepRM's. By default that of the config. A trace has its own.",
 )
 
 cluster_options = _together(

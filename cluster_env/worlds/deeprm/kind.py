@@ -1,11 +1,12 @@
 """The registration of DeepRM's world."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
+from cluster_env.core.shorthand import Shorthand
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Optimum, Value, WorkloadKind
 from cluster_env.workloads import part_of
@@ -25,7 +26,8 @@ from cluster_env.worlds.deeprm.trace import TraceWorkload
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
 
-_LOW_LOAD = 1e-6  # to ask for the highest one before the load is known
+STEPS_PER_WINDOW = 10
+"""How many times as long as the arrival window episodes may be at least, with ``--window``."""
 
 WORKLOADS: Registry[WorkloadKind] = Registry("workload")
 
@@ -60,6 +62,18 @@ def _describe(columns: Mapping[str, Any]) -> str:
     return f"{arrivals}, rules of the {rules}{' code' if rules == 'released' else ''}"
 
 
+def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = []
+    if any(row.get("trace") for row in rows):
+        found.append(
+            "Jobsets are windows of the last 20 % of the trace and may overlap: intervals say "
+            "nothing of other jobs than these."
+        )
+    if any(row.get("rules") == "released" and float(row["unfinished"]) for row in rows):
+        found.append("Jobs that a full backlog dropped are among the unfinished.")
+    return found
+
+
 def _words(task: Task) -> str:
     """``load 70%``, ``trace jobs.csv``, ``loads 10 to 184%, windows 50 to 500``."""
     workload: Any = task.workload
@@ -89,6 +103,10 @@ def _check(task: Task) -> None:
     num = world.cluster.num_classes
     one_of_each = JobSet.of([0] * num, [1] * num, [[1]] * num, 1, job_class=range(num))
     task.objective.job_cost(one_of_each)
+
+
+def _long_episodes(task: Any) -> Mapping[str, Any]:
+    return {"world.max_time": max(task.world.max_time, STEPS_PER_WINDOW * task.workload.window)}
 
 
 def _reach(task: Task) -> float:
@@ -124,9 +142,23 @@ KIND = Kind(
     ),
     observations=OBSERVATIONS,
     masks=MASKS,
-    axis=Axis("workload.load", "load {:.0%}".format, _reach),
+    axis=Axis("workload.load", "load {:.0%}".format, _reach, option="loads"),
+    shorthands={
+        "window": Shorthand(
+            "workload.window",
+            "Steps in which jobs may arrive. Episodes get at least ten times as long, unless "
+            "--set task.world.max_time says how long.",
+            _long_episodes,
+        ),
+        "rules": Shorthand(
+            "world.rules",
+            "Rules of DeepRM's paper or of its released code (paper, released), or others that "
+            "are registered.",
+        ),
+    },
     columns=_columns,
     describe=_describe,
+    remarks=_remarks,
     words=_words,
     check=_check,
     # An environment that changes its behavior gets a new id: published results stay comparable.

@@ -1,0 +1,76 @@
+"""Commands about a task: what its world has shorthands for, they take as options."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from cluster_env.core.world import Kind
+
+_OPTIONS = "tune_jobs.options_of_worlds"  # where the context of a command keeps them
+
+
+class TaskCommand(click.Command):
+    """A command that takes the shorthands of all worlds as options, such as ``--window 500``.
+
+    What is given reaches the command as one argument, ``shorthands``: texts by name. An option of
+    the same name that the command has itself goes first. Importing the worlds takes a second; so
+    they are asked for --help alone, and where an option is none of the command's own.
+    """
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The command's own parameters, and those of the worlds once these were asked."""
+        return [*super().get_params(ctx), *ctx.meta.get(_OPTIONS, ())]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Reads the command line; an option that is unknown may be one of a world."""
+        try:
+            rest = super().parse_args(ctx, list(args))
+        except click.NoSuchOption:
+            own = {option for param in self.params for option in param.opts}
+            entries = [entry for _, kind in _kinds() for entry in self._entries(kind)]
+            names = {text.partition(" ")[0] for text, _ in entries}
+            ctx.meta[_OPTIONS] = [
+                click.Option([name], hidden=True, expose_value=False, callback=_keep)
+                for name in sorted(names - own)
+            ]
+            rest = super().parse_args(ctx, args)
+            _move_values_of_axis(ctx)
+        ctx.params.setdefault("shorthands", {})
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Lists the command's options, then those of each world."""
+        super().format_options(ctx, formatter)
+        for name, kind in _kinds():
+            if entries := self._entries(kind):
+                with formatter.section(f"Options in the world {name}"):
+                    formatter.write_dl(entries)
+
+    def _entries(self, kind: "Kind") -> list[tuple[str, str]]:
+        """Options of a world, with a line about each."""
+        entries = [(f"--{name} VALUE", short.about) for name, short in kind.shorthands.items()]
+        axis = kind.axis
+        if axis is not None and axis.option and any(param.name == "at" for param in self.params):
+            entries.append((f"--{axis.option} VALUE,...", f"The same as --at, for {axis.key}."))
+        return entries
+
+
+def _kinds() -> "list[tuple[str, Kind]]":
+    from cluster_env.worlds import WORLDS
+    from rllib_configs.extensions import load_extensions
+
+    load_extensions()
+    return [(name, WORLDS.get(name)) for name in WORLDS.names()]
+
+
+def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        context.params.setdefault("shorthands", {})[option.opts[0][2:]] = value
+
+
+def _move_values_of_axis(context: click.Context) -> None:
+    given = context.params.get("shorthands", {})
+    for _, kind in _kinds():
+        if kind.axis is not None and kind.axis.option in given:
+            context.params["at"] = given.pop(kind.axis.option)
