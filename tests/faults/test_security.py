@@ -1,5 +1,6 @@
 """Files of others run no code and name nothing outside; secrets stay in the environment."""
 
+import base64
 import json
 import os
 import pickle
@@ -116,28 +117,86 @@ def test_a_registered_model_has_a_plain_name(name: str) -> None:
         load_config("deeprm-smoke", [f"tracking.model={json.dumps(name)}"])
 
 
+BASIC = base64.b64encode(f"me:{PLANTED}".encode()).decode()
+
+
 @pytest.mark.parametrize(
     "text",
     [
         f"postgresql://me:{PLANTED}@host/db is away",
+        f"postgresql://me:pa/{PLANTED}@host/db is away",
+        f"postgresql://me:{PLANTED}/w@rd@host/db is away",
+        f"http://:{PLANTED}@host, then http://you:x/{PLANTED}@other",
+        f"http://{PLANTED}@host/",
         f"metasched sync --api-token {PLANTED}",
         f"tried https://host/?access_key={PLANTED}&x=1",
+        f"https://b.s3.amazonaws.com/k?X-Amz-Date=1&X-Amz-Signature={PLANTED}&x=1",
+        f"https://b.s3.amazonaws.com/k?X-Amz-Security-Token={PLANTED}",
+        f"https://storage.googleapis.com/b/k?X-Goog-Signature={PLANTED}",
+        f"https://a.blob.core.windows.net/c?sv=2024&sig={PLANTED}",
+        f"https://d.cloudfront.net/k?Signature={PLANTED}&Key-Pair-Id=x",
         f"password = '{PLANTED}'",
+        f"password = 'it\\'s {PLANTED}'",
         f"X-Token: {PLANTED}",
+        f'{{"user": "me", "password": "{PLANTED}"}}',
+        f'{{"api_key" : "a\\"{PLANTED}"}}',
+        f"{{'access-token': '{PLANTED}'}}",
+        f'"{{\\"secret\\": \\"a {PLANTED}\\"}}"',
+        f"Authorization: Bearer {PLANTED}",
+        f"{{'Authorization': 'Custom a {PLANTED}'}}",
+        f"curl -H 'Proxy-Authorization: Digest a={PLANTED}'",
+        f"Cookie: session={PLANTED}; b={PLANTED}",
+        f"the server refused bearer {PLANTED}",
+        f"sent Basic {BASIC}",
+        f"Authorization=Basic {BASIC}",
+        f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={PLANTED}==;EndpointSuffix=x",
+        f"BlobEndpoint=https://a;SharedAccessSignature=sv=1&sig={PLANTED}",
+        f"Endpoint=sb://a;SharedAccessKeyName=x;SharedAccessKey={PLANTED}",
+        f"Server=a;User Id=me;Pwd={PLANTED}",
         f"from the environment: {PLANTED}-of-mine",
+        f"from an address of the environment: e/{PLANTED}/e",
     ],
 )
 def test_secrets_are_hidden(text: str) -> None:
-    found = hide_secrets(text, {"MY_DB_PASSWORD": f"{PLANTED}-of-mine"})
+    environment = {
+        "MY_DB_PASSWORD": f"{PLANTED}-of-mine",
+        "MLFLOW_TRACKING_URI": f"http://me:e%2F{PLANTED}%2Fe@host",
+    }
+    found = hide_secrets(text, environment)
     assert PLANTED not in found
+    assert BASIC not in found
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"http://me:{PLANTED}@host",
+        f"postgresql://me:a/{PLANTED}@host/db",
+        f"https://host/?token={PLANTED}",
+        f"https://host/?sig={PLANTED}",
+    ],
+)
+def test_a_config_takes_no_address_with_a_secret(uri: str) -> None:
+    with pytest.raises(InputError, match="an address must hold no password") as refusal:
+        load_config("deeprm-smoke", [f"tracking.uri={uri}"])
+    assert PLANTED not in str(refusal.value)
 
 
 def test_what_is_no_secret_stays() -> None:
-    environment = {"RAY_AUTH_MODE": "token", "PWD": "/home/me", "SSH_AUTH_SOCK": "/tmp/agent"}
+    environment = {
+        "RAY_AUTH_MODE": "token",
+        "PWD": "/home/me",
+        "OLDPWD": "/home/me",
+        "SSH_AUTH_SOCK": "/tmp/agent",
+    }
     for text in (
         "metasched train deeprm --set training.lr=3e-4 --run /home/me/runs/token",
         "http://host:5000/#/experiments/1",
+        "http://host:5000/api/runs and https://github.com/a/b@v1",
+        "sqlite:////home/me@work/a:b/mlflow.db",
         "/tmp/agent is a token of nothing",
+        "basic training with the basic policies, a bearer of news",
+        "signature of the model: inputs",
     ):
         assert hide_secrets(text, environment) == text
         assert not holds_secret(text)
@@ -155,10 +214,14 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("password", [f"{PLANTED}1", f"a/{PLANTED}1/b"])
 def test_planted_secrets_are_nowhere_in_the_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    password: str,
 ) -> None:
-    uri = f"http://me:{PLANTED}1@127.0.0.1:9"
+    uri = f"http://me:{password}@127.0.0.1:9"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", f"{PLANTED}2")
     monkeypatch.setattr("sys.argv", ["train", "--token", f"{PLANTED}3", f"--x={PLANTED}2"])
