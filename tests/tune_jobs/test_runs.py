@@ -17,6 +17,13 @@ from tune_jobs.terminal.files import replacing
 NOW = datetime(2026, 1, 2, 3, 4, 5)
 
 
+def spoil(path: Path, text: str | bytes | None) -> None:
+    """Writes something else to a file, or removes it."""
+    path.unlink()
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+
 @pytest.fixture
 def config(tmp_path) -> ExperimentConfig:
     return ExperimentConfig(name="small", seed=7, runs=tmp_path / "runs")
@@ -108,6 +115,30 @@ class TestRunDirectory:
             "config.yaml",
             "policy",
         ]
+
+    @pytest.mark.parametrize("text", [None, "", "x,y\n1,2\n", b"\xff\0,\n", "iteration,a\n1,1\n"])
+    def test_going_back_to_a_checkpoint_finds_the_table_in_it(self, config, caplog, text):
+        run = create_run(config)
+        for iteration in (1, 2, 3):
+            run.history.append(iteration, {"a": iteration / 2})
+            run.write_checkpoint(iteration, fill, keep=2)
+        spoil(run.history.path, text)
+        again = open_run(run.path)
+        again.go_back(again.checkpoints.all()[0])
+        again.history.append(3, {"a": 9})
+        assert run.history.path.read_text() == "iteration,a\n1,0.5\n2,1\n3,9\n"
+        assert [checkpoint.iteration for checkpoint in again.checkpoints.all()] == [2]
+        assert "lost or damaged; it is made again from" in caplog.text
+
+    def test_a_table_that_is_nowhere_begins_again_and_what_was_there_stays(self, config, caplog):
+        run = create_run(config)
+        run.checkpoints.write(3, fill, keep=1)  # by a version that kept no copy
+        run.history.path.write_bytes(b"\xff")
+        run.go_back(run.checkpoints.newest())
+        run.history.append(4, {"a": 9})
+        assert run.history.path.read_text() == "iteration,a\n4,9\n"
+        assert (run.path / "metrics.csv.damaged").read_bytes() == b"\xff"
+        assert "until iteration 3 are lost" in caplog.text
 
 
 class TestCheckpoints:
@@ -217,9 +248,39 @@ class TestHistory:
         with history.path.open("a") as file:
             file.write("3,1.")
         resumed = History(history.path)
-        resumed.cut_after(3)
+        resumed.go_back(3)
         resumed.append(4, {"a": 9})
         assert history.path.read_text() == "iteration,a\n1,0.5\n2,1\n3,1.5\n4,9\n"
+
+    @pytest.mark.parametrize("text", [None, "", "x,y\n1,2\n", b"\xff\0,\n"])
+    @pytest.mark.parametrize("copied", [False, True])
+    def test_a_table_that_is_lost_in_mid_run_is_made_again(self, tmp_path, caplog, text, copied):
+        history = History(tmp_path / "metrics.csv")
+        for iteration in (1, 2):
+            history.append(iteration, {"a": 0.5})
+        if copied:
+            history.copy_to(tmp_path / "copy.csv")
+            history.trust(tmp_path / "copy.csv")
+        history.append(3, {"a": 0.5})
+        spoil(history.path, text)
+        history.append(4, {"a": 0.5})
+        spoil(history.path, text)
+        history.append(5, {"a": 0.5, "b": 1})
+        assert history.path.read_text() == (
+            "iteration,a,b\n1,0.5,\n2,0.5,\n3,0.5,\n4,0.5,\n5,0.5,1\n"
+        )
+        assert caplog.text.count("made again with the rows from iteration 1 on") == 2
+
+    def test_a_table_that_is_lost_as_it_is_copied_or_cut_is_made_again(self, tmp_path):
+        history = History(tmp_path / "metrics.csv")
+        for iteration in (1, 2, 3):
+            history.append(iteration, {"a": 0.5})
+        spoil(history.path, None)
+        history.copy_to(tmp_path / "copy.csv")
+        assert len(History(tmp_path / "copy.csv").rows()) == 3
+        spoil(history.path, "")
+        history.go_back(2)
+        assert history.path.read_text() == "iteration,a\n1,0.5\n2,0.5\n"
 
     def test_another_table_is_refused(self, tmp_path):
         (tmp_path / "metrics.csv").write_text("x,y\n1,2\n")

@@ -17,8 +17,10 @@ from cluster_env.evaluation import evaluate_summary
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
+from rllib_configs.registries import prepare
 from tune_jobs import cli
 from tune_jobs.figures import draw_figure
+from tune_jobs.runs.directory import create_run, open_run
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resumption
 from tune_jobs.runs.training import RunResult, run_training
@@ -135,6 +137,44 @@ class TestRun:
             trained.run.policy / "weights.pt"
         ).read_bytes()
 
+    @pytest.mark.parametrize("how", ["--run", "--resume"])
+    def test_a_start_that_was_killed_is_no_dead_end(self, how, trained, tmp_path):
+        lost = tmp_path / "lost"
+        begin = ["deeprm-smoke", "--no-track", "--runs", str(trained.run.path.parent)]
+        run = create_run(prepare(trained.run.config()), lost)
+        run.history.append(1, {"a": 1})
+        (lost / "checkpoints").mkdir()
+        (lost / "checkpoints" / ".iteration_000002.part").mkdir()
+        again = [*begin, "--run", str(lost)] if how == "--run" else ["--resume", str(lost)]
+        assert cli.run(cli.metasched, ["train", *again]) == 2  # its process lives
+        run.unlock()
+        assert cli.run(cli.metasched, ["train", *again]) == 0
+        assert numbers(open_run(lost).history) == numbers(trained.run.history)
+        assert cli.run(cli.metasched, ["train", *begin, "--run", str(lost)]) == 2
+
+    @pytest.mark.parametrize("text", [None, b"\xff\n", b"1,2\n3,4\n"])
+    def test_a_run_whose_metrics_are_lost_goes_on(self, text, trained, copied, ray_here):
+        """So they were after rows had been appended to a new file, without a header."""
+        (copied / "metrics.csv").unlink()
+        if text is not None:
+            (copied / "metrics.csv").write_bytes(text)
+        shutil.rmtree(copied / "checkpoints" / "iteration_000004")
+        resumed = run_training(find_resumption(copied).config, resume=find_resumption(copied))
+        assert numbers(resumed.run.history) == numbers(trained.run.history)
+
+    def test_a_run_whose_metrics_vanish_while_it_trains_ends_with_all_of_them(
+        self, trained, tmp_path, ray_here
+    ):
+        run = tmp_path / "run"
+
+        class Remove(NoProgress):
+            def step(self, done: int, text: str) -> None:
+                if done in (1, 3):  # an evaluation, and so a new column, comes next
+                    (run / "metrics.csv").unlink()
+
+        resumed = run_training(smoke(tmp_path), run_dir=run, progress=Remove())
+        assert numbers(resumed.run.history) == numbers(trained.run.history)
+
     def test_a_command_begins_where_no_run_is(self, trained, tmp_path):
         assert find_continuation(tmp_path / "new", trained.run.config()) is None
 
@@ -245,6 +285,12 @@ class TestRefusals:
     def test_changing_what_results_depend_on(self, capsys, trained):
         error = self.refused(capsys, "--resume", str(trained.run.path), "--set", "training.lr=0.5")
         assert "training.lr cannot change from 0.001 to 0.5" in error
+
+    def test_another_run_in_the_folder_that_never_saved(self, capsys, tmp_path):
+        run = str(tmp_path / "run")
+        create_run(prepare(load_config("deeprm-smoke")), tmp_path / "run").unlock()
+        error = self.refused(capsys, "deeprm-smoke", "--run", run, "--seed", "5")
+        assert "seed cannot change from 0 to 5" in error
 
     def test_going_on_with_another_run(self, capsys, copied):
         config = str(copied / "config.yaml")

@@ -22,10 +22,9 @@ from pathlib import Path
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.runs.checkpoints import Checkpoints
-from tune_jobs.terminal.files import replacing, sync_tree
-from tune_jobs.runs.history import History
-from tune_jobs.terminal.files import FileLock
+from tune_jobs.runs.checkpoints import Checkpoint, Checkpoints
+from tune_jobs.runs.history import METRICS, History
+from tune_jobs.terminal.files import FileLock, replacing, sync_tree
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.checkpoints = Checkpoints(self.path / "checkpoints")
-        self.history = History(self.path / "metrics.csv")
+        self.history = History(self.path / METRICS)
         self._lock = FileLock(self.path / ".lock")
 
     @property
@@ -62,6 +61,11 @@ class RunDirectory:
     def policy(self) -> Path:
         """Folder of the newest policy."""
         return self.path / "policy"
+
+    @property
+    def is_unsaved(self) -> bool:
+        """Whether it has neither checkpoints nor a policy: nothing is lost if it begins again."""
+        return not self.checkpoints.all() and not self.policy.exists()
 
     def config(self) -> ExperimentConfig:
         """Reads the config.
@@ -88,6 +92,26 @@ class RunDirectory:
             self.policy.mkdir(exist_ok=True)
             for file in Path(aside).iterdir():
                 file.replace(self.policy / file.name)
+
+    def write_checkpoint(
+        self, iteration: int, save: Callable[[Path], None], keep: int
+    ) -> Checkpoint:
+        """Writes a checkpoint, with a copy of the metrics; see `Checkpoints.write`."""
+
+        def fill(folder: Path) -> None:
+            save(folder)
+            self.history.copy_to(folder / METRICS)
+
+        checkpoint = self.checkpoints.write(iteration, fill, keep)
+        self.history.trust(checkpoint.path / METRICS)
+        return checkpoint
+
+    def go_back(self, checkpoint: Checkpoint | None) -> None:
+        """Removes what came after a checkpoint, or everything; the rest is made whole."""
+        iteration = checkpoint.iteration if checkpoint else 0
+        self.checkpoints.remove_parts()
+        self.history.go_back(iteration, checkpoint.path / METRICS if checkpoint else None)
+        self.checkpoints.remove_after(iteration)
 
     def lock(self, wait_s: float = 0.0) -> None:
         """Makes this process the only one that writes here, until `unlock` or its end.

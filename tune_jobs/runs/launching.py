@@ -9,7 +9,7 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, parse_override
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.runs.resuming import find_continuation, find_resumption
+from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import program
@@ -58,9 +58,10 @@ def launch_training(
         raise InputError("say what to train: the name of a preset (--presets lists them) or a file")
     else:
         config = load_config(preset, changes)
-        if goes_on and run_dir is not None:
+        if run_dir is not None:
             config = prepare(config)
-            resumption = find_continuation(run_dir.expanduser(), config)
+            find = find_continuation if goes_on else find_lost_start
+            resumption = find(run_dir.expanduser(), config)
     result = run_training(
         config, run_dir=run_dir, resume=resumption, address=address, progress=Progress(), draw=draw
     )

@@ -35,7 +35,7 @@ class Resumption:
 
     Attributes:
         run: its folder.
-        checkpoint: what it goes on from; None if it was lost before it had one, and begins again.
+        checkpoint: what it goes on from; None if it was lost before its first, and begins again.
         config: its config, with what the user changed.
     """
 
@@ -45,21 +45,23 @@ class Resumption:
 
 
 def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
-    """Finds the newest checkpoint of a run and checks it.
+    """Finds the newest checkpoint of a run and checks it; a run that never had one begins again.
 
     Args:
         path: a run's folder, or one of its checkpoints.
         overrides: as for `load_config`; only `CHANGEABLE` settings may differ.
 
     Raises:
-        InputError: if there is no run or no whole checkpoint, a setting must not be changed, or
-            nothing is left to do.
+        InputError: if there is no run, the checkpoint is damaged, a setting must not be changed,
+            or nothing is left to do.
     """
     chosen = as_checkpoint(path)
     run = open_run(chosen.path.parent.parent if chosen else path)
     before = run.config()
     config = load_config(run.path / CONFIG, overrides)
     _check_changes(before, config)
+    if chosen is None and run.is_unsaved:
+        return Resumption(run, None, config)
     checkpoint = chosen or run.checkpoints.newest()
     run.checkpoints.check(checkpoint)
     if checkpoint.iteration >= config.training.iterations:
@@ -70,7 +72,26 @@ def find_resumption(path: Path, overrides: Changes = ()) -> Resumption:
     return Resumption(run, checkpoint, config)
 
 
-def find_continuation(path: Path, config: ExperimentConfig) -> Resumption | None:
+def find_lost_start(path: Path, config: ExperimentConfig) -> Resumption | None:
+    """A run that was lost before its first checkpoint, for a command that asks for it again.
+
+    Args:
+        path: folder of the run, or where it is to be.
+        config: what the command asks for.
+
+    Returns:
+        None if there is nothing, or a run that only ``--resume`` or ``--continue`` may touch.
+
+    Raises:
+        InputError: if the folder holds another run, or a process is at it.
+    """
+    lost = (path / CONFIG).is_file() and open_run(path).is_unsaved
+    return find_continuation(path, config, wait_s=0.0) if lost else None
+
+
+def find_continuation(
+    path: Path, config: ExperimentConfig, wait_s: float = WAIT_S
+) -> Resumption | None:
     """How a command goes on that may have been here before; None if it has not.
 
     A submitted job is sent again when the machine that it ran on is gone, and nobody is there to
@@ -82,6 +103,7 @@ def find_continuation(path: Path, config: ExperimentConfig) -> Resumption | None
     Args:
         path: folder of the run, or where it is to be.
         config: what the command asks for; results must not depend on where it differs.
+        wait_s: how long another process is waited for, in seconds.
 
     Raises:
         InputError: if the folder holds another run, or a process stays at it.
@@ -90,7 +112,7 @@ def find_continuation(path: Path, config: ExperimentConfig) -> Resumption | None
         return None
     run = open_run(path)
     _check_changes(run.config(), config)
-    run.lock(WAIT_S)
+    run.lock(wait_s)
     whole = None
     for checkpoint in reversed(run.checkpoints.all()):
         damage = checkpoint.damage()

@@ -76,7 +76,8 @@ def run_training(
         if resume:
             run.lock()
         stack.callback(run.unlock)
-        stack.callback(discard_run, run)
+        if not resume:
+            stack.callback(discard_run, run)
         stack.callback(progress.close)
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
@@ -131,16 +132,14 @@ class _Loop:
         Args:
             checkpoint: None goes back to the beginning.
         """
-        iteration = 0 if checkpoint is None else checkpoint.iteration
-        self._saved = iteration
-        self._run.history.cut_after(iteration)
-        self._run.checkpoints.remove_after(iteration)
+        self._run.go_back(checkpoint)
         if checkpoint is None:
             self.start()
             self._progress.say("It has no checkpoint, so it begins again")
         else:
-            self._trainer.restore(checkpoint.path, iteration)
-            self._progress.say(f"Going on after iteration {iteration}")
+            self._saved = checkpoint.iteration
+            self._trainer.restore(checkpoint.path, checkpoint.iteration)
+            self._progress.say(f"Going on after iteration {checkpoint.iteration}")
 
     def run(self, tracker: AnyTracker) -> RunResult:
         """Trains until all iterations are done or a signal asks to stop."""
@@ -216,7 +215,7 @@ class _Loop:
     def _save(self) -> None:
         done = self._trainer.done
         with self._records.saving(done):
-            self._run.checkpoints.write(done, self._trainer.save, self._config.checkpoint.keep)
+            self._run.write_checkpoint(done, self._trainer.save, self._config.checkpoint.keep)
             self._run.write_policy(self._trainer.save_policy)
             self._saved = done
 

@@ -46,7 +46,7 @@ class TrialRecord:
         """
         first = int(rows[0]["iteration"])
         if first <= self.done:
-            self.run.history.cut_after(first - 1)
+            self.run.history.go_back(first - 1)
             self.run.checkpoints.remove_after(first - 1)
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}
@@ -74,7 +74,7 @@ class TrialRecord:
             unpack(state, folder)
 
         keep = self.config.checkpoint.keep
-        checkpoint = self.run.checkpoints.write(self.done, fill, keep)
+        checkpoint = self.run.write_checkpoint(self.done, fill, keep)
         policy = checkpoint.path / "policy"
         self.run.write_policy(lambda folder: _copy_files(policy, folder))
         self.file.write(self.run.path)
@@ -96,10 +96,9 @@ def rewind(run: RunDirectory) -> Checkpoint | None:
         The checkpoint, None if the trial has to begin anew.
     """
     good = [each for each in run.checkpoints.all() if each.damage() is None]
-    run.checkpoints.remove_parts()
-    run.checkpoints.remove_after(good[-1].iteration if good else 0)
-    run.history.cut_after(good[-1].iteration if good else 0)
-    return good[-1] if good else None
+    newest = good[-1] if good else None
+    run.go_back(newest)
+    return newest
 
 
 def pack(folder: Path) -> bytes:
