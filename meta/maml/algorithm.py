@@ -19,7 +19,6 @@ from meta.maml.runner import BatchedMetaRunner, is_warm_up, iteration_tasks
 from meta.maml.stages import TaskSample
 from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
 from rllib_configs.registries import prepare
-from rllib_configs.runners.gathering import gather
 from rllib_configs.schema import ExperimentConfig
 
 _GUARD = "guard"
@@ -74,12 +73,8 @@ class MAML(UnitAlgorithm):
         started = perf_counter()
         experiment: ExperimentConfig = self.config.experiment
         weights = module_weights(self)
-        samples, runner_s = gather(
-            self.env_runner_group,
-            iteration_tasks(experiment, self.iteration),
-            weights,
-            self.iteration,
-        )
+        sampled = self.gather(iteration_tasks(experiment, self.iteration), weights)
+        samples: list[TaskSample] = sampled.answers
         gathered = perf_counter()
         stats = self._learn(samples)
         skipped = self.count_skipped()
@@ -96,7 +91,7 @@ class MAML(UnitAlgorithm):
                 "meta/entropy_coefficient": float(weights[ENTROPY]),
                 "meta/collapsed": float(collapsed),
                 "time/sample_s": gathered - started,
-                "time/runner_s": runner_s,
+                "time/runner_s": sampled.runner_s,
                 "time/adapt_s": _longest_adaptation(samples),
                 "time/learn_s": learned - gathered,
                 "time/iteration_s": learned - started,

@@ -22,7 +22,7 @@ from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
-from rllib_configs.runners.gathering import gather
+from rllib_configs.runners.gathering import Gathered, Patience, gather
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
 
@@ -70,6 +70,14 @@ class UnitAlgorithm(Algorithm):
     def headline(self) -> str:
         """Name of the headline metric of the experiment's world."""
         return kind_of(self.config.experiment.task.build_world()).headline
+
+    @cached_property
+    def _patience(self) -> Patience:
+        return Patience(self.config.experiment.resources.runner_timeout_s)
+
+    def gather(self, units: Sequence[Any], weights: Any) -> Gathered:
+        """Has units of this iteration done; see `rllib_configs.runners.gathering.gather`."""
+        return gather(self.env_runner_group, units, weights, self.iteration, self._patience)
 
     def log_workers(self) -> None:
         """Logs how many runners there are, and how often one was replaced."""
@@ -166,14 +174,10 @@ class BatchedAlgorithm(UnitAlgorithm):
     def training_step(self) -> None:
         """Sample, weigh, update."""
         started = perf_counter()
-        parts, runner_s = gather(
-            self.env_runner_group,
-            iteration_units(self.config.experiment, self.iteration),
-            module_weights(self),
-            self.iteration,
-        )
+        units = iteration_units(self.config.experiment, self.iteration)
+        sampled = self.gather(units, module_weights(self))
         gathered = perf_counter()
-        rollouts = Rollouts.join(parts)
+        rollouts = Rollouts.join(sampled.answers)
         for columns, minibatch_size in self.batches(rollouts):
             self._update(columns, minibatch_size)
         learned = perf_counter()
@@ -182,7 +186,7 @@ class BatchedAlgorithm(UnitAlgorithm):
                 **_episode_metrics(rollouts, self.headline),
                 **self.count_skipped(),
                 "time/sample_s": gathered - started,
-                "time/runner_s": runner_s,
+                "time/runner_s": sampled.runner_s,
                 "time/learn_s": learned - gathered,
                 "time/iteration_s": learned - started,
             }

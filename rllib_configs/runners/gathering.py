@@ -33,32 +33,58 @@ class Gathered:
     gather_s: float
 
 
+class Patience:
+    """How long a runner may take, by what units have taken so far.
+
+    Args:
+        timeout_s: a fixed limit in seconds; 0 derives one.
+    """
+
+    FACTOR = 10.0
+    LEAST_S = 120.0  # a machine may be busy with something else
+    FIRST_S = 600.0  # before the first answer; a runner may have to compile
+
+    def __init__(self, timeout_s: float = 0.0) -> None:
+        self._timeout_s = timeout_s
+        self._unit_s = 0.0
+
+    def observe(self, result: SampleResult) -> None:
+        """Learns from an answer."""
+        self._unit_s = max(self._unit_s, result.seconds / max(1, len(result.answers)))
+
+    def limit_s(self, num_units: int) -> float:
+        """Seconds after which nobody waits any longer for so many units."""
+        if self._timeout_s:
+            return self._timeout_s
+        if not self._unit_s:
+            return self.FIRST_S
+        return max(self.LEAST_S, self.FACTOR * self._unit_s * num_units)
+
+
 def gather(
-    group: EnvRunnerGroup, units: Sequence[Unit], weights: Any, version: int
-) -> tuple[list[Any], float]:
-    """What `gather_timed` does, with the answers and the longest time of a runner alone."""
-    gathered = gather_timed(group, units, weights, version)
-    return gathered.answers, gathered.runner_s
-
-
-def gather_timed(
-    group: EnvRunnerGroup, units: Sequence[Unit], weights: Any, version: int
+    group: EnvRunnerGroup,
+    units: Sequence[Unit],
+    weights: Any,
+    version: int,
+    patience: Patience | None = None,
 ) -> Gathered:
     """Has units done by the healthy runners, and with the driver where none is left.
 
     A runner that dies takes nothing with it but time: its units go to the others, and come out
-    the same there.
+    the same there. One that does not answer in time is replaced.
 
     Args:
         group: RLlib's runners.
         units: what to do, in order of their index.
         weights: state of the module.
         version: counts the updates of the weights.
+        patience: how long a runner may take.
 
     Raises:
         RuntimeError: if sampling itself is at fault.
     """
     started = perf_counter()
+    patience = patience or Patience()
     reference = ray.put(weights) if group.num_remote_env_runners() else None
     put_s = perf_counter() - started
     found: dict[int, Any] = {}
@@ -67,24 +93,20 @@ def gather_timed(
         runners = group.healthy_env_runner_ids()
         if runners:
             shares = _shares(missing, len(runners))
-            results = group.foreach_env_runner(
-                [partial(_sample, SampleRequest(share, reference, version)) for share in shares],
-                remote_worker_ids=runners[: len(shares)],
-                local_env_runner=False,
-            )
+            requests = [SampleRequest(share, reference, version) for share in shares]
+            results = _ask(group, runners[: len(shares)], requests, patience)
         else:
             if group.num_remote_env_runners():
                 logger.warning("no env runner is left: %d units are sampled here", len(missing))
             request = SampleRequest(tuple(missing), weights, version)
-            results = [_sample(request, group.local_env_runner)]
+            results = [group.local_env_runner.sample(request=request)]
         for result in results:
             if result.error:
                 raise RuntimeError(f"an env runner failed:\n{result.error}")
             found.update(result.answers)
+            patience.observe(result)
             longest = max(longest, result.seconds)
             fetch_s = max(fetch_s, result.fetch_s)
-        if len(results) < len(runners):
-            logger.warning("an env runner was lost; its units are sampled again")
     took = perf_counter() - started
     return Gathered(
         answers=[found[unit.index] for unit in units],
@@ -94,8 +116,43 @@ def gather_timed(
     )
 
 
-def _sample(request: SampleRequest, runner: UnitEnvRunner) -> SampleResult:
-    return runner.sample(request=request)
+def _ask(
+    group: EnvRunnerGroup,
+    runners: Sequence[int],
+    requests: Sequence[SampleRequest],
+    patience: Patience,
+) -> list[SampleResult]:
+    """Sends each runner a request, and returns the answers that come in time."""
+    limit_s = patience.limit_s(max(len(request.units) for request in requests))
+    answers: list[tuple[int, SampleResult]] = group.foreach_env_runner(
+        [partial(_sample, *each) for each in zip(runners, requests, strict=True)],
+        remote_worker_ids=list(runners),
+        local_env_runner=False,
+        timeout_seconds=limit_s,
+    )
+    if len(answers) < len(runners):
+        alive = set(group.healthy_env_runner_ids())
+        for late in sorted(alive.intersection(runners).difference(who for who, _ in answers)):
+            logger.warning(
+                "env runner %d has not answered for %.0f s (resources.runner_timeout_s) and is "
+                "replaced",
+                late,
+                limit_s,
+            )
+            _replace(group, late)
+        logger.warning("an env runner was lost; its units are sampled again")
+    return [result for _, result in answers]
+
+
+def _replace(group: EnvRunnerGroup, runner: int) -> None:
+    """Ends the process of a runner; Ray starts it again, and RLlib takes it back then."""
+    manager = group._worker_manager  # RLlib itself replaces only those that have died
+    ray.kill(manager.actors()[runner], no_restart=False)
+    manager.set_actor_state(runner, healthy=False)
+
+
+def _sample(who: int, request: SampleRequest, runner: UnitEnvRunner) -> tuple[int, SampleResult]:
+    return who, runner.sample(request=request)
 
 
 def _shares(units: Sequence[Unit], parts: int) -> list[tuple[Unit, ...]]:

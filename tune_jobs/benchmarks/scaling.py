@@ -238,12 +238,12 @@ def _iterate(
 ) -> IterationParts:
     """An iteration as the algorithms do it, with any group of runners."""
     from rllib_configs.algorithms.batched import module_weights
-    from rllib_configs.runners.gathering import gather_timed
+    from rllib_configs.runners.gathering import gather
 
     started = perf_counter()
     weights = module_weights(bench.algorithm)
     weights_s = perf_counter() - started
-    gathered = gather_timed(group, units, weights, 0)
+    gathered = gather(group, units, weights, 0)
     joining = perf_counter()
     rollouts = Rollouts.join(gathered.answers)
     join_s = perf_counter() - joining

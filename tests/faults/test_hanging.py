@@ -1,0 +1,71 @@
+"""A runner that hangs is replaced, and what it should have sampled comes out the same elsewhere."""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
+from rllib_configs.loading import load_config
+from rllib_configs.runners.batched import BatchedEnvRunner
+from rllib_configs.runners.gathering import Patience
+from rllib_configs.runners.units import SampleResult
+
+SETTINGS = [
+    *("training.jobsets=4", "training.jobsets_per_unit=1", "training.episodes_per_jobset=2"),
+    *("training.hidden=4", "resources.num_runners=2", "resources.runner_timeout_s=4"),
+]
+
+
+def stopping_in_unit(index: int, iteration: int, mark: Path) -> type[BatchedEnvRunner]:
+    """A runner that stops, as by SIGSTOP, in one unit; the one in its place does not."""
+
+    class StoppingRunner(BatchedEnvRunner):
+        def answer(self, unit: Any, prepared: Any) -> Any:
+            if (unit.index, unit.iteration) == (index, iteration) and not mark.exists():
+                mark.write_text(str(os.getpid()))
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return super().answer(unit, prepared)
+
+    return StoppingRunner
+
+
+@pytest.mark.integration
+def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
+    local_ray: None, tmp_path: Path
+) -> None:
+    alone = build_algorithm(load_config("deeprm-smoke", [*SETTINGS, "resources.num_runners=0"]))
+    for _ in range(3):
+        alone.train()
+    config = algorithm_config(load_config("deeprm-smoke", SETTINGS))
+    config.env_runner_cls = stopping_in_unit(3, 1, tmp_path / "mark")
+    algorithm = config.build_algo()
+    try:
+        for _ in range(3):
+            metrics = iteration_metrics(algorithm.train())
+        stopped = Path("/proc", (tmp_path / "mark").read_text())
+        found, expected = module_weights(algorithm), module_weights(alone)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+        deadline = time.monotonic() + 60
+        while metrics["workers/healthy"] < 2:
+            assert time.monotonic() < deadline
+            metrics = iteration_metrics(algorithm.train())
+        assert metrics["workers/restarts"] >= 1
+        assert not stopped.exists()
+    finally:
+        algorithm.stop()
+        alone.stop()
+
+
+def test_the_limit_is_ten_times_what_units_usually_take() -> None:
+    patience = Patience()
+    assert patience.limit_s(1) == 600
+    patience.observe(SampleResult({0: None, 1: None}, version=0, seconds=2.0))
+    assert patience.limit_s(3) == 120
+    assert patience.limit_s(30) == 300
+    assert Patience(7.0).limit_s(1000) == 7
