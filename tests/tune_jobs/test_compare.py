@@ -22,15 +22,10 @@ from tests.tune_jobs.recorder import record_with
 from tune_jobs.compare import command
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import (
-    find_runs,
-    group_by_experiment,
-    heuristic_spec,
-    learned_specs,
-    load_runs,
-)
+from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
+from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.terminal.tables import number, read_table
 
 

@@ -15,7 +15,8 @@ from meta.study import StudyPlan, adapter
 from meta.tasks import get_distribution
 from rllib_configs.policies import Decode
 from tune_jobs.adapting.rows import Source, measure_heuristics, measure_source, sources_of
-from tune_jobs.comparing.policy_specs import find_runs, split_names
+from tune_jobs.comparing.policy_specs import split_names
+from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking.recording import record_result

@@ -10,14 +10,8 @@ from cluster_env.worlds import get_kind
 from rllib_configs.loading import change, make_config, parse_config, parse_override, read_config
 from rllib_configs.migration import new_key
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.policy_specs import (
-    Decode,
-    PolicySpec,
-    TrainedRun,
-    heuristic_spec,
-    is_heuristic,
-    learned_specs,
-)
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.trained_runs import Decode, TrainedRun, is_heuristic
 
 
 def parse_values(text: str) -> list[float]:

@@ -11,8 +11,9 @@ from cluster_env.evaluation import Candidate, GuardDecision
 from tune_jobs.comparing.choices import choose_config, metric_of
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.guarding import calibrate, write_decision
-from tune_jobs.comparing.policy_specs import Decode, find_runs, learned_specs, load_runs
+from tune_jobs.comparing.policy_specs import learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
 from tune_jobs.terminal.tables import aligned
 

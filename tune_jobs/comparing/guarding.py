@@ -11,8 +11,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.evaluation import Guard, GuardDecision, PolicyGroup, Result
 from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.policy_specs import Decode, PolicySpec, heuristic_spec
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import Decode
 from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.tables import Value
 

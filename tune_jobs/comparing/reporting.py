@@ -11,15 +11,10 @@ from cluster_env.core.errors import InputError
 from tune_jobs.comparing.choices import choose_config, metric_of, order_specs, parse_values
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
-from tune_jobs.comparing.policy_specs import (
-    Decode,
-    find_runs,
-    is_heuristic,
-    load_runs,
-    split_names,
-)
+from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS, format_rows
+from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.comparing.wording import value_of
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.progress import NoProgress, Progress

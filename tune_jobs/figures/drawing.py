@@ -9,7 +9,8 @@ import click
 
 from cluster_env.core.errors import InputError
 from tune_jobs.comparing.choices import parse_values
-from tune_jobs.comparing.policy_specs import find_runs, split_names
+from tune_jobs.comparing.policy_specs import split_names
+from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FIGURES, FigureRequest, make_figure
 from tune_jobs.figures.style import save

@@ -22,7 +22,7 @@ from cluster_env.evaluation import (
 )
 from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.policy_specs import find_runs, group_by_experiment
+from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment
 from tune_jobs.comparing.wording import described, jobs_of, on_jobs
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (

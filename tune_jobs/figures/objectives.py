@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Result, best
 from tune_jobs.comparing.comparison import check_specs, evaluate_specs, spec_cells
-from tune_jobs.comparing.policy_specs import (
-    PolicySpec,
-    TrainedRun,
-    heuristic_spec,
-    learned_name,
-    learned_specs,
-)
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
+from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, look_of, measured_on, read_rows
 from tune_jobs.figures.registry import FigureRequest

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from tune_jobs.comparing.choices import choose_config
-from tune_jobs.comparing.policy_specs import Decode, TrainedRun, find_runs, load_runs
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
 from tune_jobs.figures.style import save
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, write_table

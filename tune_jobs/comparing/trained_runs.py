@@ -1,0 +1,207 @@
+"""Trained policies of run directories: found by paths and globs, loaded, grouped and named."""
+
+import glob
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.registry import unknown
+from cluster_env.worlds import WORLDS, World, get_kind, kind_of
+from rllib_configs.extensions import load_extensions
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.wording import short
+
+if TYPE_CHECKING:
+    from rllib_configs.policies import LearnedPolicy
+
+Decode = Literal["sample", "argmax", "tuned"]
+"""How learned policies choose: ``tuned`` is argmax with the void bias that is best on validation
+jobsets, see `tune_jobs.comparing.policy_specs.tuned_void_bias`."""
+
+AT = "@"
+"""Between the name of a trained policy and the jobs that it was trained on."""
+
+# Sections that may differ between runs that are the same experiment with another seed.
+_NOT_THE_EXPERIMENT = ("seed", "runs", "resources", "evaluation", "checkpoint", "tracking")
+_GLOB = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class TrainedRun:
+    """A trained policy and where it came from."""
+
+    path: Path
+    config: ExperimentConfig
+    policy: "LearnedPolicy"
+
+    @property
+    def config_file(self) -> Path:
+        """The file that the config was read from."""
+        inside = self.path / "policy" / "config.yaml"
+        return inside if inside.is_file() else self.path / "config.yaml"
+
+
+class HasConfig(Protocol):
+    """Anything that stands for a training run."""
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+
+    @property
+    def config(self) -> ExperimentConfig:
+        """Its config."""
+
+
+R = TypeVar("R", bound=HasConfig)
+
+
+def is_heuristic(name: str) -> bool:
+    """Whether a name means a heuristic of any world, with or without a number."""
+    return name.partition(":")[0] in _heuristics()
+
+
+def find_runs(names: Iterable[str]) -> list[Path]:
+    """Folders of trained policies that paths and globs name, each once.
+
+    A glob names only folders that hold a run or a policy: beside them stand MLflow's files.
+
+    Raises:
+        InputError: if a path does not exist, or a glob matches no folder.
+    """
+    found: dict[Path, None] = {}
+    for name in names:
+        if _GLOB.isdisjoint(name):
+            if not Path(name).expanduser().is_dir():
+                raise _no_such(name)
+            matches = [Path(name).expanduser()]
+        else:
+            matches = sorted(Path(match) for match in glob.glob(str(Path(name).expanduser())))
+            matches = [path for path in matches if _holds_run(path)]
+            if not matches:
+                raise InputError(f"no run directory matches '{name}'")
+        found |= dict.fromkeys(matches)
+    return list(found)
+
+
+def _holds_run(path: Path) -> bool:
+    return (path / "config.yaml").is_file() or (path / "policy").is_dir()
+
+
+def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
+    """Loads the policies of run directories.
+
+    Raises:
+        InputError: if a folder holds no policy, or a broken one.
+    """
+    paths = list(paths)
+    if not paths:
+        return []
+    from rllib_configs.policies import load_policy
+
+    loaded = []
+    for path in paths:
+        policy, config = load_policy(path, "argmax" if decode == "tuned" else decode)
+        loaded.append(TrainedRun(path, config, policy))
+    return loaded
+
+
+def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
+    """Groups runs that differ in their seed alone, under short names.
+
+    Runs with the same seed too are copies of each other and not a sample of seeds, so they stay
+    apart.
+    """
+    groups: dict[str, list[R]] = {}
+    for run in runs:
+        key = repr(_experiment(run.config))
+        group = groups.setdefault(key, [])
+        if any(run.config.seed == other.config.seed for other in group):
+            group = groups.setdefault(f"{key} {run.path}", [])
+        group.append(run)
+    members = list(groups.values())
+    return list(zip(_distinct([group[0] for group in members]), members, strict=True))
+
+
+def training_jobs(config: ExperimentConfig) -> tuple[float, str]:
+    """Where on the axis a run was trained, or NaN, and its jobs in words."""
+    try:
+        task = config.task.build()
+    except InputError:  # a trace may be gone by now, which the policy does not need
+        return float("nan"), "jobs that are no longer there"
+    fixed = task.has_axis and task.at_point() == task
+    return task.position if fixed else float("nan"), task.kind.words(task)
+
+
+def check_fits(run: TrainedRun, world: World) -> None:
+    """Makes sure that a policy can act in a world.
+
+    Raises:
+        InputError: if it was trained in a world that differs in more than the kind lets policies
+            transfer over.
+    """
+    trained = run.config.task.build_world()
+    difference = _difference(trained, world, kind_of(world).transfers)
+    if not difference and trained.state_space != world.state_space:
+        difference = f"with states {trained.state_space} instead of {world.state_space}"
+    if not difference and trained.feature_names != world.feature_names:
+        difference = "with other features"
+    if difference:
+        raise InputError(
+            f"{run.path} was trained for another world, {difference}; compare it apart from the "
+            f"others"
+        )
+
+
+def _difference(trained: Any, world: Any, ignored: Sequence[str] = ()) -> str:
+    """Names the first field in which two worlds differ; empty if they agree."""
+    if type(trained) is not type(world):
+        return f"{type(trained).__name__} instead of {type(world).__name__}"
+    for entry in fields(world):
+        theirs, ours = getattr(trained, entry.name), getattr(world, entry.name)
+        if entry.name in ignored or theirs == ours:
+            continue
+        if is_dataclass(ours):
+            return _difference(theirs, ours)
+        return f"with {entry.name} {theirs} instead of {ours}"
+    return ""
+
+
+def _experiment(config: ExperimentConfig) -> dict[str, Any]:
+    """The part of a config that runs of the same kind share."""
+    return {k: v for k, v in config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
+
+
+def _distinct(runs: Sequence[HasConfig]) -> list[str]:
+    """Short names that differ: the config's, with jobs or objective, or that of the folder."""
+    names = [run.config.name for run in runs]
+    jobs = [short(training_jobs(run.config)[1]) for run in runs]  # "70%", "10 to 184%", "jobs.csv"
+    with_jobs = [
+        f"{name}{AT}{text.replace(' to ', '-').replace(' ', '_')}"
+        for name, text in zip(names, jobs, strict=True)
+    ]
+    objectives = [run.config.task.objective for run in runs]
+    with_objective = [
+        f"{name}-{objective if isinstance(objective, str) else 'mixture'}"
+        for name, objective in zip(names, objectives, strict=True)
+    ]
+    choices = (names, with_jobs, with_objective)
+    return [
+        next((c[k] for c in choices if c.count(c[k]) == 1), run.path.resolve().name)
+        for k, run in enumerate(runs)
+    ]
+
+
+def _no_such(name: str) -> InputError:
+    looks_like_a_path = "/" in name or name.startswith(("~", "."))
+    if looks_like_a_path:
+        return InputError(f"there is no run directory {name}")
+    return unknown("policy or run directory", name, _heuristics())
+
+
+def _heuristics() -> list[str]:
+    """Names of the heuristics of all worlds, those of extensions included."""
+    load_extensions()
+    return [name for world in WORLDS.names() for name in get_kind(world).heuristics.names()]
