@@ -15,7 +15,8 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges, VariedWorkload
+from cluster_env.worlds.deeprm.varied import Ranges
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection
@@ -70,8 +71,11 @@ def test_rules_that_are_registered_can_be_chosen(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_task_that_no_config_can_name_is_refused() -> None:
-    task = replace(TaskSection().build(), workload=VariedWorkload())
-    with pytest.raises(InputError, match=r"cannot name a VariedWorkload.* it has bimodal, trace"):
+    class Unregistered(BimodalWorkload):
+        """A workload that nobody has entered anywhere."""
+
+    task = replace(TaskSection().build(), workload=Unregistered())
+    with pytest.raises(InputError, match=r"cannot name a Unregistered.* it has bimodal, trace"):
         TaskSection.of(task)
 
 

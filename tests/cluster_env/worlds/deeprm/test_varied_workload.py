@@ -6,18 +6,15 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges, VariedWorkload
+from cluster_env.worlds.deeprm.varied import Mixture, Ranges
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
-WIDE = VariedWorkload(
-    BimodalWorkload(load=0.7),
-    loads=(0.1, 1.84),
-    windows=(50, 200, 500),
-    small_shares=(0.6, 0.95),
-)
+WIDE = Ranges(load=(0.1, 1.84), window=(50, 200, 500), small_share=(0.6, 0.95))
 
 
-def drawn(workload: VariedWorkload, count: int) -> list[BimodalWorkload]:
-    return [workload.draw(generator(0, Purpose.JOBSET, 0, k)) for k in range(count)]
+def drawn(ranges: Ranges, count: int) -> list[BimodalWorkload]:
+    mixture = Mixture(BimodalWorkload(load=0.7), ranges)
+    return [mixture.draw(generator(0, Purpose.JOBSET, 0, k)) for k in range(count)]
 
 
 def test_every_draw_lies_in_its_range() -> None:
@@ -39,19 +36,19 @@ def test_a_load_out_of_reach_is_a_job_in_every_step() -> None:
     busiest = [mix for mix in mixes if mix.load == mix.max_load]
     assert {mix.arrival_rate for mix in busiest} == {1.0}
     assert min(mix.small_share for mix in busiest) > 0.8  # 0.8 alone reaches 184.5 %
-    jobset = WIDE.base.at_rate(1.0, window=80).sample(np.random.default_rng(0))
+    jobset = BimodalWorkload.at_rate(1.0, window=80).sample(np.random.default_rng(0))
     assert jobset.num_jobs == 80
 
 
 def test_windows_are_chosen_by_weight() -> None:
-    workload = VariedWorkload(windows=(50, 500), window_weights=(9, 1))
-    windows = [mix.window for mix in drawn(workload, 500)]
+    ranges = Ranges(window=(50, 500), window_weights=(9, 1))
+    windows = [mix.window for mix in drawn(ranges, 500)]
     assert 0.06 < windows.count(500) / 500 < 0.14
 
 
 def test_each_window_can_have_its_highest_load() -> None:
-    workload = VariedWorkload(loads=(0.1, 1.8), windows=(50, 500), window_loads=(1.8, 0.9))
-    mixes = drawn(workload, 400)
+    ranges = Ranges(load=(0.1, 1.8), window=(50, 500), window_loads=(1.8, 0.9))
+    mixes = drawn(ranges, 400)
     long = [mix.load for mix in mixes if mix.window == 500]
     short = [mix.load for mix in mixes if mix.window == 50]
     assert min(long) >= 0.1
@@ -60,42 +57,36 @@ def test_each_window_can_have_its_highest_load() -> None:
 
 
 def test_what_has_no_range_stays_and_leaves_the_other_draws_alone() -> None:
-    less = VariedWorkload(WIDE.base, loads=(0.1, 1.0))
-    more = VariedWorkload(WIDE.base, loads=(0.1, 1.0), windows=(50, 200))
+    less = Ranges(load=(0.1, 1.0))
+    more = Ranges(load=(0.1, 1.0), window=(50, 200))
     pairs = list(zip(drawn(less, 20), drawn(more, 20), strict=True))
     assert all(mix.load == other.load for mix, other in pairs)
     assert {(mix.window, mix.small_share) for mix, _ in pairs} == {(50, 0.8)}
 
 
 def test_jobsets_are_those_of_the_drawn_workload_and_can_be_repeated() -> None:
-    one, again = (sample_jobsets(WIDE, 3, Split.TRAIN, range(20)) for _ in range(2))
+    workload = BimodalWorkload(vary=WIDE)
+    one, again = (sample_jobsets(workload, 3, Split.TRAIN, range(20)) for _ in range(2))
     for jobset, same in zip(one, again, strict=True):
         assert np.array_equal(jobset.demand, same.demand)
     assert {jobset.window for jobset in one} == {50, 200, 500}
-    assert WIDE.longest_window == 500
-
-
-def test_the_middle_stands_for_the_mixture() -> None:
-    assert WIDE.load == pytest.approx(0.97)
-    middle = BimodalWorkload(load=0.97, small_share=0.775)
-    assert WIDE.arrival_rate == pytest.approx(middle.arrival_rate)
-    assert WIDE.cluster == WIDE.base.cluster
+    assert workload.longest_window == 500
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loads": (1.0, 0.5)}, "loads from 1 to 0.5 were given"),
-        ({"loads": (0.0, 0.5)}, "the lowest load, 0, is out of reach"),
-        ({"loads": (1.5, 1.8), "small_shares": (0.6, 0.95)}, r"share of 0.95 .* up to 1\.1"),
-        ({"small_shares": (0.9, 0.8)}, "small shares from 0.9 to 0.8"),
-        ({"small_shares": (0.9, 1.8)}, r"small_share must lie in 0\.\.1"),
-        ({"windows": (50, 0)}, "at least 1 step"),
-        ({"windows": (50,), "window_weights": (1, 2)}, "2 weights were given for 1 windows"),
-        ({"windows": (50, 60), "window_weights": (1, 0)}, "must be above 0"),
-        ({"windows": (50, 60), "window_loads": (0.8,)}, "1 loads were given for 2 windows"),
+        ({"load": (1.0, 0.5)}, "loads from 1 to 0.5 were given"),
+        ({"load": (0.0, 0.5)}, "the lowest load, 0, is out of reach"),
+        ({"load": (1.5, 1.8), "small_share": (0.6, 0.95)}, r"share of 0.95 .* up to 1\.1"),
+        ({"small_share": (0.9, 0.8)}, "small shares from 0.9 to 0.8"),
+        ({"small_share": (0.9, 1.8)}, r"small_share must lie in 0\.\.1"),
+        ({"window": (50, 0)}, "at least 1 step"),
+        ({"window": (50,), "window_weights": (1, 2)}, "2 weights were given for 1 windows"),
+        ({"window": (50, 60), "window_weights": (1, 0)}, "must be above 0"),
+        ({"window": (50, 60), "window_loads": (0.8,)}, "1 loads were given for 2 windows"),
         (
-            {"loads": (0.5, 1.0), "windows": (50, 60), "window_loads": (0.8, 0.4)},
+            {"load": (0.5, 1.0), "window": (50, 60), "window_loads": (0.8, 0.4)},
             "cannot be below the lowest of all, 0.5",
         ),
     ],
@@ -104,7 +95,7 @@ def test_impossible_mixtures_are_refused_in_one_sentence(
     options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        VariedWorkload(**options)  # type: ignore[arg-type]
+        BimodalWorkload(vary=Ranges(**options))  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
 
 

@@ -10,7 +10,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.workloads import PHASE_STEPS, BimodalWorkload, VariedWorkload
+from cluster_env.worlds.deeprm.varied import Ranges
+from cluster_env.worlds.deeprm.workloads import PHASE_STEPS, BimodalWorkload
 
 
 def test_load_and_arrival_rate_convert_both_ways() -> None:
@@ -202,8 +203,10 @@ def test_without_burstiness_arrivals_are_independent() -> None:
 
 
 def test_settings_that_vary_the_workload_vary_that_of_a_mixture() -> None:
-    base = BimodalWorkload(cluster=THREE, dominant_shares=(1, 0), class_shares=(0, 0.5, 0.5))
-    mixed = VariedWorkload(base, loads=(0.2, 1.0), small_shares=(0.3, 0.9))
+    vary = Ranges(load=(0.2, 1.0), small_share=(0.3, 0.9))
+    mixed = BimodalWorkload(
+        cluster=THREE, dominant_shares=(1, 0), class_shares=(0, 0.5, 0.5), vary=vary
+    )
     drawn = [mixed.sample(np.random.default_rng(seed)) for seed in range(20)]
     assert set(np.concatenate([jobset.job_class for jobset in drawn])) == {1, 2}
     assert all(np.all(jobset.demand[:, 0] >= 5) for jobset in drawn)
