@@ -1,0 +1,40 @@
+"""The examples of the page about Python run as they stand, one after the other."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cluster_env.worlds import get_kind
+from tests.conftest import REPOSITORY
+
+PAGE = REPOSITORY / "tune_jobs" / "api" / "README.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_the_examples_run_one_after_the_other(
+    local_ray: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    heuristics = get_kind("deeprm").heuristics
+    monkeypatch.setattr(heuristics, "_things", dict(heuristics._things))
+    names: dict[str, object] = {"__name__": "example"}
+    for example in EXAMPLES:
+        exec(compile(example, PAGE.name, "exec"), names)
+    shown = capsys.readouterr().out
+    for said in (
+        r"return -\d",
+        r"sjf: starts \[",
+        r"SJF on my jobs: slowdown \d.*\[",
+        r"validation slowdown \d",
+        r"utilization \d+%",
+        r"load 110% tetris",
+        r"mean makespan|makespan \[95%\]",
+        r"\n[ >~]+ ljf ",
+    ):
+        assert re.search(said, shown), (said, shown)

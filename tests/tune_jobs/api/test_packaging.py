@@ -1,0 +1,115 @@
+"""What an installation brings: a wheel with all packages, and an editable one that stays current.
+
+Both are installed by pip into environments of their own, without the network.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
+PIP = ("-m", "pip", "-qq", "--disable-pip-version-check")
+OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index")
+COMPILED = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of what is installed from, because building leaves files behind."""
+    copy = tmp_path / "checkout"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, copy)
+    for name in PACKAGES:
+        shutil.copytree(REPOSITORY / name, copy / name, ignore=COMPILED)
+    return copy
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """A new virtual environment that sees the libraries of this one, but not its metasched."""
+    venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    # A folder that a .pth file names has no .pth files of its own: no editable installation.
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib"))
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def run(*command: str | Path, cwd: Path, paths: tuple[Path, ...] = ()) -> str:
+    """Runs a command with these folders as PYTHONPATH, and without those of this process."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
+    done = subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def imported(environment: Path, *modules: str, paths: tuple[Path, ...] = ()) -> list[Path]:
+    """The files that modules are imported from, where the present folder holds none of them."""
+    code = f"import sys, {', '.join(modules)}; print(*(sys.modules[m].__file__ for m in {modules}))"
+    shown = run(environment, "-c", code, cwd=environment.parent, paths=paths)
+    return [Path(name) for name in shown.split()]
+
+
+def test_a_wheel_holds_every_file_once(source: Path, tmp_path: Path) -> None:
+    run(sys.executable, *PIP, "wheel", *OFFLINE, "-w", "wheels", source, cwd=tmp_path)
+    (wheel,) = (tmp_path / "wheels").glob("metasched-*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    api = "tune_jobs/api/"
+    wanted = {
+        path.relative_to(source).as_posix().removeprefix(api)
+        for name in PACKAGES
+        for path in (source / name).rglob("*")
+        if path.suffix in (".py", ".yaml", ".typed")
+    }
+    assert wanted - held == set()
+    assert {name for name in held if Path(name).suffix in (".py", ".yaml", ".typed")} == wanted
+    assert "metasched/__init__.py" in held
+    assert all(f"{name}/py.typed" in held for name in (*PACKAGES, "metasched"))
+    assert not any(name.startswith(api) for name in held)
+
+
+def test_an_editable_installation_follows_the_source(source: Path, environment: Path) -> None:
+    pip = (sys.executable, *PIP, "--python", str(environment))
+    run(*pip, "install", *OFFLINE, "-e", str(source), cwd=source.parent)
+    room = source / "tune_jobs" / "new_room"  # which nobody had thought of then
+    room.mkdir()
+    (room / "__init__.py").write_text("")
+    (source / "meta" / "new_module.py").write_text("")
+    (source / "tune_jobs" / "api" / "metasched" / "new_module.py").write_text("")
+    assert imported(
+        environment,
+        "metasched",
+        "metasched.new_module",
+        "cluster_env.core.errors",
+        "meta.new_module",
+        "tune_jobs.new_room",
+    ) == [
+        source / "tune_jobs" / "api" / "metasched" / "__init__.py",
+        source / "tune_jobs" / "api" / "metasched" / "new_module.py",
+        source / "cluster_env" / "core" / "errors.py",
+        source / "meta" / "new_module.py",
+        room / "__init__.py",
+    ]
+    code = "import metasched; print(metasched.__version__, metasched.InputError.__name__)"
+    assert run(environment, "-c", code, cwd=source.parent).endswith(" InputError\n")
+    shown = run(environment.with_name("metasched"), "--help", cwd=source.parent)
+    assert "Commands:" in shown
+
+
+def test_a_checkout_is_imported_without_an_installation(source: Path, environment: Path) -> None:
+    roots = (source, source / "tune_jobs" / "api")
+    found = imported(environment, "metasched", "tune_jobs.cli", paths=roots)
+    assert found == [roots[1] / "metasched" / "__init__.py", source / "tune_jobs" / "cli.py"]

@@ -1,0 +1,111 @@
+"""metasched from Python: environments, heuristics, training, comparisons and adaptation.
+
+Everything here is imported when it is first asked for, so that ``import metasched`` takes no time
+and ``metasched.make_env`` needs neither Ray nor PyTorch. The README beside this package has
+examples.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cluster_env.core.errors import Failure, InputError
+    from cluster_env.core.jobs import JobSet
+    from cluster_env.core.policy import Policy
+    from cluster_env.core.schedule import Schedule
+    from cluster_env.core.seeding import Split
+    from cluster_env.core.task import Task
+    from cluster_env.core.world import Heuristic, World, build_world
+    from cluster_env.evaluation import Estimate, Summary, evaluate, summarize
+    from cluster_env.worlds import get_heuristic, get_kind
+    from meta.tasks import read_task
+    from metasched.adapting import adapt
+    from metasched.comparing import compare
+    from metasched.environments import make_env, make_vec_env
+    from metasched.heuristic_policies import heuristics
+    from metasched.training import resume, train
+    from rllib_configs.loading import load_config, preset_names
+    from rllib_configs.policy_files import LearnedPolicy, load_policy
+    from rllib_configs.schema import ExperimentConfig
+    from tune_jobs.comparing.table import format_rows
+    from tune_jobs.runs.training import RunResult
+
+    __version__: str
+
+_MODULES = {
+    "cluster_env.core.errors": ("Failure", "InputError"),
+    "cluster_env.core.jobs": ("JobSet",),
+    "cluster_env.core.policy": ("Policy",),
+    "cluster_env.core.schedule": ("Schedule",),
+    "cluster_env.core.seeding": ("Split",),
+    "cluster_env.core.task": ("Task",),
+    "cluster_env.core.world": ("Heuristic", "World", "build_world"),
+    "cluster_env.evaluation": ("Estimate", "Summary", "evaluate", "summarize"),
+    "cluster_env.worlds": ("get_heuristic", "get_kind"),
+    "meta.tasks": ("read_task",),
+    "metasched.adapting": ("adapt",),
+    "metasched.comparing": ("compare",),
+    "metasched.environments": ("make_env", "make_vec_env"),
+    "metasched.heuristic_policies": ("heuristics",),
+    "metasched.training": ("resume", "train"),
+    "rllib_configs.loading": ("load_config", "preset_names"),
+    "rllib_configs.policy_files": ("LearnedPolicy", "load_policy"),
+    "rllib_configs.schema": ("ExperimentConfig",),
+    "tune_jobs.comparing.table": ("format_rows",),
+    "tune_jobs.runs.training": ("RunResult",),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = [  # noqa: RUF022 - in the order of the README
+    "make_env",
+    "make_vec_env",
+    "build_world",
+    "JobSet",
+    "heuristics",
+    "get_heuristic",
+    "evaluate",
+    "summarize",
+    "load_config",
+    "preset_names",
+    "train",
+    "resume",
+    "load_policy",
+    "compare",
+    "format_rows",
+    "read_task",
+    "adapt",
+    "get_kind",
+    "Heuristic",
+    "Estimate",
+    "ExperimentConfig",
+    "Failure",
+    "InputError",
+    "LearnedPolicy",
+    "Policy",
+    "RunResult",
+    "Schedule",
+    "Split",
+    "Summary",
+    "Task",
+    "World",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name from its home, once."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("metasched")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'metasched' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return sorted(__all__)

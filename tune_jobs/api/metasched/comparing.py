@@ -1,0 +1,118 @@
+"""Comparisons of policies on the same unseen jobsets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster_env.core.policy import Policy
+from cluster_env.core.task import Task
+from cluster_env.evaluation import PolicyGroup, objective_metric
+from cluster_env.objectives import get_objective
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.choices import choose_config, order_specs
+from tune_jobs.comparing.comparison import compare as compare_specs
+from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
+from tune_jobs.comparing.policy_specs import PolicySpec
+from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
+from tune_jobs.comparing.trained_runs import (
+    Decode,
+    TrainedRun,
+    find_runs,
+    is_heuristic,
+    load_runs,
+)
+from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.tables import Row
+
+
+def compare(
+    policies: Sequence[str | Path | Policy],
+    on: Task | ExperimentConfig | str | Path | None = None,
+    *,
+    at: Sequence[float] = (),
+    objective: str | None = None,
+    num_jobsets: int = DEFAULT_JOBSETS,
+    num_episodes: int = 1,
+    warmup: int = 0,
+    seed: int = 0,
+    decode: Decode = "sample",
+    guard: bool = False,
+    progress: bool = False,
+) -> list[Row]:
+    """Evaluates policies on the same unseen jobsets, as ``metasched compare`` does.
+
+    >>> rows = compare(["sjf", "tetris", "runs/mine"], at=[0.7, 1.1], num_jobsets=200)
+    >>> print(format_rows(rows))
+
+    Args:
+        policies: names of heuristics, folders of runs and globs of them, and policies. Heuristics
+            that take a number and are named without are tuned on validation jobsets. Runs that
+            differ in their seed alone make one row.
+        on: the task; or a config, the name of a preset or a YAML file, for its task. By default
+            that of the first run, else of the preset ``deeprm``.
+        at: values of the setting that the world's comparisons vary: loads, 0.7 for 70 %.
+        objective: name of what decides who is best; by default the task's.
+        num_jobsets: unseen jobsets, at each of these values.
+        num_episodes: episodes of each jobset.
+        warmup: steps at the beginning and at the end of the arrival window whose jobs do not count.
+        seed: of the jobsets and of the policies' random numbers; a task that is given has its own.
+        decode: how the policies of runs choose: ``sample``, ``argmax`` or ``tuned``.
+        guard: whether to add a row for each run with the policy that a guard lets decide.
+        progress: whether to show on stderr where it is.
+
+    Returns:
+        A row for each value and policy. ``row["slowdown"]`` is a mean over all jobs, and
+        ``row["slowdown_low"]`` and ``row["slowdown_high"]`` are the ends of its 95 % interval;
+        ``row["difference"]`` is that to the best policy on the same jobsets. Other keys are the
+        columns that ``metasched compare --out`` writes. Units: time steps, shares of 1.
+
+    Raises:
+        InputError: if a policy or a value cannot be used; before anything is evaluated.
+    """
+    names = [str(policy) for policy in policies if isinstance(policy, str | Path)]
+    own = [_OwnPolicy.of(policy) for policy in policies if not isinstance(policy, str | Path)]
+    runs = load_runs(find_runs(name for name in names if not is_heuristic(name)), decode)
+    task = _task(on, runs, seed)
+    chosen = task.objective if objective is None else get_objective(objective)
+    protocol = EvaluationProtocol(
+        task,
+        objective_metric(chosen).name,
+        num_jobsets=num_jobsets,
+        num_episodes=num_episodes,
+        warmup=warmup,
+        num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
+    )
+    return compare_specs(
+        protocol,
+        [*order_specs(names, runs, decode), *own],
+        protocol.values(at),
+        Progress() if progress else NoProgress(),
+    )
+
+
+@dataclass(frozen=True)
+class _OwnPolicy(PolicySpec):
+    """A policy that has no name on a command line; nothing is known of its training."""
+
+    @classmethod
+    def of(cls, policy: Policy) -> "_OwnPolicy":
+        def make(protocol: EvaluationProtocol) -> PolicyGroup:
+            # One that was learned may act in a world that differs in what does not matter to it.
+            acting_in: Any = getattr(policy, "acting_in", lambda world: policy)
+            return PolicyGroup(policy.name, (acting_in(protocol.task.world),))
+
+        return cls(policy.name, make)
+
+    def check(self, protocol: EvaluationProtocol) -> None:
+        """Nothing can be checked."""
+
+
+def _task(
+    on: Task | ExperimentConfig | str | Path | None, runs: Sequence[TrainedRun], seed: int
+) -> Task:
+    if isinstance(on, Task):
+        return on
+    if not isinstance(on, ExperimentConfig):
+        on = choose_config(None if on is None else str(on), (), {}, runs)
+    return on.task.build(on.name, seed)

@@ -1,0 +1,25 @@
+"""The rules that a learned policy is compared with."""
+
+from typing import Any
+
+from cluster_env.core.policy import Policy
+from cluster_env.core.world import World, build_world, kind_of
+
+
+def heuristics(world: World | str | dict[str, Any] = "deeprm") -> dict[str, Policy]:
+    """All heuristics of a world by name, those of a user's own included.
+
+    Heuristics that take a number have their usual one; ``get_heuristic("tetris:0.002", world)``
+    gives it another, and `compare` tunes it.
+
+    >>> schedule = evaluate(heuristics(world)["sjf"], jobsets, world)
+
+    Args:
+        world: a world, the name of its kind, or its options, see `build_world`.
+
+    Raises:
+        InputError: if there is no such world.
+    """
+    made = build_world(world)
+    registry = kind_of(made).heuristics
+    return {name: registry.get(name).make(made, "") for name in registry.names()}
