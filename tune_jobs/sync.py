@@ -20,12 +20,22 @@ from tune_jobs.terminal.options import CONTEXT
     is_flag=True,
     help="Send everything again, also what was refused; runs and points are not doubled.",
 )
+@click.option(
+    "--gone",
+    is_flag=True,
+    help="The run's process has ended, although nobody can see that from here: a run that is still "
+    "called RUNNING is KILLED.",
+)
 def command(**options: Any) -> None:
     """Send what RUN_DIR has recorded to MLflow.
 
     Training writes its records to RUN_DIR/tracking before it sends them, so nothing is lost when
     the server is away. This command sends the rest, or everything to another server. It ends with
     status 1 if the server does not answer, and can be repeated at any time.
+
+    A run whose process was killed on this machine becomes KILLED. One that was started on another
+    machine, or in another container, may still train there: it stays RUNNING, unless you know
+    better and say --gone.
 
     \b
     Examples:

@@ -24,7 +24,7 @@ from tune_jobs.terminal.ray_session import (
     resolve_address,
 )
 from tune_jobs.terminal.stopping import StopRequest
-from tune_jobs.tracking import AnyTracker, NullTracker, Spool, Tracker, local_uri, tracking_dir
+from tune_jobs.tracking import AnyTracker, NullTracker, Tracker, local_uri, recorded_store
 from tune_jobs.tracking.recording import DrawFigure
 
 _TUNE = {
@@ -126,9 +126,8 @@ def _tracked(folder: SweepFolder, config: ExperimentConfig) -> Iterator[AnyTrack
     if not config.tracking.enabled:
         yield NullTracker()
         return
-    opened = Spool(tracking_dir(folder.path)).of_kind("open")
     uri = config.tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
-    uri = uri or (opened[-1]["uri"] if opened else None) or local_uri(folder.path.parent)
+    uri = uri or recorded_store(folder.path) or local_uri(folder.path.parent)
     tracker = Tracker.open(
         folder.path,
         uri=uri,

@@ -12,8 +12,9 @@ wait on disk, and ``metasched sync RUN_DIR`` sends them later. Nothing here rais
 """
 
 from tune_jobs.tracking.delivery import Busy, Delivery
+from tune_jobs.tracking.places import ARTIFACT_FOLDER, local_store, local_uri, recorded_store
 from tune_jobs.tracking.spool import Spool, tracking_dir
-from tune_jobs.tracking.store import ARTIFACT_FOLDER, StoreAway, local_store, local_uri
+from tune_jobs.tracking.store import StoreAway
 from tune_jobs.tracking.tracker import AnyTracker, NullTracker, RunStatus, Tracker
 from tune_jobs.tracking.writer import Report
 
@@ -30,5 +31,6 @@ __all__ = [
     "Tracker",
     "local_store",
     "local_uri",
+    "recorded_store",
     "tracking_dir",
 ]

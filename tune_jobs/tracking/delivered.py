@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cluster_env.core.secrets import hide_secrets
 from tune_jobs.terminal.files import replacing
+from tune_jobs.tracking.places import database_beside
 from tune_jobs.tracking.spool import Record
 
 DELIVERED_FILE = "delivered.json"
@@ -19,11 +20,13 @@ class Delivered:
 
     Attributes:
         offset: Bytes of the spool that were delivered; the next record begins there.
+        mark: Tells whether they are still the same, see `Spool.mark`; empty if nobody knows.
         runs: Run ids of the store by our own run keys, in the order in which the runs started.
         orphans: Keys of the parents that the store did not know yet, by the key of the child.
     """
 
     offset: int = 0
+    mark: str = ""
     runs: dict[str, str] = field(default_factory=dict)
     orphans: dict[str, str] = field(default_factory=dict)
 
@@ -40,18 +43,29 @@ class DeliveredFile:
 
         Beginning again is harmless: see `Delivery`.
         """
-        stored = self._stores().get(hide_secrets(uri), {})
+        stores = self._stores()
+        stored = stores.get(self._name(uri), stores.get(hide_secrets(uri), {}))
         try:
-            return Delivered(int(stored["offset"]), dict(stored["runs"]), dict(stored["orphans"]))
+            return Delivered(
+                int(stored["offset"]),
+                str(stored.get("mark", "")),
+                dict(stored["runs"]),
+                dict(stored["orphans"]),
+            )
         except (KeyError, TypeError, ValueError):
             return Delivered()
 
     def save(self, uri: str, delivered: Delivered) -> None:
         """Writes atomically: a crash leaves the old file or the new one."""
         stores = self._stores()
-        stores[hide_secrets(uri)] = asdict(delivered)
+        stores[self._name(uri)] = asdict(delivered)
         with replacing(self._path) as aside:
             aside.write_text(json.dumps({"stores": stores}, indent=1))
+
+    def _name(self, uri: str) -> str:
+        """Of a store in the file; a database's still holds when both were moved together."""
+        beside = database_beside(self._directory.parent, uri)
+        return hide_secrets(uri) if beside is None else f"beside:{beside}"
 
     def _stores(self) -> dict[str, dict]:
         try:

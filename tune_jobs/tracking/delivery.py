@@ -11,17 +11,10 @@ from typing import Any
 from cluster_env.core.secrets import hide_secrets
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.delivered import LOCK_FILE, Delivered, DeliveredFile
+from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, tracking_uri
 from tune_jobs.tracking.records import escapes
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
-from tune_jobs.tracking.store import (
-    ARTIFACT_FOLDER,
-    PARENT_TAG,
-    Store,
-    StoreAway,
-    reason,
-    refused,
-    tracking_uri,
-)
+from tune_jobs.tracking.store import PARENT_TAG, Store, StoreAway, reason, refused
 
 MAX_RECORDS = 200  # in one step, after which delivered.json is written
 MAX_METRICS = 1_000  # in one call, MLflow's limits
@@ -49,9 +42,9 @@ class Delivery:
     After each step the file ``delivered.json`` says how far the store has the spool, so every
     record is sent once. Only what a crash, or a store that fails or times out in the middle,
     leaves unconfirmed is sent a second time, at most one step, and that changes nothing: MLflow's
-    databases keep one copy of a metric with the same name, step, time and value; parameters, tags,
-    states and artifacts are replaced by themselves; a run is found again by its key. (Only
-    MLflow's old file store would list such a metric twice.)
+    databases keep one copy of a metric with the same name, step, time and value, and a store of
+    files is asked what it has; parameters, tags, states and artifacts are replaced by themselves;
+    a run is found again by its key.
 
     Args:
         run_dir: Run directory with the folder ``tracking``.
@@ -71,6 +64,8 @@ class Delivery:
         self._artifact_failures: Counter[int] = Counter()  # by offset of the record
         self._step_refused: list[Record] = []
         self._from_start = from_start
+        self._unsure = True  # whether the store may have what is sent next
+        self._spool_is_another = False  # than the one that was delivered
         self.delivered = Delivered() if from_start else self._file.load(self.uri)
 
     def step(self) -> int:
@@ -94,8 +89,10 @@ class Delivery:
                 return 0
             done, offset = self._send_chunk(chunk)
         except Exception as error:
+            self._unsure = True
             raise StoreAway(reason(error)) from error
-        self.delivered.offset = offset
+        self._unsure = self._from_start
+        self.delivered.offset, self.delivered.mark = offset, self._spool.mark(offset)
         self._file.save(self.uri, self.delivered)
         self._file.add_refused(self._step_refused)
         self.refused.update(record["reason"] for record in self._step_refused)
@@ -122,14 +119,17 @@ class Delivery:
         store = Store(self.uri, self._artifacts_dir())
         delivered = Delivered() if self._from_start else self._file.load(self.uri)
         first = next(iter(delivered.runs.values()), None)
-        if (first and not store.has_run(first)) or delivered.offset > self._spool.size():
+        if first and not store.has_run(first):
             delivered = Delivered()
+        elif delivered.mark not in ("", self._spool.mark(delivered.offset)):
+            # A power failure took its end, and training may have gone on from an earlier one.
+            delivered, self._spool_is_another = Delivered(), True
         self.delivered, self._store = delivered, store
 
     def _artifacts_dir(self) -> Path:
-        if self.uri.startswith("sqlite:////"):
-            return Path(self.uri.removeprefix("sqlite:///")).parent / ARTIFACT_FOLDER
-        return self._run_dir.parent / ARTIFACT_FOLDER
+        database = database_of(self.uri)
+        home = self._run_dir.parent if database is None else database.parent
+        return home / ARTIFACT_FOLDER
 
     def _send_chunk(self, chunk: Sequence[tuple[Record | None, int]]) -> tuple[int, int]:
         """Sends a chunk, or its part up to the first file; returns records done and offset."""
@@ -238,7 +238,11 @@ class Delivery:
     def _send(self, run_id: str, key: str, kind: str, items: Sequence[Any]) -> None:
         """Sends items of one kind; one that the store refuses is set aside, the others arrive."""
         try:
-            getattr(self._connected, kind)(run_id, items)
+            if kind == "metrics":
+                again = self._unsure and self._connected.keeps_doubles
+                self._connected.metrics(run_id, items, again=again or self._spool_is_another)
+            else:
+                getattr(self._connected, kind)(run_id, items)
         except Exception as error:
             if not refused(error):
                 raise

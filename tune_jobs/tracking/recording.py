@@ -13,6 +13,7 @@ from tune_jobs.tracking import (
     Spool,
     Tracker,
     local_uri,
+    recorded_store,
     tracking_dir,
 )
 
@@ -115,6 +116,6 @@ def _place_of(run: Path) -> tuple[str, str]:
     """Store and experiment that a folder is recorded in, or would be."""
     spool = Spool(tracking_dir(run))
     opened, started = spool.of_kind("open"), spool.of_kind("start")
-    named = opened[-1]["uri"] if opened else os.environ.get("MLFLOW_TRACKING_URI")
+    named = recorded_store(run) if opened else os.environ.get("MLFLOW_TRACKING_URI")
     experiment = started[0]["experiment"] if started else TrackingSection().experiment
     return named or local_uri(run.parent), experiment

@@ -7,31 +7,32 @@ import click
 from cluster_env.core.errors import InputError
 from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.delivery import Busy, Delivery
-from tune_jobs.tracking.spool import Spool, tracking_dir
+from tune_jobs.tracking.ending import LostRuns, end_lost_runs
+from tune_jobs.tracking.places import recorded_store
+from tune_jobs.tracking.spool import SPOOL_FILE, Spool, tracking_dir
 from tune_jobs.tracking.store import StoreAway
 
 
-def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool) -> None:
-    """Sends records, and says how many.
+def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool, gone: bool) -> None:
+    """Sends records, and says how many; runs whose process is gone are ended first.
 
     Args:
         run_dir: folder of a run that was tracked.
         tracking_uri: MLflow server or database, by default the run's own.
         from_start: whether to send everything again.
+        gone: whether the user says that the process of the run has ended.
 
     Raises:
         InputError: if there are no records, or another process sends them.
         Exit: with status 1, if the store takes none.
     """
-    spool = Spool(tracking_dir(run_dir))
-    opened = spool.of_kind("open")
-    if not opened:
+    if not Spool(tracking_dir(run_dir)).of_kind("open"):
         raise InputError(
             f"expected a run directory with tracking/spool.jsonl, but {run_dir} has none; "
             "name the directory of a run that was tracked"
         )
-    uri = tracking_uri or opened[-1]["uri"]
-    delivery = Delivery(run_dir, uri, from_start=from_start)
+    lost = end_lost_runs(run_dir, gone=gone)
+    delivery = Delivery(run_dir, tracking_uri or recorded_store(run_dir), from_start=from_start)
     try:
         sent = delivery.run_to_end()
     except Busy:
@@ -50,3 +51,40 @@ def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool) -> N
     place = tracking_dir(run_dir) / "refused.jsonl"
     note = f", {refused} of them refused by the server; see {place}." if refused else "."
     click.echo(f"{sent} records sent, {delivery.waiting()} wait" + note)
+    _say_what_was_lost(lost)
+
+
+def _say_what_was_lost(lost: LostRuns) -> None:
+    if lost.killed:
+        click.echo(f"Its process is gone, so it is KILLED now: {', '.join(lost.killed)}.")
+    if lost.elsewhere:
+        click.echo(
+            f"It has not ended, and its process is on {lost.elsewhere}, which cannot be asked from "
+            "here. If the process is gone, say so with --gone."
+        )
+
+
+def settle_lost_runs(runs: Path, store: str) -> list[str]:
+    """Ends the runs below a folder whose process is gone, and sends what they had not sent.
+
+    Args:
+        runs: folder of run directories.
+        store: only runs that are recorded there are looked at.
+
+    Returns:
+        Names of the runs that are KILLED now.
+    """
+    killed: list[str] = []
+    spools = (runs.glob(f"{depth}tracking/{SPOOL_FILE}") for depth in ("*/", "*/*/"))
+    for run_dir in sorted(spool.parent.parent for found in spools for spool in found):
+        delivery = Delivery(run_dir, recorded_store(run_dir))
+        if delivery.uri != store or not (ended := end_lost_runs(run_dir).killed):
+            continue
+        try:
+            delivery.run_to_end()
+        except (Busy, StoreAway) as error:
+            click.echo(f"metasched: the records of {run_dir} were not sent ({error})", err=True)
+        finally:
+            delivery.close()
+        killed += ended
+    return killed

@@ -18,7 +18,9 @@ from typing import IO, Any, NoReturn
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.tracking.store import ARTIFACT_FOLDER, local_store, local_uri
+from tune_jobs.tracking.moving import mend_addresses
+from tune_jobs.tracking.places import ARTIFACT_FOLDER, local_store, local_uri
+from tune_jobs.tracking.sending import settle_lost_runs
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 10.0
@@ -40,6 +42,7 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
     if not local_store(runs).is_file():
         raise InputError(_no_store(runs))
     _check_port(host, port)
+    _settle(runs)
     url = _url(host, port)
     with tempfile.TemporaryFile() as log, _server(runs, host, port, log) as server:
         click.echo(f"Starting MLflow on {local_store(runs)} ...")
@@ -54,6 +57,15 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
             click.echo("\nStopping MLflow.")
             return
         _give_up(f"MLflow has ended by itself with status {status}", log)
+
+
+def _settle(runs: Path) -> None:
+    """Mends what MLflow cannot know: that the folder was moved, and that processes are gone."""
+    if moved := mend_addresses(local_store(runs)):
+        places = ", ".join(map(str, moved))
+        click.echo(f"The runs were moved from {places}: their figures are looked for here now.")
+    if killed := settle_lost_runs(runs, local_uri(runs)):
+        click.echo(f"The process is gone, so it is KILLED now: {', '.join(killed)}.")
 
 
 def _url(host: str, port: int) -> str:

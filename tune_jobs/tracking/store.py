@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster_env.core.secrets import hide_secrets
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import build_model, fingerprint
+from tune_jobs.tracking.moving import mend_addresses
+from tune_jobs.tracking.places import database_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -21,8 +22,6 @@ MODEL_NAME = "policy"
 MODEL_TAG = "metasched.weights"
 RUN_KEY_TAG = "metasched.run_key"
 PARENT_TAG = "mlflow.parentRunId"
-STORE_FILE = "mlflow.db"
-ARTIFACT_FOLDER = "mlartifacts"
 
 # A server that is away must be noticed soon, and nobody waits for its statistics. Set for this
 # process and those it starts, where the user has not set them.
@@ -41,33 +40,12 @@ QUIET_LOGGERS = {"alembic": logging.WARNING, "urllib3.connectionpool": logging.E
 REFUSALS = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
 
 
+Point = tuple[str, float, int, int]
+"""Name, value, time in milliseconds since 1970, step."""
+
+
 class StoreAway(Exception):
     """The store cannot be reached or does not work; what waits stays on disk."""
-
-
-def local_store(runs_dir: str | os.PathLike[str]) -> Path:
-    """Database file that the runs below a folder share when no server was named."""
-    return Path(runs_dir).absolute() / STORE_FILE
-
-
-def local_uri(runs_dir: str | os.PathLike[str]) -> str:
-    """MLflow's name for `local_store`."""
-    return f"sqlite:///{local_store(runs_dir)}"
-
-
-def tracking_uri(run_dir: str | os.PathLike[str], uri: str | None) -> str:
-    """The store meant by ``uri``, None being the local one next to the run directory.
-
-    A relative SQLite path is made absolute, so that it means the same file tomorrow. Passwords are
-    not written down; those in MLFLOW_TRACKING_URI are put back if all else is the same.
-    """
-    if uri is None:
-        return local_uri(Path(run_dir).absolute().parent)
-    named = os.environ.get("MLFLOW_TRACKING_URI", "")
-    if named != uri == hide_secrets(named):
-        return named
-    relative = re.fullmatch(r"sqlite:///([^/].*)", uri)
-    return f"sqlite:///{Path(relative[1]).absolute()}" if relative else uri
 
 
 def refused(error: Exception) -> bool:
@@ -90,6 +68,7 @@ class Store:
         self.uri = uri
         self._artifacts_dir = artifacts_dir
         self._experiments: dict[str, str] = {}
+        self._steps: dict[tuple[str, str], set[int]] = {}  # there already, by run and metric
         try:
             self._client = self._connect()
         except Exception as error:
@@ -101,13 +80,14 @@ class Store:
         for name, level in QUIET_LOGGERS.items():
             if logging.getLogger(name).level == logging.NOTSET:
                 logging.getLogger(name).setLevel(level)
-        path = re.fullmatch(r"sqlite:///(.+)", self.uri)
-        if path is None:
+        database = database_of(self.uri)
+        if database is None:
             return _open(self.uri)
-        database = Path(path[1])
         # Two processes that both find no tables would both create them.
         with FileLock(Path(f"{database}.lock")):
-            if not database.exists():
+            if database.exists():
+                mend_addresses(database)
+            else:
                 _create(database)
             return _open(self.uri)
 
@@ -168,11 +148,38 @@ class Store:
                 return False
             raise
 
-    def metrics(self, run_id: str, points: Sequence[tuple[str, float, int, int]]) -> None:
-        """At most 1,000 points (name, value, time in ms, step)."""
+    @property
+    def keeps_doubles(self) -> bool:
+        """Whether it lists a point twice that is sent twice: MLflow's old store of files does."""
+        return self.uri.startswith("file:") or "://" not in self.uri
+
+    def metrics(self, run_id: str, points: Sequence[Point], *, again: bool = False) -> None:
+        """At most 1,000 points (name, value, time in ms, step).
+
+        Args:
+            run_id: of the run.
+            points: to send.
+            again: whether to leave out points of steps that a metric has a value of already.
+        """
         from mlflow.entities import Metric
 
+        points = self._new(run_id, points) if again else points
+        self._steps = self._steps if again else {}
         self._client.log_batch(run_id, metrics=[Metric(*point) for point in points])
+
+    def _new(self, run_id: str, points: Sequence[Point]) -> list[Point]:
+        """Those of the points whose step has no value yet; asks once for each metric."""
+        new = []
+        for point in points:
+            name, _, _, step = point
+            if (run_id, name) not in self._steps:
+                history = self._client.get_metric_history(run_id, name)
+                self._steps[run_id, name] = {there.step for there in history}
+            steps = self._steps[run_id, name]
+            if step not in steps:
+                new.append(point)
+                steps.add(step)
+        return new
 
     def params(self, run_id: str, params: Sequence[tuple[str, str]]) -> None:
         """At most 100 parameters. MLflow refuses another value for a known name."""

@@ -150,7 +150,8 @@ class Tracker:
         """Records points of curves; nested mappings become names like ``learner/loss``.
 
         NaN arrives as a gap; infinity does too, MLflow cannot hold it. What is no number is left
-        out and counted, the other metrics arrive.
+        out and counted, the other metrics arrive. Of a metric that a step has already, as when a
+        resumed run repeats an iteration, the first value stands.
 
         Args:
             metrics: Numbers by name.
@@ -161,10 +162,8 @@ class Tracker:
             self._writer.throttle.warn(
                 "lost", f"no numbers, not recorded: {', '.join(others[:5])}.", len(others)
             )
-        if numbers:
-            self._writer.record(
-                "metrics", run=self.key, time=now_ms(), step=int(step), metrics=numbers
-            )
+        if new := self._writer.points.add(self.key, int(step), numbers):
+            self._writer.record("metrics", run=self.key, time=now_ms(), step=int(step), metrics=new)
 
     @_harmless
     def artifact(self, path: PathLike, folder: str | None = None) -> None:

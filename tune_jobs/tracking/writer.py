@@ -13,8 +13,10 @@ from typing import Any
 
 from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.delivery import Busy, Delivery
+from tune_jobs.tracking.places import database_beside, recorded_store, tracking_uri
+from tune_jobs.tracking.process import this_process
+from tune_jobs.tracking.recorded import RecordedPoints
 from tune_jobs.tracking.spool import Spool, tracking_dir
-from tune_jobs.tracking.store import tracking_uri
 
 logger = logging.getLogger("tune_jobs.tracking")
 
@@ -174,12 +176,15 @@ class Writer:
         self.throttle = LogThrottle()
         self.spool = Spool(tracking_dir(run_dir))
         self.started = {record["run"]: record for record in self.spool.of_kind("start")}
+        self.points = RecordedPoints(self.spool)
         if uri is None:
             opened = self.spool.of_kind("open")
-            uri = opened[-1]["uri"] if opened else os.environ.get("MLFLOW_TRACKING_URI") or None
+            named = recorded_store(run_dir) if opened else os.environ.get("MLFLOW_TRACKING_URI")
+            uri = named or None
         if uri is not None:
             uri = tracking_uri(run_dir, uri)
-        self._write({"kind": "open", "uri": uri and hide_secrets(uri), "time": now_ms()})
+        opening = {"uri": uri and hide_secrets(uri), "beside": database_beside(run_dir, uri)}
+        self._write({"kind": "open", **opening, "time": now_ms(), "process": this_process()})
         self.delivery = DeliveryThread(run_dir, uri, self.throttle)
 
     def record(self, kind: str, **fields: Any) -> None:

@@ -85,8 +85,8 @@ def test_a_store_that_fails_in_the_middle_gets_the_rest_later(
     spool(run_dir, start(), *(metrics(step, a=step) for step in range(500)), end())
     send, calls = Store.metrics, []
 
-    def fail_at_third(store: Store, run_id: str, points: Any) -> None:
-        send(store, run_id, points)
+    def fail_at_third(store: Store, run_id: str, points: Any, **options: Any) -> None:
+        send(store, run_id, points, **options)
         calls.append(len(points))
         if len(calls) == 3:
             raise ConnectionError("the answer was lost, the points were not")

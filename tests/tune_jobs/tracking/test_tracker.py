@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tune_jobs.tracking import NullTracker, Spool, Tracker, local_uri, tracking_dir
-from tune_jobs.tracking.store import Store, tracking_uri
+from tune_jobs.tracking.places import tracking_uri
+from tune_jobs.tracking.store import Store
 
 Runs = Callable[[], dict[str, Any]]
 

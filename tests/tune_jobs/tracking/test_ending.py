@@ -1,0 +1,133 @@
+"""A run whose process is gone ends; one that may still live does not."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tune_jobs.sync import command
+from tune_jobs.tracking import Tracker, local_uri, tracking_dir
+from tune_jobs.tracking.ending import end_lost_runs
+from tune_jobs.tracking.process import is_gone, this_process
+from tune_jobs.tracking.sending import settle_lost_runs
+
+Runs = Callable[[], dict[str, Any]]
+
+KILLED = """
+import os, signal, sys
+from tune_jobs.tracking import Tracker
+tracker = Tracker.open(sys.argv[1], run_name="r", uri=sys.argv[2])
+tracker.metrics({"a": 1}, 1)
+tracker.child("c").metrics({"a": 2}, 2)
+tracker.child("done").finish()
+tracker.metrics({"a": 3}, 3)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.fixture
+def killed(run_dir: Path) -> Path:
+    """The directory of a run that was killed in mid-run."""
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(run_dir), local_uri(run_dir.parent)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=100,
+    )
+    assert done.returncode == -9
+    return run_dir
+
+
+def pretend(run_dir: Path, **changes: Any) -> None:
+    """Changes what the records say of the process."""
+    spool = tracking_dir(run_dir) / "spool.jsonl"
+    lines = [json.loads(line) for line in spool.read_text().splitlines()]
+    for record in lines:
+        if record["kind"] == "open":
+            record["process"] = {**record["process"], **changes}
+    spool.write_text("".join(json.dumps(one, separators=(",", ":")) + "\n" for one in lines))
+
+
+def sync(*arguments: Any) -> str:
+    result = CliRunner().invoke(command, [str(one) for one in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def statuses(runs: Runs) -> dict[str, str]:
+    return {name: run.info.status for name, run in runs().items()}
+
+
+def test_sync_ends_a_run_that_was_killed(killed: Path, runs: Runs) -> None:
+    assert "Its process is gone, so it is KILLED now: r, c.\n" in sync(killed)
+    assert statuses(runs) == {"r": "KILLED", "c": "KILLED", "done": "FINISHED"}
+    ended = runs()["r"].info
+    assert ended.start_time <= ended.end_time  # when its last record was made, not now
+    assert "KILLED" not in sync(killed)
+
+
+def test_ui_ends_the_runs_of_its_folder(killed: Path, runs: Runs) -> None:
+    assert settle_lost_runs(killed.parent, local_uri(killed)) == []  # another store's
+    assert settle_lost_runs(killed.parent, local_uri(killed.parent)) == ["r", "c"]
+    assert statuses(runs)["r"] == "KILLED"
+    assert settle_lost_runs(killed.parent, local_uri(killed.parent)) == []
+
+
+@pytest.mark.parametrize(
+    "other", [{"host": "node-7"}, {"machine": "other"}, {"space": 1}, {"started": None}]
+)
+def test_a_run_of_another_machine_or_container_is_left_alone(
+    killed: Path, runs: Runs, other: dict[str, Any]
+) -> None:
+    pretend(killed, **other)
+    said = sync(killed)
+    assert f"its process is on {other.get('host', this_process()['host'])}" in said
+    assert "--gone" in said
+    assert statuses(runs)["r"] == "RUNNING"
+    assert settle_lost_runs(killed.parent, local_uri(killed.parent)) == []
+    assert "KILLED now: r, c" in sync(killed, "--gone")
+    assert statuses(runs)["r"] == "KILLED"
+
+
+def test_a_run_of_before_the_machine_was_started_again_is_ended(killed: Path) -> None:
+    pretend(killed, boot="another", pid=os.getpid())
+    assert end_lost_runs(killed).killed == ("r", "c")
+
+
+def test_records_without_a_process_say_nothing(killed: Path) -> None:
+    spool = tracking_dir(killed) / "spool.jsonl"
+    spool.write_text(spool.read_text().replace('"process":', '"other":'))
+    assert end_lost_runs(killed).elsewhere == "an unknown host"
+
+
+def test_a_run_that_trains_is_left_alone(run_dir: Path, runs: Runs) -> None:
+    tracker = Tracker.open(run_dir, run_name="r")
+    while tracker.run_id is None:
+        pass
+    assert end_lost_runs(run_dir, gone=True).killed == ()  # its records are being sent
+    tracker.close(60)
+    assert end_lost_runs(run_dir).killed == ()  # the process lives, whether or not it sends
+    assert statuses(runs) == {"r": "RUNNING"}
+
+
+def test_a_killed_run_that_is_resumed_runs_again_and_can_be_lost_again(
+    killed: Path, runs: Runs
+) -> None:
+    sync(killed)
+    Tracker.open(killed).close(60)
+    assert statuses(runs)["r"] == "RUNNING"
+    pretend(killed, pid=2**30)
+    assert "KILLED now: r." in sync(killed)
+
+
+def test_a_process_number_that_was_given_again_is_another_process() -> None:
+    here = this_process()
+    assert is_gone(here) is False
+    assert is_gone({**here, "started": here["started"] + 1}) is True
+    assert is_gone({**here, "pid": 2**30}) is True
+    assert is_gone(None) is None
