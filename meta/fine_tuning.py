@@ -1,4 +1,4 @@
-"""DeepRM's network and algorithm, unchanged, trained on for a task: the slow way to adapt."""
+"""Training on with REINFORCE for a task, whatever the network: the slow way to adapt."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,8 +24,8 @@ from rllib_configs.schema import ExperimentConfig
 
 
 @dataclass(frozen=True, eq=False)
-class DeepRMPolicy:
-    """A policy that was trained as in DeepRM's paper.
+class ReinforcePolicy:
+    """A policy that was trained by REINFORCE, as in DeepRM's paper.
 
     Attributes:
         name: what tables call it.
@@ -38,22 +38,23 @@ class DeepRMPolicy:
     weights: Weights
 
 
-def load_deeprm_policy(run: str | Path) -> DeepRMPolicy:
-    """Reads a policy of DeepRM's network.
+def load_reinforce_policy(run: str | Path) -> ReinforcePolicy:
+    """Reads a policy that REINFORCE has trained.
 
     Raises:
-        InputError: if there is no policy, it is broken, or its network is another.
+        InputError: if there is no policy, it is broken, or something else trained it.
     """
     weights, config = read_weights(run)
-    if config.training.network != "deeprm_mlp":
+    if config.training.algorithm != "reinforce":
         raise InputError(
-            f"the policy in {run} has the network {config.training.network}, not deeprm_mlp"
+            f"the policy in {run} was trained by {config.training.algorithm}, but only what "
+            f"reinforce has trained can be trained on"
         )
-    return DeepRMPolicy(config.name, config, weights)
+    return ReinforcePolicy(config.name, config, weights)
 
 
 def fine_tune(
-    policy: DeepRMPolicy,
+    policy: ReinforcePolicy,
     task: Task,
     steps: Sequence[int],
     *,
@@ -93,7 +94,7 @@ def fine_tune(
 
 
 def _updates(
-    policy: DeepRMPolicy,
+    policy: ReinforcePolicy,
     task: Task,
     num_steps: int,
     num_episodes: int,

@@ -8,7 +8,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, get_heuristic
-from cluster_env.evaluation import cost_of, evaluate, tuned_numbers
+from cluster_env.evaluation import choose, cost_of, evaluate, tuned_numbers
 from meta.tasks.task import mean_cost
 
 TUNING_JOBSETS = 100
@@ -110,8 +110,8 @@ def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
     numbers = tuned_numbers(name, task.world)
     if not numbers:
         return get_heuristic(name, task.world)
-    candidates = [get_heuristic(f"{name}:{number}", task.world) for number in numbers]
-    return min(candidates, key=lambda policy: _cost(policy, task, jobsets, 0).value)
+    policies = {number: get_heuristic(f"{name}:{number}", task.world) for number in numbers}
+    return policies[choose(policies, lambda policy: _cost(policy, task, jobsets, 0).value)]
 
 
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:

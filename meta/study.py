@@ -8,8 +8,9 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
+from cluster_env.evaluation import choose
 from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
-from meta.fine_tuning import DeepRMPolicy, fine_tune
+from meta.fine_tuning import ReinforcePolicy, fine_tune
 from meta.scoring import DEFAULT_JOBSETS, baseline_of, costs_on, heuristics_for
 from meta.tasks import Task, TaskDistribution, TaskSplit
 from rllib_configs.policies import Decode
@@ -36,7 +37,7 @@ class StudyPlan:
         rates: inner rates to choose from for a policy that has learned none.
         num_rate_tasks: validation tasks on which it is chosen.
         decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
-            DeepRM's network draw, as they are trained to: the likeliest action would leave jobs
+            `meta.fine_tuning` draw, as they are trained to: the likeliest action would leave jobs
             waiting for ever.
     """
 
@@ -114,12 +115,12 @@ def baselines_of(
     return baselines
 
 
-def adapter(policy: MetaPolicy | DeepRMPolicy, plan: StudyPlan) -> Adapt:
+def adapter(policy: MetaPolicy | ReinforcePolicy, plan: StudyPlan) -> Adapt:
     """Adapts a policy as a plan says."""
     numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
 
     def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
-        if isinstance(policy, DeepRMPolicy):
+        if isinstance(policy, ReinforcePolicy):
             return fine_tune(policy, task, steps, **numbers, seed=seed)
         policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed, decode=plan.decode)
         return [policies[step] for step in steps]
@@ -187,4 +188,4 @@ def choose_rate(
         )
         ratios = [one.cost / baselines[one.task].cost for one in found if one.step]
         scores[rate] = float(np.nanmean(ratios)) if ratios else 0.0
-    return min(scores, key=scores.__getitem__), scores
+    return choose(scores, float), scores

@@ -81,10 +81,10 @@ def command(**options: Any) -> None:
     """Measure how runs adapt to held-out tasks of a family.
 
     Each run is adapted to the same tasks from the same jobsets, and costs are divided by that of
-    the best of tetris, sjf and packer on the task. What a run is (joint training, first-order MAML
-    and so on) is read from its config; runs that differ in their seed alone are one method. Runs of
-    DeepRM's own network go on with REINFORCE, one update a step. What has been measured is not
-    measured again.
+    the best of the world's baselines on the task. What a run is (joint training, first-order MAML
+    and so on) is read from its config; runs that differ in their seed alone are one method. Runs
+    of a network that cannot be adapted go on with REINFORCE, one update a step. What has been
+    measured is not measured again.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, Metric, cost_of, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
-from cluster_env.evaluation.tuning import Tuned, choose, tune, tuned_numbers
+from cluster_env.evaluation.tuning import Tuned, choose, rank_on, tune, tuned_numbers
 
 __all__ = [
     "METRICS",
@@ -36,6 +36,7 @@ __all__ = [
     "get_metric",
     "objective_metric",
     "rank_finishing",
+    "rank_on",
     "summarize",
     "tune",
     "tuned_numbers",

@@ -1,13 +1,20 @@
 """Policies with a number, and the best choice of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.world import World, get_heuristic, kind_of
-from cluster_env.evaluation.comparison import PolicyGroup, best, compare_policies
+from cluster_env.evaluation.comparison import PolicyGroup, compare_policies
+from cluster_env.evaluation.metrics import get_metric
+
+K = TypeVar("K")
+C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -31,27 +38,40 @@ def tuned_numbers(heuristic: str, world: World) -> tuple[str, ...]:
     return known.get(heuristic).numbers if heuristic in known.names() else ()
 
 
-def choose(
-    policies: Mapping[str, Policy],
-    jobsets: Sequence[JobSet],
-    world: World,
-    *,
-    metric: str | None = None,
-    warmup: int = 0,
-) -> str:
-    """The name of the policy with the best mean; the first of equals.
+def choose(candidates: Mapping[K, C], score: Callable[[C], float]) -> K:
+    """The key of the candidate with the lowest score; the first of equals, NaN after all others.
 
     Args:
-        policies: what to choose from, by name.
+        candidates: what to choose from.
+        score: is asked once for each; on jobsets, never on those that results are reported on.
+    """
+
+    def rank(key: K) -> float:
+        value = score(candidates[key])
+        return float("inf") if np.isnan(value) else value
+
+    return min(candidates, key=rank)
+
+
+def rank_on(
+    jobsets: Sequence[JobSet], world: World, *, metric: str | None = None, warmup: int = 0
+) -> Callable[[Policy], float]:
+    """Scores policies by a mean on jobsets, lower for a better one.
+
+    Args:
         jobsets: validation jobsets: never those that results are reported on.
         world: see `evaluate`.
         metric: name of the metric whose mean decides, by default the world's headline.
         warmup: see `summarize`: what is chosen suits what is measured.
     """
-    metric = metric or kind_of(world).headline
-    groups = [PolicyGroup(name, (policy,)) for name, policy in policies.items()]
-    results = compare_policies(groups, jobsets, world, also=[metric], warmup=warmup)
-    return best(results, metric).name
+    name = metric or kind_of(world).headline
+
+    def rank(policy: Policy) -> float:
+        group = PolicyGroup(policy.name, (policy,))
+        (result,) = compare_policies([group], jobsets, world, also=[name], warmup=warmup)
+        return get_metric(name).rank(result.mean(name))
+
+    return rank
 
 
 def tune(
@@ -66,7 +86,7 @@ def tune(
 
     Args:
         heuristic: one with numbers to try.
-        jobsets: see `choose`, as for the other arguments.
+        jobsets: see `rank_on`, as for the other arguments.
         world: see there.
         metric: see there.
         warmup: see there.
@@ -79,7 +99,6 @@ def tune(
         known = kind_of(world).heuristics
         tuned = [name for name in known.names() if known.get(name).numbers]
         raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(tuned)} have")
-    specs = [f"{heuristic}:{number}" for number in numbers]
-    choices = {spec: get_heuristic(spec, world) for spec in specs}
-    spec = choose(choices, jobsets, world, metric=metric, warmup=warmup)
-    return Tuned(f"{heuristic}*({spec.partition(':')[2]})", spec, choices[spec])
+    policies = {number: get_heuristic(f"{heuristic}:{number}", world) for number in numbers}
+    number = choose(policies, rank_on(jobsets, world, metric=metric, warmup=warmup))
+    return Tuned(f"{heuristic}*({number})", f"{heuristic}:{number}", policies[number])

@@ -20,7 +20,7 @@ import pytest
 from tests.clusters.local_cluster import LocalCluster, timed
 from tests.clusters.services import Service, psutil, wait_for
 from tests.conftest import REPOSITORY
-from tests.tune_jobs.made_up_methods import make_family
+from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs.runs.history import History
 
 pytestmark = [

@@ -22,7 +22,7 @@ from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy
 from rllib_configs.schema import ExperimentConfig
-from tests.tune_jobs.made_up_runs import SMALL_TASK
+from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 STEP = {"num_episodes": 8, "num_jobsets": 2}
 

@@ -10,24 +10,24 @@ import torch
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from meta.adaptation import ADAPTATION
-from meta.fine_tuning import DeepRMPolicy, fine_tune, load_deeprm_policy
+from meta.fine_tuning import ReinforcePolicy, fine_tune, load_reinforce_policy
 from meta.scoring import costs_on
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.worlds.deeprm.module import DeepRMModule
-from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.untrained_runs import make_run
 
 
 @pytest.fixture
-def policy(tmp_path: Path) -> DeepRMPolicy:
-    return load_deeprm_policy(make_run(tmp_path / "run", "training.lr=0.01"))
+def policy(tmp_path: Path) -> ReinforcePolicy:
+    return load_reinforce_policy(make_run(tmp_path / "run", "training.lr=0.01"))
 
 
 def weights_of(policy: object) -> np.ndarray:
     return policy.network._head_weight  # type: ignore[attr-defined]
 
 
-def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> None:
+def test_the_first_update_is_reinforce_with_rmsprop(policy: ReinforcePolicy) -> None:
     task = policy.config.task.build("mine", 4)
     (after,) = fine_tune(policy, task, (1,), num_episodes=6, num_jobsets=2)
     played = rollout(
@@ -62,7 +62,9 @@ def test_the_first_update_is_reinforce_with_rmsprop(policy: DeepRMPolicy) -> Non
     assert np.allclose(weights_of(after), expected.numpy(), atol=1e-5)
 
 
-def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: DeepRMPolicy) -> None:
+def test_it_gives_back_the_policies_of_the_steps_asked_for(
+    policy: ReinforcePolicy,
+) -> None:
     task = policy.config.task.build("mine", 4)
     some = fine_tune(policy, task, (0, 2), num_episodes=4)
     every = fine_tune(policy, task, (0, 1, 2), num_episodes=4)
@@ -71,20 +73,20 @@ def test_it_gives_back_the_policies_of_the_steps_that_were_asked_for(policy: Dee
     assert not np.array_equal(weights_of(every[1]), weights_of(every[2]))
 
 
-def test_it_learns(policy: DeepRMPolicy) -> None:
+def test_it_learns(policy: ReinforcePolicy) -> None:
     task = policy.config.task.build("mine", 4)
     policies = fine_tune(policy, task, (0, 100))
     before, after = costs_on(policies, task, num_jobsets=60)
     assert after.value < 0.9 * before.value
 
 
-def test_another_cluster_or_network_is_refused(policy: DeepRMPolicy, tmp_path: Path) -> None:
+def test_another_cluster_or_algorithm_is_refused(policy: ReinforcePolicy, tmp_path: Path) -> None:
     task = policy.config.task.build("mine", 0)
     cluster = replace(task.world.cluster, capacity=(5, 5))
     other = replace(task, world=replace(task.world, cluster=cluster))
     with pytest.raises(InputError, match="on the cluster alone that it was trained for"):
         fine_tune(policy, other, (1,))
-    from tests.tune_jobs.made_up_methods import ONE_TASK, make_scorer
+    from tests.tune_jobs.untrained_scorers import ONE_TASK, make_scorer
 
-    with pytest.raises(InputError, match="not deeprm_mlp"):
-        load_deeprm_policy(make_scorer(tmp_path / "scorer", *ONE_TASK))
+    with pytest.raises(InputError, match="was trained by ppo"):
+        load_reinforce_policy(make_scorer(tmp_path / "scorer", *ONE_TASK))

@@ -10,7 +10,7 @@ from meta.scoring import costs_on, heuristics_for
 from meta.study import Baseline, Measured, StudyPlan, adapter, baselines_of, choose_rate, measure
 from meta.tasks import FamilySection, Task
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_runs import SMALL_TASK
+from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 CONFIG = load_config("deeprm-ppo", [*SMALL_TASK, "training.hidden=8"])
 FAMILY = FamilySection.model_validate(

@@ -16,7 +16,7 @@ from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config, make_config, parse_config, preset_names, write_config
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
-from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
+from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 
 
 def written(tmp_path: Path, text: str) -> Path:

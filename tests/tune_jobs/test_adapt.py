@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from meta.adaptation import adapt_parameters, load_meta_policy
 from meta.tasks import read_task
 from rllib_configs.policies import load_policy
-from tests.tune_jobs.made_up_methods import FOMAML, ONE_TASK, make_family, make_scorer
-from tests.tune_jobs.recorder import record_with
+from tests.tune_jobs.recording_tracker import record_with
+from tests.tune_jobs.untrained_scorers import FOMAML, ONE_TASK, make_family, make_scorer
 from tune_jobs import adapt, cli, compare
 from tune_jobs.terminal.tables import number, read_table
 

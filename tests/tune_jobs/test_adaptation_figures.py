@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
-from tests.tune_jobs.made_up_methods import FOMAML, JOINT, ONE_TASK, make_scorer
+from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
 from tune_jobs.figure import command
 from tune_jobs.figures import (
     adaptation,

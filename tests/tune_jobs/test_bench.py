@@ -15,7 +15,7 @@ from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.plain import PlainCluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from tests.tune_jobs.made_up_methods import make_family
+from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates

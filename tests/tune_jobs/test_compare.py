@@ -17,8 +17,8 @@ from cluster_env.worlds import get_heuristic, get_kind
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_runs import make_run
-from tests.tune_jobs.recorder import record_with
+from tests.tune_jobs.recording_tracker import record_with
+from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs.compare import command
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.comparison import compare

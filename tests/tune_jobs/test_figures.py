@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_kind
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import figures
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec

@@ -15,7 +15,7 @@ from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_kind
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
+from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.figure import command
 from tune_jobs.figures import comparison, objectives, withheld_jobs

@@ -18,7 +18,7 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure, guard
 from tune_jobs.comparing import comparison, protocol
 from tune_jobs.comparing.guarding import load_decided

@@ -17,7 +17,7 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_runs import SMALL_TASK, make_run
+from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.hindsight import Starts
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figure import command

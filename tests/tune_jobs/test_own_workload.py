@@ -17,8 +17,8 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.trace import TraceWorkload
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
-from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
-from tests.tune_jobs.made_up_runs import make_run
+from tests.cluster_env.worlds.deeprm.random_trace import make_trace
+from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure
 from tune_jobs.figures.comparison import draw
 from tune_jobs.runs.resuming import find_resumption

@@ -6,12 +6,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from rllib_configs.loading import load_config
-from tests.tune_jobs.made_up_methods import FOMAML, JOINT, ONE_TASK, QUICK, make_family, make_scorer
-from tests.tune_jobs.made_up_runs import make_run
-from tests.tune_jobs.recorder import record_with
+from tests.tune_jobs.recording_tracker import record_with
+from tests.tune_jobs.untrained_runs import make_run
+from tests.tune_jobs.untrained_scorers import (
+    FOMAML,
+    JOINT,
+    ONE_TASK,
+    QUICK,
+    make_family,
+    make_scorer,
+)
 from tune_jobs import cli
-from tune_jobs.adapting.method_names import method_of, trained_on
 from tune_jobs.adapting.rows import COLUMNS, read_rows
+from tune_jobs.adapting.sources import method_of, trained_on
 from tune_jobs.study import command
 from tune_jobs.terminal.tables import number, read_table
 

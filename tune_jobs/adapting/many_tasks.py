@@ -14,7 +14,8 @@ from cluster_env.core.seeding import Split
 from meta.study import StudyPlan, adapter
 from meta.tasks import get_distribution
 from rllib_configs.policies import Decode
-from tune_jobs.adapting.rows import Source, measure_heuristics, measure_source, sources_of
+from tune_jobs.adapting.rows import measure_heuristics, measure_source
+from tune_jobs.adapting.sources import Source, sources_of
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.terminal.progress import Progress

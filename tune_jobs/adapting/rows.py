@@ -11,7 +11,7 @@ that a call that is repeated measures only what is missing or has changed.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -19,19 +19,17 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.worlds import WORLDS
-from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
-from meta.fine_tuning import DeepRMPolicy, load_deeprm_policy
+from meta.adaptation import MetaPolicy
+from meta.fine_tuning import ReinforcePolicy
 from meta.scoring import baseline_of, heuristic_costs
 from meta.study import Measured, StudyPlan, adapter, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
-from rllib_configs.policies import read_weights
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.adapting.method_names import method_of, trained_on
+from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
 
 HEURISTICS_FILE = "heuristics.csv"
 SPECIALISTS_FILE = "specialists.csv"
-SCRATCH = "scratch"
 
 COLUMNS = (
     "family",
@@ -48,43 +46,6 @@ COLUMNS = (
     "best",
     "ratio",
 )
-
-
-@dataclass(frozen=True)
-class Source:
-    """A policy to measure.
-
-    Attributes:
-        path: folder of the run; for a policy without training, that of the run it is like.
-        scratch: seed of its initial weights if it is to be without training.
-        rate: inner rate, if neither the learned ones nor one that is chosen.
-    """
-
-    path: Path
-    scratch: int | None = None
-    rate: float | None = None
-
-    @property
-    def file(self) -> str:
-        """Name of its file."""
-        if self.scratch is not None:
-            return f"{SCRATCH}-s{self.scratch}.csv"
-        return f"{self.path.resolve().name}.csv"
-
-    def load(self) -> MetaPolicy | DeepRMPolicy:
-        """The policy, not adapted.
-
-        Raises:
-            InputError: if there is none that can be adapted.
-        """
-        network = read_weights(self.path)[1].training.network
-        if network == "deeprm_mlp" and self.scratch is None:
-            return load_deeprm_policy(self.path)
-        found = load_meta_policy(self.path, self.rate)
-        if self.scratch is None:
-            return found
-        policy = untrained_policy(found.config, self.scratch)
-        return policy if self.rate is None else policy.with_rate(self.rate)
 
 
 def measure_heuristics(
@@ -255,7 +216,7 @@ def _place(task: Task) -> dict[str, Value]:
 def _fingerprint(
     settings: Mapping[str, object],
     tasks: Sequence[Task],
-    policy: MetaPolicy | DeepRMPolicy | None = None,
+    policy: MetaPolicy | ReinforcePolicy | None = None,
 ) -> str:
     """A short text that differs when anything differs that the rows depend on."""
     sections = [(task.seed, TaskSection.of(task).model_dump(mode="json")) for task in tasks]
@@ -265,20 +226,3 @@ def _fingerprint(
             digest.update(name.encode())
             digest.update(np.ascontiguousarray(policy.weights[name]).tobytes())
     return digest.hexdigest()[:16]
-
-
-def sources_of(
-    runs: Sequence[Path], num_scratch: int = 0, rate: float | None = None
-) -> list[Source]:
-    """What to measure: runs, and so many policies without training that are like the first.
-
-    Raises:
-        InputError: if two would be written to the same file.
-    """
-    sources = [Source(run, rate=rate) for run in runs]
-    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(num_scratch)]
-    names = [source.file for source in sources]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"two runs have the folder name {Path(twice).stem}; rename one of them")
-    return sources

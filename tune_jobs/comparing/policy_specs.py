@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cluster_env.evaluation import PolicyGroup, choose, tune, tuned_numbers
+from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import (
@@ -145,14 +145,11 @@ def tuned_void_bias(policy: "LearnedPolicy", protocol: EvaluationProtocol) -> "L
         policy: any whose last action is void.
         protocol: what it is to suit; the first of equally good ones wins.
     """
-    choices = {
-        f"{bias:g}": replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES
-    }
-    name = choose(
-        choices,
+    policies = {bias: replace(policy, void_bias=bias, decode="argmax") for bias in VOID_BIASES}
+    score = rank_on(
         protocol.tuning_jobsets(),
         protocol.task.world,
         metric=protocol.metric,
         warmup=protocol.warmup,
     )
-    return choices[name]
+    return policies[choose(policies, score)]

@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from meta.adaptation import load_meta_policy
-from tune_jobs.adapting.method_names import method_of, trained_on
+from tune_jobs.adapting.sources import method_of, trained_on
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.registry import FigureRequest

@@ -15,6 +15,7 @@ from cluster_env.evaluation import (
     choose,
     compare_policies,
     evaluate,
+    rank_on,
     summarize,
     tune,
     tuned_numbers,
@@ -124,6 +125,8 @@ def test_only_heuristics_with_a_number_are_tuned() -> None:
 def test_choosing_takes_the_best_mean_and_the_first_of_equals() -> None:
     world = DeepRM(CLUSTER)
     policies = {name: get_heuristic(name, world) for name in ("random", "packer", "sjf")}
-    assert choose(policies, JOBSETS, world) == "sjf"
+    score = rank_on(JOBSETS, world)
+    assert choose(policies, score) == "sjf"
     twice = {"first": policies["sjf"], "second": policies["sjf"]}
-    assert choose(twice, JOBSETS, world) == "first"
+    assert choose(twice, score) == "first"
+    assert choose({"none": float("nan"), "large": 9.0, "small": 2.0}, float) == "small"

@@ -9,7 +9,7 @@ from cluster_env.worlds.deeprm.trace import TraceWorkload
 from meta.tasks import read_task
 from rllib_configs.loading import load_config
 from rllib_configs.task_schema import TaskSection
-from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
+from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 
 HOME = load_config("deeprm", ["task.world.rules=released", "task.workload.load=0.9"]).task
 

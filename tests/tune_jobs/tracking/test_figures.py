@@ -6,7 +6,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from tests.tune_jobs.made_up_runs import make_run
+from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import figure
 from tune_jobs.tracking import Tracker
 

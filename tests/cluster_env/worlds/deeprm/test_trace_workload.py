@@ -20,7 +20,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.trace import TraceWorkload
 from cluster_env.worlds.deeprm.trace_file import read_jobs
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from tests.cluster_env.worlds.deeprm.made_up_trace import make_trace
+from tests.cluster_env.worlds.deeprm.random_trace import make_trace
 
 WIDE = Cluster(capacity=(255, 255), horizon=20)
 WINDOW = 20

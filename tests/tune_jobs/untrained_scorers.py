@@ -8,7 +8,7 @@ import yaml
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.policies import write_policy
-from tests.tune_jobs.made_up_runs import SMALL_TASK
+from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 NARROW = (*SMALL_TASK, "training.hidden=8")
 QUICK = (

@@ -10,7 +10,7 @@ from tune_jobs.tracking import NullTracker
 from tune_jobs.tracking.tracker import PathLike
 
 
-class Recorder(NullTracker):
+class RecordingTracker(NullTracker):
     """Stands for a tracker."""
 
     def __init__(self) -> None:
@@ -25,8 +25,8 @@ class Recorder(NullTracker):
         self.files.append(Path(path).name)
 
 
-def record_with(monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """Gives a recorder to whoever opens a tracker."""
-    recorder = Recorder()
+def record_with(monkeypatch: pytest.MonkeyPatch) -> RecordingTracker:
+    """Gives such a tracker to whoever opens a tracker."""
+    recorder = RecordingTracker()
     monkeypatch.setattr("tune_jobs.tracking.Tracker.open", lambda *args, **options: recorder)
     return recorder

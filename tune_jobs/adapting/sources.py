@@ -1,0 +1,103 @@
+"""What a study measures: trained runs, policies without training, and what each is called."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster_env.core.errors import InputError
+from meta.adaptation import MetaPolicy, load_meta_policy, untrained_policy
+from meta.fine_tuning import ReinforcePolicy, load_reinforce_policy
+from meta.maml.options import MAMLOptions
+from rllib_configs.policies import read_weights
+from rllib_configs.registries import NETWORKS
+from rllib_configs.schema import ExperimentConfig
+
+SCRATCH = "scratch"
+
+_ORDERS = {
+    ("first", "ratio"): "FOMAML",
+    ("first", "log_probability"): "FOMAML (log)",
+    ("second", "log_probability"): "MAML",
+    ("second", "ratio"): "ProMP",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A policy to measure.
+
+    Attributes:
+        path: folder of the run; for a policy without training, that of the run it is like.
+        scratch: seed of its initial weights if it is to be without training.
+        rate: inner rate, if neither the learned ones nor one that is chosen.
+    """
+
+    path: Path
+    scratch: int | None = None
+    rate: float | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        if self.scratch is not None:
+            return f"{SCRATCH}-s{self.scratch}.csv"
+        return f"{self.path.resolve().name}.csv"
+
+    def load(self) -> MetaPolicy | ReinforcePolicy:
+        """The policy, not adapted.
+
+        Raises:
+            InputError: if there is none that can be adapted.
+        """
+        network = NETWORKS.get(read_weights(self.path)[1].training.network)
+        if not network.scores_items and self.scratch is None:
+            return load_reinforce_policy(self.path)
+        found = load_meta_policy(self.path, self.rate)
+        if self.scratch is None:
+            return found
+        policy = untrained_policy(found.config, self.scratch)
+        return policy if self.rate is None else policy.with_rate(self.rate)
+
+
+def sources_of(
+    runs: Sequence[Path], num_scratch: int = 0, rate: float | None = None
+) -> list[Source]:
+    """What to measure: runs, and so many policies without training that are like the first.
+
+    Raises:
+        InputError: if two would be written to the same file.
+    """
+    sources = [Source(run, rate=rate) for run in runs]
+    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(num_scratch)]
+    names = [source.file for source in sources]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two runs have the folder name {Path(twice).stem}; rename one of them")
+    return sources
+
+
+def method_of(config: ExperimentConfig) -> str:
+    """Name of the method that a run belongs to.
+
+    ``joint`` is meta-training without inner steps, ``one task`` PPO on a single task, and
+    meta-training is called after its order and surrogate, with the number of inner steps:
+    ``FOMAML K=1``, and what else differs from the defaults.
+    """
+    meta = config.training
+    if not isinstance(meta, MAMLOptions):
+        return "DeepRM" if config.training.algorithm == "reinforce" else "one task"
+    if meta.inner_steps == 0:
+        return "joint"
+    notes = [
+        f"{_ORDERS[meta.order, meta.surrogate]} K={meta.inner_steps}",
+        *(["head"] if meta.adapt == "head" else []),
+        *([] if meta.learn_rates else ["fixed rates"]),
+    ]
+    return ", ".join(notes)
+
+
+def trained_on(config: ExperimentConfig) -> str:
+    """Family of tasks that a run was trained on, or the objective of its only task."""
+    if isinstance(config.training, MAMLOptions):
+        return config.training.family
+    return config.task.build_objective().name
