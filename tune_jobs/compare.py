@@ -46,7 +46,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 
-    Heuristics are those of the task's world. Some take a number, as in tetris:0.002 or hold:8;
+    Heuristics are those of the task's world. Some take a number, for instance tetris:0.002;
     without one, the best of a sweep on validation jobsets is used. Run directories that differ in
     their seed alone make one line.
 

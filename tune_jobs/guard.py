@@ -22,7 +22,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "overrides",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Change a setting of it, for instance task.workload.window=200.",
+    help="Change a setting of it, for instance task.objective=makespan.",
 )
 @click.option("--objective", help="What decides who is better; by default the config's objective.")
 @click.option(

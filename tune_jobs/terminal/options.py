@@ -37,7 +37,7 @@ task_options = _together(
         "overrides",
         metavar="KEY=VALUE",
         multiple=True,
-        help="Change a setting of it, for instance task.workload.window=200.",
+        help="Change a setting of it, for instance task.objective=makespan.",
     ),
     click.option(
         "--warmup",
@@ -102,8 +102,8 @@ held_out_option = click.option(
 at_option = click.option(
     "--at",
     metavar="VALUE,...",
-    help="Values of the setting that the world's comparisons vary: loads, 0.7 for 70 %, in "
-    "DeepRM's. By default that of the config. A trace has its own.",
+    help="Values of the setting that the world's comparisons vary, for instance 0.7,1.1; by "
+    "default that of the config. A trace has its own.",
 )
 
 cluster_options = _together(
