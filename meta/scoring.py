@@ -25,13 +25,13 @@ class Cost:
     Attributes:
         policy: its name.
         value: mean of the task's cost over all jobs, or episodes, of all jobsets; NaN without any.
-        unfinished: jobs that had not finished when their episode ended, or were dropped; they make
-            the cost a lower bound.
+        num_unfinished: jobs that had not finished when their episode ended, or were dropped; they
+            make the cost a lower bound.
     """
 
     policy: str
     value: float
-    unfinished: int
+    num_unfinished: int
 
 
 def costs_on(

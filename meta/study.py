@@ -90,14 +90,14 @@ class Measured:
         seed: of the adaptation.
         step: steps that were taken.
         cost: on the task's held-out jobsets.
-        unfinished: jobs that did not finish there, or were dropped.
+        num_unfinished: jobs that did not finish there, or were dropped.
     """
 
     task: int
     seed: int
     step: int
     cost: float
-    unfinished: int
+    num_unfinished: int
 
 
 def baselines_of(
@@ -160,7 +160,7 @@ def measure(
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
             for step, cost in zip(plan.steps, costs, strict=True):
-                yield Measured(index, seed, step, cost.value, cost.unfinished)
+                yield Measured(index, seed, step, cost.value, cost.num_unfinished)
 
 
 def choose_rate(

@@ -205,4 +205,4 @@ def _wins(summary: Summary, baselines: Sequence[Summary], metric: str) -> NDArra
 
 def _costs(summary: Summary, metric: str, sign: float) -> NDArray[np.float64]:
     """Cost of each jobset, float64 ``(num_jobsets,)``; infinite where a job did not finish."""
-    return np.where(summary.unfinished > 0, np.inf, sign * summary.rows(metric))
+    return np.where(summary.num_unfinished > 0, np.inf, sign * summary.rows(metric))

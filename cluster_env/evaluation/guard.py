@@ -21,13 +21,13 @@ class Candidate:
         mean: its mean, with the 95 % interval over jobsets.
         difference: its mean minus that of the best heuristic on the same jobsets, with the 95 %
             interval of the paired bootstrap.
-        unfinished: jobs that it left unfinished.
+        num_unfinished: jobs that it left unfinished.
     """
 
     name: str
     mean: Estimate
     difference: Estimate
-    unfinished: int
+    num_unfinished: int
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,10 @@ class Guard:
     def _judge(self, learned: Candidate, best: Candidate) -> tuple[bool, str]:
         """Whether the learned policy is used, and why."""
         over = f"{best.name}, the best heuristic"
-        if learned.unfinished > best.unfinished:
+        if learned.num_unfinished > best.num_unfinished:
             return False, (
-                f"{learned.name} left {learned.unfinished:,} jobs unfinished, "
-                f"{over}, {best.unfinished:,}"
+                f"{learned.name} left {learned.num_unfinished:,} jobs unfinished, "
+                f"{over}, {best.num_unfinished:,}"
             )
         gap, label = learned.difference, self._metric.label
         interval = f"95% interval of the difference {gap.low:.3g} to {gap.high:.3g}"

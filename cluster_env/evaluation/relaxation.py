@@ -31,7 +31,7 @@ def relaxed_bound(
     capacity: tuple[int, ...],
     weights: NDArray[np.int64],
     start: NDArray[np.int32],
-    iterations: int = ITERATIONS,
+    num_iterations: int = ITERATIONS,
 ) -> float:
     """A number that the weighted sum of completion times is at least, in every schedule.
 
@@ -42,7 +42,7 @@ def relaxed_bound(
             costs.
         start: int32 ``(num_jobs,)``, starts of a schedule that is possible. The better it is, the
             better are the steps; the bound holds for any.
-        iterations: how often the prices are improved.
+        num_iterations: how often the prices are improved.
     """
     demand, units = _with_halves(jobset.demand, capacity)
     duration = jobset.duration.astype(np.int64)
@@ -54,7 +54,7 @@ def relaxed_bound(
     direction = np.zeros_like(price)
     share = demand / units
     best, stride, waited = float(weights @ duration), 1.0, 0
-    for _ in range(iterations):
+    for _ in range(num_iterations):
         paid = np.zeros((units.size, horizon + 1))
         np.cumsum(price, axis=1, out=paid[:, 1:])
         rent = share @ paid

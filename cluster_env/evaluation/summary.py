@@ -25,7 +25,7 @@ class Summary:
         totals: by name of the metric, the sum of its values over each jobset's jobs, or episodes,
             float64 ``(num_jobsets,)``.
         counts: by name of the metric, how many values that were, float64 ``(num_jobsets,)``.
-        unfinished: jobs of each jobset that had not finished when their episode ended, int64
+        num_unfinished: jobs of each jobset that had not finished when their episode ended, int64
             ``(num_jobsets,)``; with several episodes of a jobset, over all of them. Jobs that a
             full backlog dropped (`Rules.drop_when_backlog_full`) are among them.
         num_jobs: jobs of each jobset, over all its episodes, int64 ``(num_jobsets,)``.
@@ -36,7 +36,7 @@ class Summary:
 
     totals: dict[str, NDArray[np.float64]]
     counts: dict[str, NDArray[np.float64]]
-    unfinished: NDArray[np.int64]
+    num_unfinished: NDArray[np.int64]
     num_jobs: NDArray[np.int64]
     num_episodes: int
     slowdown_p95: float
@@ -67,7 +67,7 @@ class Summary:
         """All means by name, then ``slowdown_p95``, ``unfinished`` and ``num_jobs``."""
         means = {name: self.mean(name) for name in self.totals}
         means["slowdown_p95"] = self.slowdown_p95
-        means["unfinished"] = float(self.unfinished.sum())
+        means["unfinished"] = float(self.num_unfinished.sum())
         means["num_jobs"] = float(self.num_jobs.sum())
         return means
 
@@ -109,7 +109,7 @@ def summarize(
     return Summary(
         totals=totals,
         counts=counts,
-        unfinished=np.bincount(of_job[measured & ~schedule.finished], minlength=num_jobsets),
+        num_unfinished=np.bincount(of_job[measured & ~schedule.finished], minlength=num_jobsets),
         num_jobs=np.bincount(of_job[measured], minlength=num_jobsets),
         num_episodes=schedule.num_episodes,
         slowdown_p95=_quantile(schedule.slowdown[measured], 0.95),

@@ -138,7 +138,7 @@ def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
             config = load_config(
                 command.words[1], [text for flag, text in pairs if flag == "--set"]
             )
-            assert config.training.iterations == command.iterations
+            assert config.training.iterations == command.num_iterations
 
 
 def test_seeds_replace_those_of_all_runs(capsys):

@@ -118,7 +118,7 @@ def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
     return {
         "task_name": task.name,
         "cost": cost.value,
-        "unfinished": cost.unfinished,
+        "unfinished": cost.num_unfinished,
         "best": baseline.cost,
         "ratio": cost.value / baseline.cost,
     }

@@ -100,7 +100,7 @@ def _cells(cost: Cost, best: float) -> dict[str, Value]:
         "policy": cost.policy,
         "cost": cost.value,
         "ratio": cost.value / best if best else float("nan"),
-        "unfinished": cost.unfinished,
+        "unfinished": cost.num_unfinished,
     }
 
 

@@ -84,7 +84,7 @@ def _cells(candidate: Candidate, decision: GuardDecision) -> list[str]:
         candidate.name,
         f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
         "" if is_best else f"{gap.value:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]",
-        f"{candidate.unfinished:,}",
+        f"{candidate.num_unfinished:,}",
     ]
 
 
@@ -104,7 +104,7 @@ def _as_data(decision: GuardDecision, metric: str, seconds: float) -> dict[str, 
                 "difference": candidate.difference.value,
                 "difference_low": candidate.difference.low,
                 "difference_high": candidate.difference.high,
-                "unfinished": candidate.unfinished,
+                "unfinished": candidate.num_unfinished,
             }
             for candidate in decision.candidates
         ],

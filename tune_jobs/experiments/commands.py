@@ -19,12 +19,12 @@ class Command:
     Attributes:
         words: of the command line, without ``metasched``.
         run: folder of the run that it trains; None if it trains none.
-        iterations: of that run.
+        num_iterations: of that run.
     """
 
     words: tuple[str, ...]
     run: Path | None = None
-    iterations: int = 0
+    num_iterations: int = 0
 
     def __str__(self) -> str:
         """The line as a shell takes it."""
@@ -35,7 +35,7 @@ class Command:
         if self.run is None or not (self.run / "policy").is_dir():
             return False
         checkpoints = Checkpoints(self.run / "checkpoints").all()
-        return bool(checkpoints) and checkpoints[-1].iteration >= self.iterations
+        return bool(checkpoints) and checkpoints[-1].iteration >= self.num_iterations
 
 
 def list_commands(

@@ -125,7 +125,7 @@ def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> Row:
 def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list[Row]:
     """One row for each jobset that has jobs."""
     means = np.mean([member.rows(hindsight.metric) for member in result.members], axis=0)
-    unfinished = np.mean([member.unfinished for member in result.members], axis=0)
+    unfinished = np.mean([member.num_unfinished for member in result.members], axis=0)
     return [
         {
             "series": "jobset",

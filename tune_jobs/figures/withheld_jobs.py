@@ -166,7 +166,7 @@ def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[
         return Summary(
             totals,
             {"slowdown": num_jobs, "withheld": num_jobs, "waited": held, "holding": steps},
-            unfinished=total(which, ~schedule.finished).astype(np.int64),
+            num_unfinished=total(which, ~schedule.finished).astype(np.int64),
             num_jobs=num_jobs.astype(np.int64),
             num_episodes=schedule.num_episodes,
             slowdown_p95=float("nan"),

@@ -91,9 +91,9 @@ def test_win_rate_is_the_share_of_jobsets_at_or_below_the_best_baseline() -> Non
 
 def test_unfinished_jobsets_are_lost_by_policy_and_baseline() -> None:
     sjf = summary("sjf")
-    unfinished = sjf.unfinished.copy()
+    unfinished = sjf.num_unfinished.copy()
     unfinished[:15] = 1
-    cut = replace(sjf, unfinished=unfinished)
+    cut = replace(sjf, num_unfinished=unfinished)
     assert win_rate(cut, [sjf]).value == 45 / 60
     better = replace(cut, totals={**sjf.totals, "slowdown": sjf.totals["slowdown"] / 2})
     assert win_rate(sjf, [better]).value == 15 / 60

@@ -89,5 +89,5 @@ def test_the_table_holds_means_and_paired_differences() -> None:
         assert candidate.mean.value == pytest.approx(mean)
         gap = mean - decision.candidates[0].mean.value
         assert candidate.difference.value == pytest.approx(gap)
-        assert candidate.unfinished == 0
+        assert candidate.num_unfinished == 0
     assert decision.seconds > 0

@@ -27,7 +27,7 @@ def test_no_schedule_costs_less_than_the_bound(
     count = jobset.num_jobs
     weights = data.draw(st.lists(st.integers(1, 60), min_size=count, max_size=count))
     bound = relaxed_bound(
-        jobset, CAPACITY, np.array(weights, np.int64), later.astype(np.int32), iterations=60
+        jobset, CAPACITY, np.array(weights, np.int64), later.astype(np.int32), num_iterations=60
     )
     cost = best_cost(jobset, CAPACITY, list(map(float, weights)))
     assert float(np.dot(weights, jobset.duration)) <= bound <= cost + 1e-6

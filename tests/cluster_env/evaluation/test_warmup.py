@@ -77,9 +77,9 @@ def test_jobs_that_do_not_count_may_stay_unfinished() -> None:
     schedule = schedule_of()
     late = schedule.arrival >= 30
     cut = replace(schedule, finish=np.where(late, -1, schedule.finish).astype(np.int32))
-    assert summarize(cut).unfinished.sum() == late.sum()
+    assert summarize(cut).num_unfinished.sum() == late.sum()
     summary = summarize(cut, warmup=10)
-    assert summary.unfinished.sum() == 0
+    assert summary.num_unfinished.sum() == 0
     assert win_rate(summary, [summary]).value == 1.0
 
 

@@ -73,7 +73,7 @@ def test_heuristics_agree_with_the_released_code(load: int) -> None:
         # Both means of 1,000 jobsets vary by chance, and the published one is rounded.
         error = math.sqrt(2) * (ours.high - ours.low) / (2 * 1.96)
         assert abs(ours.value - mean) <= 3 * error + 0.005, (spec, ours, mean)
-        assert summary.unfinished.sum() == 0
+        assert summary.num_unfinished.sum() == 0
 
 
 def test_a_load_beyond_one_job_a_step_is_refused() -> None:
