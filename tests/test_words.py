@@ -12,7 +12,7 @@ from tests.conftest import REPOSITORY
 HEURISTICS = re.compile(r"\b(sjf|tetris|packer)\b")
 SETTINGS = re.compile(r"\b(deeprm_mlp|load(?! average)|loads|load_used|windows?|rules)\b")
 NAMES = re.compile(r"^_?(sjf|tetris|packer|rules|window)$|deeprm", re.IGNORECASE)
-EXAMPLES = re.compile(r"``.*?``|`.*?`|for instance .*?;|Examples:.*", re.DOTALL)
+EXAMPLES = re.compile(r"``.*?``|`.*?`|>>>[^\n]*|for instance .*?;|Examples:.*", re.DOTALL)
 OF_PAPERS = {"figures", "benchmarks", "demo.py"}  # what papers and references measured; a preset
 MODULES = [
     path
