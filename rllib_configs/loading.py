@@ -18,6 +18,7 @@ from rllib_configs.sections import Section
 
 __all__ = [
     "change",
+    "config_text",
     "load_config",
     "make_config",
     "parse_config",
@@ -132,8 +133,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def write_config(config: ExperimentConfig, path: Path) -> None:
-    """Writes the whole config, defaults included, as YAML that `load_config` reads back."""
-    path.write_text(yaml.safe_dump(config.to_dict(), sort_keys=False))
+    """Writes the whole config, see `config_text`."""
+    path.write_text(config_text(config))
+
+
+def config_text(config: ExperimentConfig) -> str:
+    """The whole config, defaults included, as YAML that `load_config` reads back."""
+    text: str = yaml.safe_dump(config.to_dict(), sort_keys=False)
+    return text
 
 
 def _find(source: str | Path) -> Path:

@@ -14,6 +14,14 @@ def _presets() -> list[tuple[str, str]]:
     return [(name, first_comment(PRESETS / f"{name}.yaml")) for name in preset_names()]
 
 
+def _settings() -> list[tuple[str, str]]:
+    from rllib_configs.settings import list_settings
+
+    return [
+        (f"{setting.key}={setting.default}", setting.explanation) for setting in list_settings()
+    ]
+
+
 @click.command(name="train", context_settings=CONTEXT)
 @click.argument("preset", required=False)
 @click.option(
@@ -52,7 +60,13 @@ def _presets() -> list[tuple[str, str]]:
     "--runners", "num_runners", type=click.IntRange(0), help="Sampling processes; 0 samples here."
 )
 @cluster_options
+@click.option(
+    "--print-config",
+    is_flag=True,
+    help="Print the whole config as YAML, with all defaults and changes, instead of training.",
+)
 @list_option("--presets", "the presets", _presets)
+@list_option("--settings", "all settings, with defaults and what they mean,", _settings)
 def command(**options: Any) -> None:
     """Train a scheduler. PRESET is the name of a preset or the path of a YAML file.
 
@@ -63,6 +77,7 @@ def command(**options: Any) -> None:
     Examples:
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
+      metasched train deeprm-ppo --set training.lr=3e-4 --print-config > my-experiment.yaml
       metasched train my-experiment.yaml --address 10.0.0.5:6379 --runners 16
       metasched train deeprm --run /shared/runs/a --continue --address auto
       metasched train --resume runs/deeprm-20260101-120000-s0 --set training.iterations=2000

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import tempfile
 import time
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from meta.tasks import Task, read_task
 from rllib_configs.policies import Decode
 from tune_jobs.adapting.table import format_table, tabulate, verdict
 from tune_jobs.terminal.options import ADAPTATION_TABLE
+from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, plain, write_table
 from tune_jobs.tracking.recording import record_result
 
@@ -68,8 +70,12 @@ def adapt_to_task(
         return
     click.echo(format_table(task, rows))
     click.echo(f"\n{verdict(task, rows)} The steps took {seconds:.1f} s.")
-    if out is not None:
-        click.echo(f"Wrote the adapted policy and {ADAPTATION_TABLE} to {out}")
+    if out is None:
+        click.echo("Next     the same with --out FOLDER keeps the adapted policy")
+        return
+    click.echo(f"Wrote the adapted policy and {ADAPTATION_TABLE} to {out}")
+    policies = shlex.quote(",".join([*task.kind.baselines, str(out)]))
+    click.echo(f"Next     {program()} compare --policies {policies}")
 
 
 def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object]) -> None:

@@ -70,6 +70,8 @@ def report_comparison(
     )
     click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows))
     if out is None:
+        if not as_json:
+            click.echo("\nNext     the same with --out FOLDER keeps the table and draws it")
         return
     table, image = out / COMPARISON_TABLE, out / COMPARISON_FIGURE
     write_table(table, rows)

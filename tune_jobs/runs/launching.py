@@ -1,16 +1,18 @@
 """What ``metasched train`` does: begins a run or goes on with one, and says where it is."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, parse_override
+from cluster_env.core.world import kind_of
+from rllib_configs.loading import config_text, load_config, parse_override
 from rllib_configs.registries import prepare
-from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
 from tune_jobs.runs.training import run_training
+from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import program
 from tune_jobs.tracking.recording import DrawFigure
@@ -29,9 +31,10 @@ def launch_training(
     num_runners: int | None,
     no_track: bool,
     tracking_uri: str | None,
+    print_config: bool,
     draw: DrawFigure,
 ) -> None:
-    """Trains, and says where the run is; the arguments are the options of the command.
+    """Trains, says where the run is, and what to do next; the arguments are the command's options.
 
     Raises:
         InputError: if the options contradict each other, or the run cannot start.
@@ -58,10 +61,13 @@ def launch_training(
         raise InputError("say what to train: the name of a preset (--presets lists them) or a file")
     else:
         config = load_config(preset, changes)
-        if run_dir is not None:
-            config = prepare(config)
-            find = find_continuation if goes_on else find_lost_start
-            resumption = find(run_dir.expanduser(), config)
+    if print_config:
+        click.echo(config_text(prepare(config)), nl=False)
+        return
+    if preset is not None and run_dir is not None:
+        config = prepare(config)
+        find = find_continuation if goes_on else find_lost_start
+        resumption = find(run_dir.expanduser(), config)
     result = run_training(
         config, run_dir=run_dir, resume=resumption, address=address, progress=Progress(), draw=draw
     )
@@ -73,3 +79,6 @@ def launch_training(
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
         click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
+    baselines = kind_of(config.task.build_world()).baselines
+    policies = shlex.quote(",".join([*baselines, str(short_path(run.path))]))
+    click.echo(f"Next     {program()} compare --policies {policies}")

@@ -1,0 +1,87 @@
+"""What a config may say, and what a preset comes to: --settings and --print-config."""
+
+import re
+
+import pytest
+import yaml
+
+from rllib_configs.loading import load_config, preset_names
+from rllib_configs.registries import ALGORITHMS, NETWORKS, prepare
+from rllib_configs.settings import list_settings
+from tune_jobs import cli
+from tune_jobs.runs.resuming import flatten
+
+SETTINGS = list_settings()
+KEYS = {setting.key for setting in SETTINGS}
+
+
+def printed(capsys, *line):
+    assert cli.run(cli.metasched, ["train", *line]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_a_printed_config_loads_again(preset, capsys, tmp_path):
+    change = "training.lr=2e-3"
+    file = tmp_path / "mine.yaml"
+    file.write_text(printed(capsys, preset, "--print-config", "--set", change, "--seed", "3"))
+    config = load_config(file)
+    wanted = prepare(load_config(preset, [change, "seed=3"]))
+    assert config.to_dict() == wanted.to_dict()
+    assert config.seed == 3
+    assert prepare(config).to_dict() == wanted.to_dict()
+
+
+def test_a_printed_config_says_what_a_run_would_record_and_trains_nothing(capsys, tmp_path):
+    run = tmp_path / "run"
+    shown = yaml.safe_load(printed(capsys, "deeprm-ppo", "--print-config", "--run", str(run)))
+    assert shown["training"]["gae_lambda"] == 0.6  # a default
+    assert not run.exists()
+
+
+def test_what_cannot_be_loaded_is_not_printed(capsys):
+    assert cli.run(cli.metasched, ["train", "deeprm", "--print-config", "--set", "a.b=1"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_every_key_of_every_preset_is_listed_with_its_meaning():
+    for preset in preset_names():
+        for key in flatten(load_config(preset).to_dict()):
+            above = {key.rsplit(".", depth)[0] for depth in range(key.count(".") + 1)}
+            assert above & KEYS, key
+    assert all(setting.meaning for setting in SETTINGS), [s.key for s in SETTINGS if not s.meaning]
+
+
+def test_options_say_whose_they_are():
+    for registry in (ALGORITHMS, NETWORKS):
+        for name in registry.names():
+            for option in registry.get(name).options.model_fields:
+                owners = [s.owner.split() for s in SETTINGS if s.key == f"training.{option}"]
+                assert sum(name in owner for owner in owners) == 1, (name, option, owners)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+def test_a_default_is_what_a_config_has(setting):
+    """Those that belong to a choice hold where that choice is made."""
+    if not setting.default or (setting.owner and not setting.key.startswith("training.")):
+        return
+    owner = re.match(r"the algorithms? (\w+)", setting.owner)
+    network = re.search(r"the networks? (\w+)", setting.owner)
+    chosen = {
+        "training.algorithm": owner[1] if owner else "reinforce",
+        "training.network": network[1] if network else "set_scorer",
+    }
+    found = flatten(load_config("deeprm", chosen).to_dict())
+    if setting.key not in ("runs", "task.objective", *chosen):
+        assert found[setting.key] == yaml.safe_load(setting.default)
+
+
+def test_settings_are_shown(capsys):
+    shown = printed(capsys, "--settings")
+    assert "training.lr=0.001" in shown
+    words = " ".join(shown.split())
+    assert re.search(
+        r"training\.clip=0\.2 How far .*Above 0. For the algorithms ppo and maml", words
+    )
+    assert "task.workload.kind=trace" in shown
+    assert "task.world.rules=paper" in shown
