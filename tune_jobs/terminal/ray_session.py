@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from cluster_env.core.errors import InputError
@@ -69,8 +71,9 @@ def _check_reachable(address: str) -> None:
 def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterator[None]:
     """Connects to Ray for the time of a ``with`` block.
 
-    A local Ray listens for processes that know a token made up for it, and ends with the block. A
-    Ray that this process is connected to already is used as it is and left running.
+    A local Ray listens for processes that know a token made up for it, and ends with the block; its
+    folder, half a megabyte of logs, stays only where something failed. A Ray that this process is
+    connected to already is used as it is and left running.
 
     Args:
         config: what will run; a local Ray gets as many logical CPUs as it has processes.
@@ -89,6 +92,7 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
     if ray.is_initialized():
         yield
         return
+    folder = None
     log = {"log_to_driver": debugging(), "logging_level": "INFO" if debugging() else "ERROR"}
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -96,7 +100,7 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         load = f"the load average is {os.getloadavg()[0]:.0f} on {num_local_cpus()} CPUs"
         with deadline(START_LIMIT_S, f"Ray did not start {where} ({load})"):
             if address in (None, "local"):
-                _start(config, log)
+                folder = _start(config, log)
             else:
                 _join(str(address), log)
     except SystemExit as stop:
@@ -108,8 +112,13 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         _restore_sigterm(before)
     try:
         yield
+    except Exception:
+        folder = None  # its logs may say why
+        raise
     finally:
         ray.shutdown()
+        if folder is not None and not debugging():
+            _remove_session(folder)
 
 
 @contextmanager
@@ -149,9 +158,10 @@ def _make_up_token() -> None:
         os.environ["RAY_AUTH_MODE"] = "token"
 
 
-def _start(config: ExperimentConfig, log: dict[str, Any]) -> None:
+def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
+    """Starts a local Ray, and returns the folder of its session."""
     wanted = config.resources.num_runners + config.resources.num_learners
-    start_patiently(
+    context = start_patiently(
         address="local",
         num_cpus=max(num_local_cpus(), wanted),
         num_gpus=0,
@@ -160,19 +170,30 @@ def _start(config: ExperimentConfig, log: dict[str, Any]) -> None:
         _node_ip_address="127.0.0.1",
         **log,
     )
+    return Path(context.address_info["session_dir"])
 
 
-def start_patiently(**options: Any) -> None:
+def _remove_session(folder: Path) -> None:
+    latest = folder.with_name("session_latest")
+    if latest.is_symlink() and latest.readlink() == folder:
+        latest.unlink(missing_ok=True)  # Ray never replaces a link that leads nowhere
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def start_patiently(**options: Any) -> Any:
     """Starts Ray, again and again where it is too slow for itself; see `deadline`.
 
     Args:
         options: of ``ray.init``.
+
+    Returns:
+        What that returned.
     """
     import ray
 
-    while not ray.is_initialized():
+    while True:
         try:
-            ray.init(**options)
+            return ray.init(**options)
         except Exception as error:
             # Ray itself waits for 30 s only, which is short on a busy machine.
             if "timed out during startup" not in str(error):
