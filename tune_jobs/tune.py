@@ -53,6 +53,7 @@ def _sweeps() -> list[tuple[str, str]]:
     metavar="SWEEP_DIR",
     help="Go on with a sweep that was interrupted, however that happened.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print the best trials as JSON.")
 @cluster_options
 @list_option("--sweeps", "the sweeps that there are by name", _sweeps)
 def command(**options: Any) -> None:
@@ -60,7 +61,8 @@ def command(**options: Any) -> None:
 
     Each trial is an ordinary run, with a seed of its own. Ctrl-C and SIGTERM stop cleanly; after
     them, or after a crash, --resume leaves finished trials as they are and goes on with the others
-    from their checkpoints.
+    from their checkpoints. Where objectives or other parts of the task differ, there is a best
+    trial of each.
 
     \b
     A sweep in YAML:

@@ -89,7 +89,7 @@ def _draw(table: Path) -> Figure:
     figure = new_figure(3.9 + 2.5 * panel_rows)
     heights = [3.4, 2.5 * panel_rows]
     top, bottom = figure.subfigures(2, 1, squeeze=False, height_ratios=heights)[:, 0]
-    best = _best(scores, over, mode)
+    best = [place for place, row in enumerate(rows) if row["best"] == "1"]
     _parallel(top.add_subplot(), scales, _numeric(metric, scores), mode, best)
     columns = min(len(names), _PER_ROW)
     axes = bottom.subplots(panel_rows, columns, squeeze=False, sharey=True)
@@ -105,8 +105,12 @@ def _draw(table: Path) -> Figure:
     return figure
 
 
-def _say(figure: Figure, rows: list[dict[str, str]], scores: np.ndarray, best: int) -> None:
-    row = rows[best]
+def _say(figure: Figure, rows: list[dict[str, str]], scores: np.ndarray, best: list[int]) -> None:
+    row = rows[0]
+    found = [f"trial {int(rows[place]['trial']):03d} with {scores[place]:.4g}" for place in best]
+    leaders = f"The best, {found[0]}, is"
+    if len(best) > 1:
+        leaders = f"The best of each task, {', '.join(found)}, are"
     counts = {
         status: sum(each["status"] == status for each in rows)
         for status in dict.fromkeys(each["status"] for each in rows)
@@ -116,16 +120,9 @@ def _say(figure: Figure, rows: list[dict[str, str]], scores: np.ndarray, best: i
     headline(
         figure,
         f"Sweep {row['sweep']}: {row['metric']} by setting",
-        f"{len(rows)} trials ({what}), one training seed each; {better} is better. The best, "
-        f"trial {int(row['trial']):03d} with {scores[best]:.4g}, is red; hollow points did not run "
-        f"to their end.",
+        f"{len(rows)} trials ({what}), one training seed each; {better} is better. {leaders} "
+        f"red; hollow points did not run to their end.",
     )
-
-
-def _best(scores: np.ndarray, over: np.ndarray, mode: str) -> int:
-    signed = scores if mode == "min" else -scores
-    eligible = over & np.isfinite(scores) if (over & np.isfinite(scores)).any() else ~over
-    return int(np.nanargmin(np.where(eligible & np.isfinite(scores), signed, np.inf)))
 
 
 def _scale(name: str, texts: list[str]) -> _Scale:
@@ -156,16 +153,18 @@ def _numeric(name: str, values: np.ndarray) -> _Scale:
     return _Scale(name, places, ticks, bool(log))
 
 
-def _parallel(axes: "Axes", scales: list[_Scale], score: _Scale, mode: str, best: int) -> None:
+def _parallel(
+    axes: "Axes", scales: list[_Scale], score: _Scale, mode: str, best: list[int]
+) -> None:
     everything = [*scales, score]
     heights = np.stack([scale.unit for scale in everything], axis=1)  # (num_trials, num_axes)
     quality = score.unit if mode == "max" else 1 - score.unit
     colors = mpl.colormaps[_COLORS]
     for trial in np.argsort(np.nan_to_num(quality, nan=-1.0)):
-        if trial == best or np.isnan(quality[trial]):
+        if trial in best or np.isnan(quality[trial]):
             continue
         axes.plot(heights[trial], color=colors(0.92 * (1 - quality[trial])), alpha=0.75, lw=1.2)
-    axes.plot(heights[best], color="#d55e00", lw=2.6, zorder=4)
+    axes.plot(heights[best].T, color="#d55e00", lw=2.6, zorder=4)
     for place, scale in enumerate(everything):
         axes.axvline(place, color=MUTED, lw=0.8, zorder=1)
         for where, text in scale.ticks:
@@ -192,7 +191,7 @@ def _parallel(axes: "Axes", scales: list[_Scale], score: _Scale, mode: str, best
 
 
 def _panel(
-    axes: "Axes", scale: _Scale, scores: np.ndarray, over: np.ndarray, best: int, columns: int
+    axes: "Axes", scale: _Scale, scores: np.ndarray, over: np.ndarray, best: list[int], columns: int
 ) -> None:
     aside = np.linspace(-0.08, 0.08, len(scores)) if len(scale.ticks) <= 5 else 0.0
     spread = max(float(np.nanmax(scale.places) - np.nanmin(scale.places)), 1e-12)

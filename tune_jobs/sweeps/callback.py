@@ -8,6 +8,8 @@ from ray.tune import Callback
 
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.directory import CONFIG
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.failures import describe
 from tune_jobs.sweeps.folder import SweepFolder
 from tune_jobs.sweeps.points import as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
@@ -27,6 +29,7 @@ class SweepCallback(Callback):
     Attributes:
         busy_s: seconds that trials have spent in iterations and evaluations since the start.
         failure: what stops the whole sweep, None if nothing does.
+        failures: newest failure of each trial that had one, by Ray's id of it.
     """
 
     def __init__(self, folder: SweepFolder, tracker: AnyTracker, table: ProgressTable) -> None:
@@ -40,6 +43,7 @@ class SweepCallback(Callback):
         self.busy_s = 0.0
         self.ended_at = time.monotonic()
         self.failure: InputError | None = None
+        self.failures: dict[str, Exception] = {}
 
     def take_up(self, record: TrialRecord) -> None:
         """Goes on with a trial that was begun before."""
@@ -78,15 +82,16 @@ class SweepCallback(Callback):
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")
-        self._table.put(line_of(record, result["score"]))
+        self._table.put(line_of(self._sweep, record, result["score"]))
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Notes why a trial failed."""
-        record = self._opened(trial)
-        error = trial.get_pickled_error() or trial.get_error()
-        cause = getattr(error, "cause", None) or error
-        text = " ".join(str(cause).split())[:500]
-        self._fail(record, f"{type(cause).__name__}: {text}")
+        self._fail(self._opened(trial), describe(self.failures.get(trial.trial_id)))
+
+    def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        """Says that a trial is tried again."""
+        why = describe(self.failures.get(trial.trial_id))
+        self._table.say(f"trial {trial.config['trial']['index']:03d} is tried again: {why}")
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
         """Shows the table again."""
@@ -108,7 +113,7 @@ class SweepCallback(Callback):
             self.failure = self.failure or InputError(why)
         self._settle(record, "failed", why)
         self._table.say(f"trial {record.file.point.index:03d} failed: {why[:200]}")
-        self._table.put(line_of(record, math.nan))
+        self._table.put(line_of(self._sweep, record, math.nan))
 
     def _opened(self, trial: Any) -> TrialRecord:
         told = trial.config["trial"]
@@ -117,7 +122,7 @@ class SweepCallback(Callback):
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
             record.settle("running")
-            self._table.put(line_of(record, math.nan))
+            self._table.put(line_of(self._sweep, record, math.nan))
         return record
 
     def _record_of(self, point: Point) -> TrialRecord:
@@ -159,7 +164,7 @@ class SweepCallback(Callback):
         tracker.finish("failed" if status == "failed" else "finished")
 
 
-def line_of(record: TrialRecord, score: float) -> TrialLine:
+def line_of(sweep: Sweep, record: TrialRecord, score: float) -> TrialLine:
     """What the table shows of a trial."""
     file = record.file
     return TrialLine(
@@ -169,4 +174,5 @@ def line_of(record: TrialRecord, score: float) -> TrialLine:
         total=record.config.training.iterations,
         score=score,
         settings=file.point.describe(),
+        task=file.point.describe(sweep.task_keys),
     )

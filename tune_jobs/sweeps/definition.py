@@ -84,6 +84,18 @@ class Sweep(Section):
         """The search itself."""
         return SEARCHES.get(self.search)
 
+    @property
+    def task_keys(self) -> list[str]:
+        """Settings that give trials different tasks, between which scores say nothing.
+
+        Only lists of values: of the numbers in a range, no two trials get the same.
+        """
+        return [
+            key
+            for key, dimension in self.space.items()
+            if key.startswith("task.") and dimension.values is not None
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """The whole definition as plain data, for YAML and for MLflow."""
         data = self.model_dump(mode="json")

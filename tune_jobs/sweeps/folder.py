@@ -3,7 +3,7 @@
 <runs>/<name>-<date>-<time>-s<seed>/
 sweep.yaml            the whole definition
 trials/trial-003/     a run directory, with trial.json beside: settings and status
-trials.csv, best.yaml, figures/    what came out
+trials.csv, best*.yaml, figures/   what came out
 tracking/             the parent run's records on their way to MLflow
 """
 

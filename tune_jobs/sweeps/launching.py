@@ -1,7 +1,9 @@
 """What ``metasched tune`` does: begins a sweep or goes on with one, and says what came out."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -9,7 +11,13 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import parse_override
 from tune_jobs.sweeps.definition import load_sweep
 from tune_jobs.sweeps.folder import SweepFolder, open_sweep
-from tune_jobs.sweeps.results import BEST, TABLE, best_trial, resume_command, train_command
+from tune_jobs.sweeps.results import (
+    TABLE,
+    best_config_path,
+    best_trials,
+    resume_command,
+    train_command,
+)
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import duration
@@ -29,6 +37,7 @@ def launch_sweep(
     address: str | None,
     no_track: bool,
     tracking_uri: str | None,
+    as_json: bool,
     draw: DrawFigure,
 ) -> None:
     """Runs a sweep, and says what came out; the arguments are the options of the command.
@@ -61,12 +70,16 @@ def launch_sweep(
         changes += [(name, value) for name, value in values.items() if value is not None]
         definition = load_sweep(sweep, changes)
         result = run_sweep(definition, runs=runs, path=out, address=address, draw=draw)
-    _report(result)
+    report(result, as_json)
     if result.exit_status:
         raise click.exceptions.Exit(result.exit_status)
 
 
-def _report(result: SweepResult) -> None:
+def report(result: SweepResult, as_json: bool) -> None:
+    """Says what came out of a sweep."""
+    if as_json:
+        click.echo(json.dumps(_plain(result), indent=1))
+        return
     folder, counts = result.folder, result.counts
     if not any(count for name, count in counts.items() if name != "left"):
         click.echo("Nothing was finished.")
@@ -76,18 +89,39 @@ def _report(result: SweepResult) -> None:
         f"{', '.join(parts)} in {duration(result.wall_s)}; {result.share:.0%} of the time of "
         f"{result.num_slots} {'slots' if result.num_slots > 1 else 'slot'} was spent in training."
     )
-    best = best_trial(folder)
-    if best is not None:
-        file, run, score = best
+    found = best_trials(folder)
+    for best in found:
+        point = best.file.point
         click.echo(
-            f"Best     trial {file.point.index:03d}, {folder.sweep.metric} {score:.4g}: "
-            f"{file.point.describe()}"
+            f"Best     trial {point.index:03d}, {folder.sweep.metric} {best.score:.4g}: "
+            f"{point.describe()}"
         )
-        click.echo(f"Run      {short_path(run.path)}")
     click.echo(f"Trials   {path / TABLE}")
     if (folder.path / "figures" / "sweep.png").exists():
         click.echo(f"Figure   {path / 'figures' / 'sweep.png'}")
-    if best is not None:
-        click.echo(f"Train    {train_command(folder.path / BEST)}")
+    for best in found:
+        click.echo(f"Train    {train_command(best_config_path(folder, best))}")
     if counts["left"]:
         click.echo(f"Resume   {resume_command(folder)}")
+
+
+def _plain(result: SweepResult) -> dict[str, Any]:
+    """What came out, for programs: the best trial of each task."""
+    folder = result.folder
+    return {
+        "sweep": str(folder.path),
+        "trials": result.counts,
+        "metric": folder.sweep.metric,
+        "mode": folder.sweep.mode,
+        "best": [
+            {
+                "task": {key: best.file.point.settings[key] for key in folder.sweep.task_keys},
+                "trial": best.file.point.index,
+                "score": best.score,
+                "settings": best.file.point.settings,
+                "run": str(best.run.path),
+                "config": str(best_config_path(folder, best)),
+            }
+            for best in best_trials(folder)
+        ],
+    }

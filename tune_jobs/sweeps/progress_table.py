@@ -25,6 +25,7 @@ class TrialLine:
         total: iterations of a trial that is not stopped.
         score: what it is ranked by; NaN before there is a score.
         settings: what is special about it.
+        task: the part of them that makes a task of its own; scores are ranked within one.
     """
 
     index: int
@@ -33,6 +34,7 @@ class TrialLine:
     total: int
     score: float
     settings: str
+    task: str = ""
 
     @property
     def over(self) -> bool:
@@ -100,8 +102,9 @@ class ProgressTable:
             self._draw()
         else:
             best = self.best()
-            leader = f"  best {_row(best, self._metric)}" if best is not None else ""
-            self._write(f"{self.headline()}{leader}\n")
+            rows = ", ".join(_row(line) for line in best)
+            leaders = f"  best {self._metric} {rows}" if best else ""
+            self._write(f"{self.headline()}{leaders}\n")
 
     def close(self) -> None:
         """Shows the last states; nothing is rewritten afterwards."""
@@ -109,10 +112,12 @@ class ProgressTable:
             self.refresh(now=True)
         self._drawn = 0
 
-    def best(self) -> TrialLine | None:
-        """The trial with the best score, of those that have one."""
-        ranked = self._ranked()
-        return ranked[0] if ranked else None
+    def best(self) -> list[TrialLine]:
+        """The trial with the best score of each task, of those that have one."""
+        leaders: dict[str, TrialLine] = {}
+        for line in self._ranked():
+            leaders.setdefault(line.task, line)
+        return list(leaders.values())
 
     def headline(self) -> str:
         """How many trials are where, and how long it may still take."""
@@ -172,8 +177,8 @@ class ProgressTable:
         self._stream.flush()
 
 
-def _row(line: TrialLine, metric: str) -> str:
-    return f"{metric} {line.score:.4g} of trial {line.index:03d} ({line.settings})"
+def _row(line: TrialLine) -> str:
+    return f"{line.score:.4g} of trial {line.index:03d} ({line.settings})"
 
 
 def _table_row(line: TrialLine) -> str:

@@ -1,7 +1,7 @@
 """What searches work on: their options, a sweep as they see it, and the points that they choose."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, Any, Literal, Protocol
@@ -74,10 +74,11 @@ class Point:
         """What Ray Tune knows of the trial."""
         return {"index": self.index, "settings": dict(self.settings)}
 
-    def describe(self) -> str:
-        """Its settings, short: ``lr=0.001 objective=makespan``."""
+    def describe(self, keys: Sequence[str] | None = None) -> str:
+        """Its settings, or those of some keys, short: ``lr=0.001 objective=makespan``."""
         return " ".join(
-            f"{key.rpartition('.')[2]}={short_value(value)}" for key, value in self.settings.items()
+            f"{key.rpartition('.')[2]}={short_value(self.settings[key])}"
+            for key in (self.settings if keys is None else keys)
         )
 
 

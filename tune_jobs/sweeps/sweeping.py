@@ -3,11 +3,12 @@
 import logging
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.definition import Sweep
@@ -38,7 +39,6 @@ _TUNE = {
     "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
     "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
 }
-_MAX_FAILURES = 2  # of a trial, whose machine may have gone away
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,12 @@ def run_sweep(
     """
     started = time.monotonic()
     definition = sweep if isinstance(sweep, Sweep) else sweep.sweep
-    configs = _checked(definition, address)
+    config = check_sweep(definition)[0]  # all trials take the same of a cluster
+    definition.strategy.check_installed()
+    if resolve_address(address) is None:
+        check_cpus(config, num_local_cpus(), num_local_cpus())
+    else:
+        check_placement(config, address)
     total = num_trials(definition)
     table = table or ProgressTable(total, definition.metric, definition.mode)
     with ExitStack() as stack:
@@ -102,22 +107,10 @@ def run_sweep(
         work = find_work(folder)
         verb = "Starting" if isinstance(sweep, Sweep) else "Resuming"
         table.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
-        biggest = max(configs, key=cpus_of)
         if work.num_trials:
-            stack.enter_context(ray_session(biggest, address))
-        tracker = stack.enter_context(_tracked(folder, configs[0]))
-        return _Session(folder, work, configs, table, tracker, draw, started).run()
-
-
-def _checked(sweep: Sweep, address: str | None) -> list[ExperimentConfig]:
-    configs = check_sweep(sweep)
-    sweep.strategy.check_installed()
-    biggest = max(configs, key=cpus_of)
-    if resolve_address(address) is None:
-        check_cpus(biggest, num_local_cpus(), num_local_cpus())
-    else:
-        check_placement(biggest, address)
-    return configs
+            stack.enter_context(ray_session(config, address))
+        tracker = stack.enter_context(_tracked(folder, config))
+        return _Session(folder, work, config, table, tracker, draw, started).run()
 
 
 @contextmanager
@@ -152,7 +145,7 @@ class _Session:
         self,
         folder: SweepFolder,
         work: SweepWork,
-        configs: Sequence[ExperimentConfig],
+        config: ExperimentConfig,
         table: ProgressTable,
         tracker: AnyTracker,
         draw: DrawFigure | None,
@@ -161,12 +154,11 @@ class _Session:
         self._folder = folder
         self._sweep = folder.sweep
         self._work = work
-        self._configs = configs
+        self._config = config
         self._table = table
         self._tracker = tracker
         self._draw = draw
         self._started = started
-        self._biggest = max(configs, key=cpus_of)
         self._num_slots = 1
 
     def run(self) -> SweepResult:
@@ -175,15 +167,19 @@ class _Session:
 
         callback = SweepCallback(self._folder, self._tracker, self._table)
         for _, record in self._work.over:
-            self._table.put(line_of(record, score_of(self._sweep, record.run.history.rows())))
+            score = score_of(self._sweep, record.run.history.rows())
+            self._table.put(line_of(self._sweep, record, score))
         for record in self._work.records.values():
             callback.take_up(record)
-        with StopRequest(self._announce_stop) as stop:
+        say = self._table.say
+        with StopRequest(
+            lambda name: say(f"{name}: stopping all trials (once more stops at once)")
+        ) as stop:
             try:
                 if self._work.num_trials:
                     self._fit(callback, stop)
             except KeyboardInterrupt:
-                self._table.say(f"Stopped at once. Resume with: {resume_command(self._folder)}")
+                say(f"Stopped at once. Resume with: {resume_command(self._folder)}")
                 raise
             finally:
                 callback.close()
@@ -197,12 +193,13 @@ class _Session:
         import ray
         from ray import tune
 
+        from tune_jobs.sweeps.failures import MAX_FAILURES, retried_trials
         from tune_jobs.sweeps.trial import SweepTrial, TrialContext
 
-        total, needed = ray.cluster_resources().get("CPU", 0.0), cpus_of(self._biggest)
+        total, needed = ray.cluster_resources().get("CPU", 0.0), cpus_of(self._config)
         trials = self._work.num_trials
         free = free_cpus(min(total, needed * (self._sweep.concurrent or trials)), needed)
-        check_cpus(self._biggest, total, free)
+        check_cpus(self._config, total, free)
         self._num_slots = num_slots(self._sweep.concurrent, trials, free, needed)
         states = {
             index: (iteration, ray.put(state))
@@ -213,10 +210,12 @@ class _Session:
             tune.with_parameters(SweepTrial, context=context),
             tune.PlacementGroupFactory([{"CPU": 1}] * needed),
         )
-        with _quiet_tune(len(self._work.points)):
+        points = [point.as_trial() for point in self._work.points]
+        drawn = self._sweep.strategy.draws_beforehand
+        with _quiet_tune(len(points)), retried_trials(callback.failures):
             tuner = tune.Tuner(
                 trainable,
-                param_space=self._space(),
+                param_space={"trial": tune.grid_search(points)} if drawn else {},
                 tune_config=self._tune_config(callback),
                 run_config=tune.RunConfig(
                     name="tune",
@@ -224,18 +223,11 @@ class _Session:
                     callbacks=[callback],
                     verbose=0,
                     checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                    failure_config=tune.FailureConfig(max_failures=_MAX_FAILURES),
+                    failure_config=tune.FailureConfig(max_failures=MAX_FAILURES),
                     stop=_stopper(stop, callback),
                 ),
             )
             tuner.fit()
-
-    def _space(self) -> dict[str, Any]:
-        from ray import tune
-
-        if not self._sweep.strategy.draws_beforehand:
-            return {}
-        return {"trial": tune.grid_search([point.as_trial() for point in self._work.points])}
 
     def _tune_config(self, callback: Any) -> Any:
         from ray import tune
@@ -244,7 +236,7 @@ class _Session:
         begun = [*work.records.values(), *(record for _, record in work.over)]
         scheduler = sweep.strategy.scheduler(
             sweep,
-            self._configs[0].training.iterations,
+            self._config.training.iterations,
             self._num_slots,
             [(record.file.point.index, record.run.history.rows()) for record in begun],
         )
@@ -260,22 +252,18 @@ class _Session:
         return tune.TuneConfig(**options)
 
     def _finish(self, share: float, wall_s: float, stop: StopRequest) -> SweepResult:
-        table, best = write_results(self._folder)
+        written = write_results(self._folder)
         statuses = [file.status for file, _ in self._folder.started()]
         counts = {name: statuses.count(name) for name in ("finished", "stopped", "failed")}
         counts["left"] = num_trials(self._sweep) - counts["finished"] - counts["stopped"]
         status = stop.exit_status or int(counts["failed"] > 0)
-        for path in (table, best):
-            if path is not None and path.exists():
-                self._tracker.artifact(path)
-        if best is not None and self._draw is not None:
+        for path in written:
+            self._tracker.artifact(path)
+        if len(written) > 1 and self._draw is not None:
             self._draw("sweep", self._folder, self._tracker)
         self._tracker.metrics({**counts, "training_share": share}, 0)
         self._tracker.finish("killed" if stop else "failed" if status else "finished")
         return SweepResult(self._folder, counts, share, wall_s, self._num_slots, status)
-
-    def _announce_stop(self, signal_name: str) -> None:
-        self._table.say(f"{signal_name}: stopping all trials (once more stops at once)")
 
 
 def _stopper(stop: StopRequest, callback: Any) -> Any:
@@ -296,19 +284,14 @@ def _stopper(stop: StopRequest, callback: Any) -> Any:
 @contextmanager
 def _quiet_tune(num_points: int) -> Iterator[None]:
     """Ray Tune without its own files, tables and signal handlers."""
-    before = dict(os.environ)
-    os.environ.update(_TUNE)
-    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(max(16, num_points))
     loggers = [logging.getLogger(name) for name in ("ray.tune", "ray.train", "ray.air")]
     levels = [each.level for each in loggers]
     for each in loggers:
         each.setLevel(logging.CRITICAL)
+    pending = {"TUNE_MAX_PENDING_TRIALS_PG": str(max(16, num_points))}
     try:
-        yield
+        with patch.dict(os.environ, _TUNE | pending):
+            yield
     finally:
         for each, level in zip(loggers, levels, strict=True):
             each.setLevel(level)
-        for name in (*_TUNE, "TUNE_MAX_PENDING_TRIALS_PG"):
-            os.environ.pop(name, None)
-            if name in before:
-                os.environ[name] = before[name]

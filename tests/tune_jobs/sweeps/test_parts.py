@@ -1,6 +1,7 @@
 """Schedulers, records, the table on screen and the figure, without Ray."""
 
 import io
+import json
 import math
 from types import SimpleNamespace
 
@@ -8,17 +9,20 @@ import pytest
 from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import parse_section
+from rllib_configs.loading import load_config, parse_section
 from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
+from tune_jobs.sweeps import launching
 from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.failures import describe
 from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
 from tune_jobs.sweeps.points import list_points, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial, pack, rewind, unpack
-from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trial, score_of, write_results
+from tune_jobs.sweeps.results import FIXED_COLUMNS, best_trials, score_of, table_of, write_results
 from tune_jobs.sweeps.schedulers import Evolution, Halving
 from tune_jobs.sweeps.searched import Point
+from tune_jobs.sweeps.sweeping import SweepResult
 from tune_jobs.terminal.tables import write_table
 
 
@@ -49,6 +53,13 @@ def state_of(tmp_path, text: str) -> bytes:
 def record_of(folder, index: int) -> TrialRecord:
     point = list_points(folder.sweep)[index]
     return begin_trial(folder, point, trial_config(folder.sweep, point, folder.trials))
+
+
+def finish(folder, index: int, score: float) -> None:
+    record = record_of(folder, index)
+    record.add(rows(1, 4, score), None, 1.0)
+    record.settle("finished")
+    record.run.unlock()
 
 
 def rows(first: int, last: int, score: float) -> list[dict[str, float]]:
@@ -131,24 +142,72 @@ class TestResults:
         record.add(rows(1, 1, 1.0), state_of(tmp_path, "2"), 1.0)
         record.settle("stopped")
         record.run.unlock()
-        best = best_trial(folder)
-        assert best is not None
-        assert best[0].point.index == 1
+        (best,) = best_trials(folder)
+        assert best.file.point.index == 1
         table, config = write_results(folder)
         assert [line.split(",")[1:3] for line in table.read_text().splitlines()[1:]] == [
             *(["0", "finished"], ["1", "finished"], ["2", "stopped"])
         ]
-        assert config is not None
-        from rllib_configs.loading import load_config
-
+        assert config == folder.path / "best.yaml"
         assert load_config(config).training.lr == 0.01
         assert "train" in config.read_text().splitlines()[2]
+
+    def test_the_best_has_the_highest_score_where_high_is_good(self, sweep, tmp_path):
+        folder = create_sweep(sweep.model_copy(update={"mode": "max"}), tmp_path)
+        for index, score in enumerate([2.0, 3.0, 1.0]):
+            finish(folder, index, score)
+        assert [best.file.point.index for best in best_trials(folder)] == [1]
+        folder.unlock()
+
+    def test_there_is_a_best_trial_of_each_task(self, sweep, tmp_path, capsys):
+        space = {
+            "task.objective": {"grid": ["slowdown", {"makespan": 1.0}]},
+            "task.workload.load": {"uniform": [0.5, 0.6]},
+            "training.lr": {"grid": [0.1, 0.01]},
+        }
+        data = sweep.to_dict() | {"space": space, "search": "random"}
+        folder = create_sweep(parse_section(Sweep, data), tmp_path)
+        for index, score in enumerate([2.0, 3.0, 0.9, 0.8]):
+            finish(folder, index, score)
+        assert [best.file.point.index for best in best_trials(folder)] == [0, 3]
+        assert [row["best"] for row in table_of(folder)] == [1, 0, 0, 1]
+        _, one, other = write_results(folder)
+        assert [one.name, other.name] == ["best-slowdown.yaml", "best-makespan-1.0.yaml"]
+        assert load_config(one).task.objective == "slowdown"
+        folder.unlock()
+
+        launching.report(SweepResult(folder, {"finished": 4, "left": 0}, 0.5, 9.0, 1), False)
+        shown = capsys.readouterr().out
+        assert shown.count("Best     trial 00") == 2
+        assert "best-makespan-1.0.yaml" in shown
+        launching.report(SweepResult(folder, {"finished": 4, "left": 0}, 0.5, 9.0, 1), True)
+        told = json.loads(capsys.readouterr().out)
+        assert [each["task"]["task.objective"] for each in told["best"]] == [
+            *("slowdown", {"makespan": 1.0})
+        ]
+        assert [each["score"] for each in told["best"]] == [2.0, 0.8]
+
+        write_table(tmp_path / "sweep.csv", table_of(folder))
+        figure = sweep_figure.draw(tmp_path / "sweep.csv")
+        text = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+        assert "The best of each task, trial 000 with 2, trial 003 with 0.8, are red" in text
 
     def test_a_score_is_the_mean_of_the_newest_values(self, sweep):
         noisy = sweep.model_copy(update={"average": 2})
         values = [{"iteration": float(k), "eval/ratio": float(k)} for k in range(1, 5)]
         assert score_of(noisy, [*values, {"iteration": 5.0}]) == 3.5
         assert math.isnan(score_of(noisy, []))
+
+
+class TestFailures:
+    def test_each_is_said_in_true_words(self):
+        from ray.exceptions import ActorDiedError, RayTaskError
+
+        failed = RayTaskError("step", "traceback", ValueError("no\nnumber"))
+        assert describe(failed) == "ValueError: no number"
+        assert describe(RuntimeError("x")) == "RuntimeError: x"
+        assert describe(ActorDiedError()).startswith("its process died")
+        assert "NoneType" not in describe(None)
 
 
 def told(scheduler, index: int, iteration: int, score: float, scored: bool = True) -> str:
@@ -181,6 +240,16 @@ class TestHalving:
         assert told(scheduler, 3, 1, 9.0) == "STOP"
         scheduler.on_trial_add(None, SimpleNamespace(config={"trial": {"index": 0}}))
         assert told(scheduler, 0, 2, 1.0) == "CONTINUE"
+
+    @pytest.mark.parametrize(("score", "decision"), [(4.9, "CONTINUE"), (5.1, "STOP")])
+    def test_replayed_trials_weigh_by_the_mean_of_their_newest_values(self, sweep, score, decision):
+        scheduler = self.scheduler(sweep)
+        noisy = [*rows(1, 1, 1.0), *rows(2, 2, 9.0), *rows(3, 3, 1.0)]
+        for index in range(3):
+            scheduler.replay(index, noisy, "eval/ratio", 2)
+        scheduler.on_trial_add(None, SimpleNamespace(config={"trial": {"index": 3}}))
+        assert told(scheduler, 3, 1, 0.5) == "CONTINUE"
+        assert told(scheduler, 3, 3, score) == decision  # the others had (9 + 1) / 2
 
 
 class TestEvolution:
@@ -224,6 +293,18 @@ class TestBoard:
             "1/3 trials over, 1 running  22 s left  best eval/ratio 0.9 of trial 001 (lr=2)"
         )
 
+    def test_the_best_is_said_of_each_task(self):
+        table, stream = self.table(interactive=False)
+        table.put(TrialLine(2, "finished", 10, 10, 0.5, "objective=makespan", "makespan"))
+        table.refresh(now=True)
+        assert (
+            stream.getvalue()
+            .splitlines()[-1]
+            .endswith(
+                "best eval/ratio 0.5 of trial 002 (objective=makespan), 0.9 of trial 001 (lr=2)"
+            )
+        )
+
     def test_a_terminal_gets_a_table_that_is_rewritten(self):
         table, stream = self.table(interactive=True)
         table.put(TrialLine(0, "running", 5, 10, 0.8, "lr=1"))
@@ -240,6 +321,7 @@ class TestFigure:
         fixed = dict.fromkeys(FIXED_COLUMNS, 0) | {"sweep": "s", "metric": "m", "mode": "min"}
         found = [
             fixed
+            | {"best": int(k == min(1, num - 1))}
             | {"trial": k, "status": "finished" if k else "stopped", "score": 1.0 + k}
             | {"training.lr": 10.0**-k, "task.objective": ["slowdown", "makespan"][k % 2]}
             for k in range(num)

@@ -14,6 +14,7 @@ import yaml
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.policies import load_policy
+from tests.clusters.services import psutil
 from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
@@ -103,9 +104,10 @@ class TestWhole:
     def test_it_leaves_a_table_a_figure_and_a_config_to_train_with(self, whole):
         path = whole.folder.path
         rows = read_table(path / "trials.csv", ["score", "task.objective"])
-        best = min(rows, key=lambda row: float(row["score"]))
-        assert load_config(path / "best.yaml").task.objective == best["task.objective"]
-        assert load_config(path / "best.yaml").runs == Path("runs")  # not where it was found
+        for row in rows:  # each with a task of its own
+            best = load_config(path / f"best-{row['task.objective']}.yaml")
+            assert best.task.objective == row["task.objective"]
+            assert best.runs == Path("runs")  # not where it was found
         assert {file.name for file in (path / "figures").iterdir()} == {"sweep.png", "sweep.csv"}
         assert not (path / ".tune").exists()
 
@@ -137,8 +139,46 @@ class TestWhole:
                 wanted = {row["iteration"]: row[name] for row in rows if name in row}
                 assert {point.step: point.value for point in points} == wanted
         assert {file.path for file in client.list_artifacts(parent.info.run_id)} >= {
-            *("sweep.yaml", "trials.csv", "best.yaml", "figures")
+            *("sweep.yaml", "trials.csv", "best-makespan.yaml", "figures")
         }
+
+
+def kill_trials() -> None:
+    """Kills the processes that train the trials of this process's Ray, busy or not."""
+    for process in psutil.Process().children(recursive=True):
+        if "SweepTrial" in process.name() or "ray::SweepTrial" in " ".join(process.cmdline()):
+            process.kill()
+
+
+def test_a_trial_whose_process_is_killed_at_any_time_is_tried_again(whole, ray_here, tmp_path):
+    two = ["slowdown", "makespan"]
+    killed = []
+
+    def kill(line: TrialLine) -> None:
+        # In mid-trial; then between two trials, when the process waits for the next one.
+        moment = (line.index, line.status)
+        if moment in ((0, "running"), (0, "finished")) and line.done >= 4 and moment not in killed:
+            killed.append(moment)
+            kill_trials()
+
+    result = run_sweep(
+        sweep(
+            space={"task.objective": {"grid": two}},
+            concurrent=1,
+            settings={**GRID["settings"], "tracking.enabled": False},
+        ),
+        runs=tmp_path,
+        table=(table := Quiet(kill)),
+    )
+    assert len(killed) == 2
+    assert result.counts["finished"] == 2
+    said = [line for line in table.text.getvalue().splitlines() if "tried again" in line]
+    assert [line[:10] for line in said] == ["trial 000 ", "trial 001 "]
+    assert all("its process died" in line for line in said)
+    for one, other in zip(
+        trials_of(result.folder.path), trials_of(whole.folder.path), strict=False
+    ):
+        assert numbers(one) == numbers(other)
 
 
 def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 300.0) -> None:
