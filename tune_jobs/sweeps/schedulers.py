@@ -100,6 +100,11 @@ class Evolution(PopulationBasedTraining):
         self._sweep = sweep
         self._num_slots = num_slots
 
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """See Ray; one that was lost, and is tried again, keeps its place in the interval."""
+        if trial not in self._trial_state:
+            super().on_trial_add(tune_controller, trial)
+
     def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
         """See Ray; only where the metric is new."""
         if not result["scored"]:

@@ -19,7 +19,6 @@ import ray
 from ray import tune
 
 from cluster_env.core.errors import InputError
-from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
@@ -58,10 +57,6 @@ class TrialContext:
     presets: Presets
     states: Mapping[int, tuple[int, ray.ObjectRef]] = field(default_factory=dict)
 
-    def config(self, point: Point) -> ExperimentConfig:
-        """The whole config of a trial."""
-        return trial_config(self.sweep, point, self.trials, self.presets)
-
 
 class SweepTrial(tune.Trainable):
     """A trial as Ray Tune runs it; a process does one after the other.
@@ -84,7 +79,9 @@ class SweepTrial(tune.Trainable):
 
     def cleanup(self) -> None:
         """Ends the algorithm."""
-        self._drop()
+        if self._trainer is not None:
+            self._trainer.close()
+            self._trainer = None
 
     def step(self) -> dict[str, Any]:
         """Trains for about a second, or says why it cannot; see `_step`."""
@@ -112,7 +109,7 @@ class SweepTrial(tune.Trainable):
             row = {"iteration": float(trainer.done + 1), **trainer.iterate()}
             rows.append(row)
             scored = self._note_score(trainer, row) or scored
-            due = self._is_state_due(trainer)
+            due = trainer.is_due(trainer.config.checkpoint.every)
             evaluated = trainer.is_due(trainer.config.evaluation.every)
             if due or evaluated or time.perf_counter() - begun > STEP_S:
                 break
@@ -123,7 +120,7 @@ class SweepTrial(tune.Trainable):
             "iteration": trainer.done,
             "rows": rows,
             "state": state,
-            "score": self._score(),
+            "score": sum(self._scores) / len(self._scores) if self._scores else math.nan,
             "scored": scored,
             "busy_s": ended - begun,
             "setup_s": begun - began,
@@ -140,26 +137,22 @@ class SweepTrial(tune.Trainable):
 
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Goes on from what `save_checkpoint` wrote, with the settings that this trial has."""
-        self._drop()
+        self.cleanup()
         done = json.loads(Path(checkpoint, _PLACE).read_text())
         self._start = (int(done), Path(checkpoint, "state.tar").read_bytes())
 
     def _take(self, config: Mapping[str, Any]) -> None:
-        self._drop()
+        self.cleanup()
         trial = config["trial"]
         self._point = Point(int(trial["index"]), dict(trial["settings"]))
         self._scores: deque[float] = deque(maxlen=self._context.sweep.average)
         self._start = None
 
-    def _drop(self) -> None:
-        if self._trainer is not None:
-            self._trainer.close()
-            self._trainer = None
-
     def _begin(self) -> "Trainer":
         from tune_jobs.runs.trainer import Trainer  # takes seconds
 
-        config = self._context.config(self._point)
+        context = self._context
+        config = trial_config(context.sweep, self._point, context.trials, context.presets)
         trainer = Trainer(config)
         start = self._start or self._newest_state()
         if start is None:
@@ -188,9 +181,6 @@ class SweepTrial(tune.Trainable):
                 return checkpoint.iteration, pack(checkpoint.path)
         return None if sent is None else (sent[0], ray.get(sent[1]))
 
-    def _is_state_due(self, trainer: "Trainer") -> bool:
-        return trainer.is_due(trainer.config.checkpoint.every)
-
     def _pack_state(self, trainer: "Trainer") -> bytes:
         self._state_at = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
@@ -212,6 +202,3 @@ class SweepTrial(tune.Trainable):
                 f"there is no metric {metric} to rank trials by; a trial has {', '.join(row)}"
             )
         return False
-
-    def _score(self) -> float:
-        return sum(self._scores) / len(self._scores) if self._scores else math.nan

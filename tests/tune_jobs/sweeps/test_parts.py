@@ -4,6 +4,7 @@ import io
 import json
 import math
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from matplotlib.text import Text
@@ -269,6 +270,19 @@ class TestEvolution:
             new = config["trial"]["settings"]
             assert 1e-3 <= new["training.lr"] <= 1e-2
             assert new["training.epochs"] in (1, 2, 3, 4)
+
+    def test_a_trial_that_is_tried_again_evolves_when_it_would_have(self, sweep):
+        space = {"training.lr": {"log_uniform": [1e-3, 1e-2]}}
+        data = sweep.to_dict() | {"search": "pbt", "trials": 2, "space": space}
+        evolution = Evolution(parse_section(Sweep, data), 2)
+        trial = MagicMock(config={"trial": {"index": 0, "settings": {}}})
+        trial.run_metadata.checkpoint_manager.checkpoint_config.num_to_keep = None
+        controller = SimpleNamespace(search_alg=None)
+        evolution.on_trial_add(controller, trial)
+        evolution._trial_state[trial].last_perturbation_time = 10
+        evolution.on_trial_error(controller, trial)
+        evolution.on_trial_add(controller, trial)
+        assert evolution._trial_state[trial].last_perturbation_time == 10
 
 
 class TestBoard:
