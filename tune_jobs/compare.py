@@ -36,6 +36,9 @@ from tune_jobs.terminal.task_command import TaskCommand
     "heuristic, elsewhere that heuristic.",
 )
 @task_options
+@click.option(
+    "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
 @click.option(
     "--out",

@@ -41,9 +41,11 @@ __all__ = [
     "fair_slowdown",
     "get_metric",
     "is_small",
+    "longest_wait",
     "makespan",
     "objective_metric",
     "utilization",
+    "wait",
     "within",
 ]
 
@@ -55,6 +57,23 @@ def within(schedule: Schedule, slowdown: float) -> NDArray[np.float64]:
     """1 for each job that finished at or below a slowdown, else 0, float64 ``(num_jobs,)``."""
     # The quotient of two integers below 2**31 is at most a small integer only if it truly is.
     return (schedule.finished & (schedule.slowdown <= slowdown)).astype(np.float64)
+
+
+def wait(schedule: Schedule) -> NDArray[np.float64]:
+    """Time from arrival to start, or to the episode's end for a job that never started.
+
+    float64 ``(num_jobs,)``.
+    """
+    end = schedule.end[schedule.episode]
+    until = np.where(schedule.start >= 0, np.minimum(schedule.start, end), end)
+    return (until - schedule.arrival).astype(np.float64)
+
+
+def longest_wait(schedule: Schedule) -> NDArray[np.float64]:
+    """The longest `wait` of each episode, float64 ``(num_episodes,)``; 0 without jobs."""
+    longest = np.zeros(schedule.num_episodes)
+    np.maximum.at(longest, schedule.episode, wait(schedule))
+    return longest
 
 
 def _within(limit: int) -> Values:
@@ -94,6 +113,8 @@ for _metric in (
         "episode",
         lambda s: 1.0 - utilization(s),
     ),
+    Metric("wait", "mean wait", "job", wait),
+    Metric("longest_wait", "mean of the longest waits", "episode", longest_wait),
     *(
         Metric(
             f"within_{limit}",

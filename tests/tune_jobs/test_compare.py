@@ -6,12 +6,13 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate, summarize
+from cluster_env.evaluation import evaluate, get_metric, summarize
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_kind
 from cluster_env.worlds.deeprm import DeepRM
@@ -158,7 +159,8 @@ def test_a_mixture_is_decided_by_what_an_episode_costs(tmp_path: Path) -> None:
         assert row[f"{name}_low"] <= cost <= row[f"{name}_high"]
     assert [row["best"] for row in rows] == [False, True]
     shown = run("--policies", "sjf", "--set", setting, "--out", str(tmp_path / "mixed"))
-    assert f"{name} [95%]" in shown.output
+    assert "objective [95%]" in shown.output
+    assert f"objective: {get_metric(name).label}" in shown.output
     assert (tmp_path / "mixed" / "comparison.png").is_file()
 
 
@@ -204,6 +206,37 @@ def test_text_marks_the_best_and_says_what_its_numbers_mean(runs: Path) -> None:
     assert "small (trained at 70%, 3 seeds)" in text
     assert "interval over seeds and jobsets" in text
     assert "Unfinished" not in text
+
+
+def test_the_price_of_a_slowdown_stands_beside_it() -> None:
+    row = rows_of("--policies", "hold:12", "--loads", "0.9")[0]
+    jobsets = sample_jobsets(BimodalWorkload(load=0.9), 0, Split.HELD_OUT, range(20))
+    schedule = evaluate(get_heuristic("hold:12", DeepRM()), jobsets, DeepRM())
+    waits = schedule.start - schedule.arrival
+    longest = [waits[schedule.episode == e].max() for e in range(20)]
+    assert row["wait"] == pytest.approx(waits.mean())
+    assert row["longest_wait"] == pytest.approx(np.mean(longest))
+    assert row["wait_low"] < row["wait"] < row["wait_high"]
+    lines = run("--policies", "hold:12", "--loads", "0.9").stdout.splitlines()
+    assert lines[1].split() == ["policy", "slowdown", "[95%]", "util", "wait", "longest"]
+    assert lines[2].split()[-3:] == [
+        f"{row['utilization']:.0%}",
+        f"{row['wait']:.1f}",
+        f"{row['longest_wait']:.1f}",
+    ]
+
+
+def test_rows_fit_a_terminal_unless_they_are_to_be_wide(runs: Path) -> None:
+    args = ("--policies", f"sjf,hold,{runs}/small-s*", "--set", "task.world.max_time=30")
+    table = run(*args, "--decode", "tuned").stdout.partition("\n\n")[0].splitlines()[1:]
+    assert max(map(len, table)) <= 80
+    assert "unfinished" in table[0]
+    assert "seeds)" in " ".join(table)  # the end of a name that goes on below
+    wide = run(*args, "--wide").stdout.splitlines()[1].split()
+    assert wide[3:] == [
+        *("util", "wait", "longest", "small", "large", "p95", "<=2", "completion", "makespan"),
+        *("win", "rate", "unfinished"),
+    ]
 
 
 def test_unfinished_jobs_are_shown_and_explained(runs: Path) -> None:
@@ -290,7 +323,7 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
     assert {(row["load"], row["window"]) for row in rows} == {(0.7, 12)}
     alone = rows_of("--policies", str(tmp_path / "specialist"))[0]
     assert rows[1]["slowdown"] == alone["slowdown"]  # the same jobsets: nothing varies here
-    text = run(*names, "--out", str(tmp_path / "out")).stdout
+    text = run(*names, "--wide", "--out", str(tmp_path / "out")).stdout
     assert "wide (trained on loads 10 to 100%, windows 12 to 20)" in text
     again = rows_of("--policies", str(generalist), "--loads", "0.9")[0]
     assert (again["load"], again["trained_on"]) == (0.9, "loads 10 to 100%, windows 12 to 20")
@@ -311,7 +344,7 @@ def test_learned_policies_are_reported_by_name_even_alone(runs: Path) -> None:
     protocol = EvaluationProtocol(trained[0].config.task.build(), num_jobsets=5)
     rows = compare(protocol, learned_specs(trained, "sample"), [0.7])
     assert math.isnan(float(rows[0]["win_rate"]))
-    assert "win rate:" not in format_rows(rows)
+    assert "win rate:" not in format_rows(rows, wide=True)
 
 
 def test_without_names_all_heuristics_of_the_world_are_compared() -> None:

@@ -1,8 +1,11 @@
 """Progress and stop requests."""
 
+import fcntl
 import io
 import os
 import signal
+import struct
+import termios
 import threading
 
 import pytest
@@ -38,6 +41,22 @@ def test_a_terminal_gets_a_bar_and_lines_above_it():
     assert "4/4" in stream.getvalue()
     assert "reward -3.0" in stream.getvalue()
     assert "evaluated\n" in stream.getvalue()
+
+
+def test_a_bar_of_80_columns_keeps_its_time_left():
+    reader, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    seconds = iter(range(0, 100, 20))
+    with open(terminal, "w") as stream:
+        progress = Progress(stream, clock=lambda: float(next(seconds)))
+        progress.start(1000)
+        for done in (10, 20):
+            progress.step(done, "load 110%: a policy with a name that needs more than half a line")
+        progress.close()
+        shown = os.read(reader, 10_000).decode().replace("\n", "\r").split("\r")
+    os.close(reader)
+    assert max(map(len, shown)) <= 80
+    assert any("32:40 min left" in line and "load 110%: a pol" in line for line in shown)
 
 
 @pytest.mark.parametrize(

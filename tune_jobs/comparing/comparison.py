@@ -20,7 +20,7 @@ from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, Value
 
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
-"""Metrics with an interval beside the world's headline, as far as the world has them."""
+"""Metrics with an interval beside the world's headline and its price, as far as there are any."""
 
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"), "nothing")
 
@@ -176,7 +176,8 @@ def _row(
     row: dict[str, Value] = {**spec_cells(spec, result), "best": result is winner}
     row |= result.means
     metric = protocol.metric
-    for name in dict.fromkeys((protocol.task.kind.headline, *WITH_INTERVAL, metric)):
+    kind = protocol.task.kind
+    for name in dict.fromkeys((kind.headline, *WITH_INTERVAL, *kind.price, metric)):
         if name in result.means:
             estimate = result.estimate(name)
             row |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}

@@ -37,6 +37,7 @@ def report_comparison(
     seed: int,
     decode: Decode,
     as_json: bool,
+    wide: bool,
     out: Path | None,
     track: bool,
     draw: Callable[[Path, Path], None],
@@ -68,7 +69,7 @@ def report_comparison(
         protocol.values(values),
         NoProgress() if as_json else Progress(),
     )
-    click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows))
+    click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows, wide))
     if out is None:
         if not as_json:
             click.echo("\nNext     the same with --out FOLDER keeps the table and draws it")

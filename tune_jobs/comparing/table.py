@@ -1,11 +1,13 @@
 """A comparison as text for a terminal."""
 
 import math
+import textwrap
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
 import click
 
+from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.policy_specs import learned_name
 from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on, value_of
 from tune_jobs.terminal.tables import Row, aligned
@@ -21,6 +23,9 @@ def _share(value: float) -> str:
 
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "utilization": ("util", _share),
+    "wait": ("wait", lambda value: _number(value, 1)),
+    "longest_wait": ("longest", lambda value: _number(value, 1)),
     "slowdown": ("slowdown", lambda value: _number(value, 2)),
     "slowdown_small": ("small", lambda value: _number(value, 2)),
     "slowdown_large": ("large", lambda value: _number(value, 2)),
@@ -28,38 +33,78 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "within_2": ("<=2", _share),
     "completion_time": ("completion", lambda value: _number(value, 1)),
     "makespan": ("makespan", lambda value: _number(value, 1)),
-    "utilization": ("utilization", _share),
     "win_rate": ("win rate", _share),
 }
 """Columns of the table behind the one that decides, as far as the world has them: title, and how a
 value is written."""
 
-
-def format_rows(rows: Sequence[Row]) -> str:
-    """The rows as text: one block for each place of the axis, and what its columns mean."""
-    blocks = [_block(list(block)) for _, block in groupby(rows, lambda row: str(value_of(row)))]
-    return "\n\n".join([*blocks, _legend(rows)])
+WIDTH = 80
+"""Columns of a terminal that rows fit into, unless they are to be wide."""
+_LONGEST_TITLE, _SHORTEST_NAME = 20, 12
 
 
-def _block(rows: Sequence[Row]) -> str:
+def format_rows(rows: Sequence[Row], wide: bool = False) -> str:
+    """The rows as text: one block for each place of the axis, and what its columns mean.
+
+    Args:
+        rows: of a comparison.
+        wide: whether to show all of `COLUMNS`; else those that are the price of the headline.
+    """
+    places = groupby(rows, lambda row: str(value_of(row)))
+    blocks = [_block(list(block), wide) for _, block in places]
+    return "\n\n".join([*blocks, _legend(rows, wide)])
+
+
+def _block(rows: Sequence[Row], wide: bool) -> str:
     first = rows[0]
-    metric = str(first["metric"])
-    others = [name for name in COLUMNS if name != metric and name in first]
-    digits = 3 if metric == "utilization" else 2
-    titles = [COLUMNS[name][0] for name in others]
-    table = [["", "policy", f"{metric} [95%]", *titles, "unfinished"]]
+    others = _columns(first, wide)
+    table = [["", "policy", _title(str(first["metric"])), *(COLUMNS[name][0] for name in others)]]
+    cut = wide or any(float(row["unfinished"]) for row in rows)
     for row in rows:
-        value, low, high = (_number(row[f"{metric}{end}"], digits) for end in ("", "_low", "_high"))
         cells = [COLUMNS[name][1](float(row[name])) for name in others]
-        interval = f"{value} [{low}, {high}]"
-        table.append([_mark(row), _name(row), interval, *cells, f"{float(row['unfinished']):,.4g}"])
+        table.append([_mark(row), _name(row), _interval(row), *cells])
+    if cut:
+        ends = ("unfinished", *(f"{float(row['unfinished']):,.4g}" for row in rows))
+        table = [[*line, end] for line, end in zip(table, ends, strict=True)]
     episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
     jobs, details = jobs_in(first), described(first)
     title = (
         f"{jobs[:1].upper()}{jobs[1:]}: {first['jobsets']:,} unseen jobsets{episodes}, "
         f"{float(first['num_jobs']):,.0f} jobs{'; ' if details else ''}{details}"
     )
-    return "\n".join([click.style(title, bold=True), *aligned(table, names=2)])
+    lines = aligned(table if wide else _narrow(table), names=2)
+    return "\n".join([click.style(title, bold=True), *lines])
+
+
+def _columns(row: Row, wide: bool) -> list[str]:
+    """Names of the columns that are shown behind the one that decides."""
+    price = kind_of_row(row).price
+    shown = [name for name in COLUMNS if wide or name in price]
+    return [name for name in shown if name in row and name != row["metric"]]
+
+
+def _title(metric: str) -> str:
+    title = f"{metric} [95%]"
+    return title if len(title) <= _LONGEST_TITLE else "objective [95%]"
+
+
+def _interval(row: Row) -> str:
+    metric = str(row["metric"])
+    digits = 3 if metric == "utilization" else 2
+    value, low, high = (_number(row[f"{metric}{end}"], digits) for end in ("", "_low", "_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The table with names that go on in a second line where it would be too wide."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    room = max(_SHORTEST_NAME, WIDTH - sum(widths) - 2 * (len(widths) - 1) + widths[1])
+    lines = []
+    for mark, name, *cells in table:
+        begin, *rest = textwrap.wrap(name, room, subsequent_indent="  ")
+        lines.append([mark, begin, *cells])
+        lines += [["", more, *[""] * len(cells)] for more in rest]
+    return lines
 
 
 def _mark(row: Row) -> str:
@@ -78,8 +123,13 @@ def _name(row: Row) -> str:
     return f"{learned_name(str(row['key']))} ({trained_on(row)}{seeds}){choice}"
 
 
-def _legend(rows: Sequence[Row]) -> str:
-    lines = ["> best mean; ~ not to be told from it: the 95% interval of the difference holds 0."]
+def _legend(rows: Sequence[Row], wide: bool) -> str:
+    metric = str(rows[0]["metric"])
+    lines = [] if metric in _title(metric) else [f"objective: {get_metric(metric).label}."]
+    shown = _columns(rows[0], wide)
+    if "wait" in shown:
+        lines.append("wait: mean over jobs; longest: mean of each episode's longest wait.")
+    lines += ["> best mean; ~ not to be told from it: the 95% interval of the difference holds 0."]
     over = {row["interval_over"] for row in rows}
     if over - {"nothing"}:
         lines.append("Intervals are bootstrapped over jobsets; means pool all jobs of all jobsets.")
@@ -87,7 +137,7 @@ def _legend(rows: Sequence[Row]) -> str:
         lines.append("Of several training seeds: mean over seeds, interval over seeds and jobsets.")
     if any(str(row["policy"]).partition("*")[1] for row in rows):
         lines.append("The star: the best number of a sweep on validation jobsets of the same task.")
-    if any(not math.isnan(float(row["win_rate"])) for row in rows):
+    if wide and any(not math.isnan(float(row["win_rate"])) for row in rows):
         *some, last = kind_of_row(rows[0]).baselines
         lines.append(
             f"win rate: share of jobsets on which a policy is at least as good as the best of "
@@ -95,8 +145,8 @@ def _legend(rows: Sequence[Row]) -> str:
         )
     if any(float(row["warmup"]) for row in rows):
         lines.append(
-            "Jobs outside these steps were served but do not count; makespan and utilization are "
-            "those of whole episodes."
+            "Jobs outside these steps were served but do not count; makespan, utilization and "
+            "longest waits are those of whole episodes."
         )
     guarded = [row for row in rows if row.get("guard_choice")]
     if guarded:

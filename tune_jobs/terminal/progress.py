@@ -64,7 +64,7 @@ class Progress:
                 unit=f" {unit}",
                 file=self._stream,
                 dynamic_ncols=True,
-                bar_format="{percentage:3.0f}% |{bar:20}| {n_fmt}/{total_fmt}  {desc}",
+                bar_format="{percentage:3.0f}% |{bar:10}| {n_fmt}/{total_fmt}  {desc}",
             )
 
     def step(self, done: int, text: str) -> None:
@@ -78,11 +78,12 @@ class Progress:
         self._times.append((now, done))
         eta = self._eta(done)
         if self._bar is not None:
-            self._bar.set_description_str(f"{text}{eta}", refresh=False)
+            # The time left comes first, because a narrow terminal cuts off the end.
+            self._bar.set_description_str(f"{eta:>12}  {text}".lstrip(), refresh=False)
             self._bar.update(done - self._bar.n)
         elif now - self._last_line >= self._line_every_s:
             self._last_line = now
-            self._write(f"{done}/{self._total}  {text}{eta}")
+            self._write("  ".join(part for part in (f"{done}/{self._total}", text, eta) if part))
 
     def say(self, text: str) -> None:
         """Writes a line that stays."""
@@ -106,7 +107,7 @@ class Progress:
         (first, begun), (last, ended) = self._times[0], self._times[-1]
         if ended <= begun or done >= self._total:
             return ""
-        return f"  {duration((last - first) / (ended - begun) * (self._total - done))} left"
+        return f"{duration((last - first) / (ended - begun) * (self._total - done))} left"
 
 
 class NoProgress(Progress):
