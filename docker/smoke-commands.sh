@@ -12,6 +12,7 @@ folder="$1"
 head="${METASCHED_HEAD:-$METASCHED_HOST:${METASCHED_RAY_PORT:-6379}}"
 dashboard="http://$METASCHED_HOST:${METASCHED_DASHBOARD_PORT:-8265}"
 mkdir -p "$folder"
+copy_source
 cd "$(dirname "$0")/.."
 
 say() {

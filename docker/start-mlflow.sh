@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts the MLflow server and stays in the foreground. It asks nobody for a password: keep it on
-# loopback or in a network of its own.
+# loopback or in a network of its own. Clients send artifacts to it and read them through it, and
+# cannot choose another place for them (tune_jobs/tracking/mlflow_app.py).
 #
 #   MLFLOW_BACKEND_STORE_URI      database: sqlite:////path/mlflow.db, postgresql://user@host/name
 #   MLFLOW_ARTIFACTS_DESTINATION  folder, or bucket, that takes the artifacts
@@ -23,7 +24,7 @@ if [ -n "${POSTGRES_PASSWORD_FILE:-}" ]; then
 fi
 export MLFLOW_BACKEND_STORE_URI MLFLOW_ARTIFACTS_DESTINATION
 export MLFLOW_SERVER_ENABLE_JOB_EXECUTION="${MLFLOW_SERVER_ENABLE_JOB_EXECUTION:-false}"
-exec mlflow server \
+exec mlflow server --app-name=metasched --serve-artifacts \
   --host="$METASCHED_HOST" \
   --port="${METASCHED_MLFLOW_PORT:-5000}" \
   --workers="${METASCHED_MLFLOW_WORKERS:-1}" \

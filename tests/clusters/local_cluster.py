@@ -35,6 +35,9 @@ class LocalCluster:
         folder: for the logs, MLflow's database and its artifacts.
         num_workers: worker nodes.
         worker_cpus: logical CPUs of each.
+
+    Attributes:
+        agent_ports: where the agents of the nodes listen, the head's first.
     """
 
     def __init__(self, folder: Path, num_workers: int = 2, worker_cpus: int = 2) -> None:
@@ -44,6 +47,7 @@ class LocalCluster:
         self._ray_port, self._dashboard_port, self._mlflow_port = free_ports(3)
         self.environment = self._make_environment(worker_cpus)
         self._nodes_started = 0
+        self.agent_ports: list[int] = []
         self.head = self._head()
         self.workers = [self._worker() for _ in range(num_workers)]
         self.mlflow = Service(
@@ -79,8 +83,9 @@ class LocalCluster:
         self._nodes_started += 1
         names = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port")
         names += ("runtime-env-agent-port", "metrics-export-port")
-        ports = zip(names, free_ports(len(names)), strict=True)
-        arguments = [f"--{name}={port}" for name, port in ports]
+        ports = dict(zip(names, free_ports(len(names)), strict=True))
+        self.agent_ports.append(ports["dashboard-agent-listen-port"])
+        arguments = [f"--{name}={port}" for name, port in ports.items()]
         arguments += ["--min-worker-port=0", "--max-worker-port=0", "--include-log-monitor=false"]
         return [f"--temp-dir={self._temp / str(self._nodes_started)}", *arguments]
 

@@ -85,7 +85,7 @@ def _states(
 ) -> Iterator[tuple[str, RecordingCost]]:
     """What recording costs, by what the server does."""
     yield "local", _record(folder / "local", None, row, iteration_s, wait_s=60.0)
-    port = _free_port()
+    port = free_port()
     yield "down", _record(folder / "down", f"http://127.0.0.1:{port}", row, iteration_s)
     with _slow_server() as slow:
         yield "slow", _record(folder / "slow", slow, row, iteration_s)
@@ -204,7 +204,8 @@ def _answers(uri: str) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
