@@ -22,7 +22,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service lint format pins clean
+.PHONY: help install demo results test test-service test-image soak lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,6 +50,12 @@ test: install ## Run the tests (about ten minutes on two cores); ARGS='...' goes
 
 test-service: install ## Run the tests that start clusters and kill processes as well (minutes)
 	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)
+
+test-image: ## Build the image without Docker or a registry, and work in it (root, buildah, debootstrap; half an hour)
+	@docker/test-image.sh
+
+soak: install ## Train for half an hour and fail if a process grows; ARGS='--minutes 5' for less
+	@$(BIN)/python -m tune_jobs.soak $(ARGS)
 
 lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff check .
