@@ -1,10 +1,14 @@
 # Everything runs in the virtual environment .venv, which `make install` creates.
 #   make install PYTHON=/path/to/python3.11   to choose the interpreter
 #   make test ARGS='-m "not slow" tests/meta' to pass arguments on to pytest
+#   make test ARGS=--randomly-seed=7          to have the order of a run that printed that seed
+#   make test JOBS=4                          to test in four processes; 0 is without any others
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests wait for other processes half of the time.
+JOBS := 3
 CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12)
 PIP := python -m pip -qq --disable-pip-version-check
 CHECK_PYTHON := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
@@ -45,8 +49,8 @@ demo: install ## Train a scheduler, compare it with the heuristics, adapt anothe
 results: install ## Make a recorded result: NAME=deeprm, ppo or meta (40 minutes to two hours; goes on where it was)
 	@$(BIN)/metasched results $(or $(NAME),deeprm)
 
-test: install ## Run the tests (about ten minutes on two cores); ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest $(ARGS)
+test: install ## Run the tests in random order (at most 8 minutes on two cores); ARGS='...' goes to pytest
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-service: install ## Run the tests that start clusters and kill processes as well (minutes)
 	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)

@@ -1,25 +1,44 @@
 """What all tests share: a quiet environment, Hypothesis profiles, golden data, a small Ray."""
 
 import os
+import random
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from tune_jobs.terminal.ray_environment import prepare_environment
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 # Set before any test imports the libraries that read them.
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_AUTH_MODE"] = "disabled"
+os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # Ray starts where a test asks for it, or not at all
 os.environ["METASCHED_IMPORTS"] = "tests"  # configs may name distributions of the tests
+prepare_environment()  # whichever test comes first, Ray finds the same settings
 
 # No deadline: the first example of a test may compile the simulator.
 settings.register_profile("local", deadline=None, max_examples=50)
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keeps pytest-randomly to the order of tests: our generators all have seeds of their own."""
+    config.option.randomly_reset_seed = False
+
+
+def pytest_collection_finish() -> None:
+    """Ray draws its ports from the global generator, which pytest-randomly has seeded by now.
+
+    The processes of pytest-xdist share that seed, and so would try the same ports.
+    """
+    random.seed()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,13 +61,20 @@ def golden() -> Path:
 
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
-    """Ray with four logical CPUs, whatever the machine has."""
+    """Ray with four logical CPUs, whatever the machine has; all tests of a process share it.
+
+    Commands called in this process use it as they find it. A second session after a first one in
+    the same process costs seconds, and not all of Ray's libraries expect it.
+    """
     import ray
 
     from tune_jobs.terminal.ray_session import start_patiently
 
     start_patiently(
+        address="local",
         num_cpus=4,
+        num_gpus=0,
+        object_store_memory=1 << 28,
         include_dashboard=False,
         log_to_driver=False,
         logging_level="ERROR",
@@ -56,3 +82,21 @@ def local_ray() -> Iterator[None]:
     )
     yield
     ray.shutdown()
+
+
+@pytest.fixture(autouse=True)
+def _no_other_ray(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that would start a session of its own is told to share one."""
+    session = sys.modules.get("tune_jobs.terminal.ray_session")
+    if session is not None and "local_ray" not in request.fixturenames:
+        monkeypatch.setattr(
+            session, "_start", lambda *_: pytest.fail("use the fixture local_ray, or a subprocess")
+        )
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Children hear SIGINT, also where pytest was told to ignore it, as in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -6,11 +6,15 @@ compiled again when any file with kernels has changed; see `cluster_env.core.ker
 """
 
 from numba import get_num_threads, njit, prange
-from numba.core import config
+from numba.core import caching, config
+
+from cluster_env.core.kernel_cache import LockedCacheFile
 
 __all__ = ["get_num_threads", "njit", "prange"]
 
 _LOCATORS = ("InstalledCopy", "GivenFolder", "SourceFolder", "UserFolder")
+
+caching.IndexDataCacheFile = LockedCacheFile  # runners that start together compile together
 
 if not config.CACHE_LOCATOR_CLASSES:  # the user's own choice
     config.CACHE_LOCATOR_CLASSES = ",".join(

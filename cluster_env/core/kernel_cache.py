@@ -8,7 +8,9 @@ numba would. All of them have what is compiled replaced when any file with kerne
 because what a kernel calls is compiled into it.
 """
 
+import fcntl
 import hashlib
+import itertools
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from numba.core.caching import (
+    IndexDataCacheFile,
     InTreeCacheLocator,
     UserProvidedCacheLocator,
     UserWideCacheLocator,
@@ -78,6 +81,30 @@ class InstalledCopyLocator(_Stamped, InTreeCacheLocator):  # type: ignore[misc]
         except OSError:  # nothing can be written there
             return None
         return locator
+
+
+class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
+    """What is compiled of one function, when several processes compile at once.
+
+    numba reads its index, writes it with one more name, and then writes the file of that name. Two
+    processes that do so together choose the same name for different types, so that one of them may
+    load the other's machine code. Here one saves after the other, and a name comes after its file.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keeps what was compiled for some types.
+
+        Args:
+            key: the types and the processor.
+            data: can be pickled.
+        """
+        with open(f"{self._index_path}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+            known = self._load_index()
+            names = (self._data_name(number) for number in itertools.count(1))
+            name = known.get(key) or next(name for name in names if name not in known.values())
+            self._save_data(name, data)
+            self._save_index({**known, key: name})
 
 
 @lru_cache

@@ -3,11 +3,17 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from cluster_env.core.kernel_cache import COMPILED_PACKAGES, installed_twin, source_hash
+from cluster_env.core.kernel_cache import (
+    COMPILED_PACKAGES,
+    LockedCacheFile,
+    installed_twin,
+    source_hash,
+)
 
 KERNEL = """
 from cluster_env.core.compiled import njit
@@ -116,3 +122,27 @@ def test_a_file_without_kernels_changes_nothing(copies):
     (copy / "cluster_env" / "other.py").write_text("CHANGED = True\n")
     cache_of(copy)
     assert kept == {path: path.stat().st_mtime_ns for path in copy.rglob("*.nb?")}
+
+
+def test_processes_that_compile_at_once_keep_each_other_s_work(tmp_path, monkeypatch):
+    first, second = (LockedCacheFile(str(tmp_path), "kernel", "stamp") for _ in range(2))
+    other = threading.Thread(target=second.save, args=("float64", b"second"))
+    plain = first._load_index
+
+    def interrupted():
+        found = plain()
+        other.start()  # saves in between, if nothing keeps it
+        other.join(0.2)
+        return found
+
+    monkeypatch.setattr(first, "_load_index", interrupted)
+    first.save("float32", b"first")
+    other.join()
+    assert second.load("float32") == b"first"
+    assert second.load("float64") == b"second"
+
+
+def test_our_kernels_are_kept_that_way():
+    from cluster_env.worlds.deeprm.kernels import show_classes
+
+    assert isinstance(show_classes._cache._cache_file, LockedCacheFile)

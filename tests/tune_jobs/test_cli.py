@@ -116,6 +116,7 @@ def test_the_handler_of_sigterm_is_put_back():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_unwinds_the_program(tmp_path, number, status):
     code = (

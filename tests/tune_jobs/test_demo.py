@@ -62,7 +62,10 @@ def test_what_there_is_by_now_is_said_also_if_the_rest_is_stopped(
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    local_ray: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setattr(demo, "QUICK", (*demo.QUICK, "training.iterations=3"))

@@ -24,7 +24,6 @@ from tune_jobs.figures.comparison import draw
 from tune_jobs.runs.resuming import find_resumption
 from tune_jobs.runs.training import run_training
 from tune_jobs.runs.validation import Validation
-from tune_jobs.terminal.ray_session import ray_session
 
 SMALL = ("task.world.cluster.num_slots=3", "task.world.cluster.backlog_view=6", "training.hidden=4")
 
@@ -122,7 +121,7 @@ def test_validation_says_what_it_rests_on(trace: Path) -> None:
 
 @pytest.mark.integration
 def test_what_a_trace_trained_can_be_used_from_elsewhere(
-    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    local_ray: None, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(trace.parent)
     config = load_config(
@@ -135,8 +134,7 @@ def test_what_a_trace_trained_can_be_used_from_elsewhere(
             "training.iterations=2",
         ],
     )
-    with ray_session(config):
-        result = run_training(config)
+    result = run_training(config)
     assert result.num_iterations == 2
     assert result.evaluation["num_jobs"] > 0
     monkeypatch.chdir(tmp_path)

@@ -21,7 +21,9 @@ def call(run: Path, *args: str) -> Result:
 
 
 @pytest.mark.integration
-def test_specialists_are_trained_on_their_task_alone_and_once(tmp_path: Path) -> None:
+def test_specialists_are_trained_on_their_task_alone_and_once(
+    local_ray: None, tmp_path: Path
+) -> None:
     family = make_family(tmp_path / "small.yaml")
     options = (*JOINT, *TRAINING, f"training.family={family}", "training.tasks=2")
     joint = make_scorer(tmp_path / "joint", *options)

@@ -25,7 +25,7 @@ from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import _check_changes, find_continuation, find_resumption
 from tune_jobs.runs.training import RunResult, run_training
 from tune_jobs.terminal.progress import NoProgress
-from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
+from tune_jobs.terminal.ray_session import without_ray_chatter
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
 INEXACT = ("time/", "workers/", "train/gradient_norm")
@@ -38,14 +38,7 @@ def smoke(tmp_path: Path, *overrides: str):
 
 
 @pytest.fixture(scope="module")
-def ray_here():
-    """One Ray for all tests of this module."""
-    with ray_session(load_config("deeprm-smoke")):
-        yield
-
-
-@pytest.fixture(scope="module")
-def trained(ray_here, tmp_path_factory) -> RunResult:
+def trained(local_ray, tmp_path_factory) -> RunResult:
     """A whole run of four iterations."""
     return run_training(smoke(tmp_path_factory.mktemp("trained")), draw=draw_figure)
 
@@ -100,11 +93,15 @@ class TestRun:
         again = evaluate_summary(policy, jobsets, config.task.build_world(), run_seed=config.seed)
         assert again == trained.evaluation
 
-    def test_each_checkpoint_holds_a_policy(self, trained):
-        for checkpoint in trained.run.checkpoints.all():
+    def test_each_checkpoint_holds_the_policy_of_its_iteration(self, trained):
+        checkpoints = trained.run.checkpoints.all()
+        for checkpoint in checkpoints:
             load_policy(checkpoint.path)
+        early, late = ((each.path / "policy" / "weights.pt").read_bytes() for each in checkpoints)
+        assert early != late
+        assert late == (trained.run.policy / "weights.pt").read_bytes()
 
-    def test_a_resumed_run_comes_to_the_same_numbers(self, trained, copied, ray_here):
+    def test_a_resumed_run_comes_to_the_same_numbers(self, trained, copied, local_ray):
         shutil.rmtree(copied / "checkpoints" / "iteration_000004")
         resumed = run_training(find_resumption(copied).config, resume=find_resumption(copied))
         assert numbers(resumed.run.history) == numbers(trained.run.history)
@@ -112,7 +109,7 @@ class TestRun:
             trained.run.policy / "weights.pt"
         ).read_bytes()
 
-    def test_a_run_can_be_made_longer_from_an_older_checkpoint(self, trained, copied, ray_here):
+    def test_a_run_can_be_made_longer_from_an_older_checkpoint(self, trained, copied, local_ray):
         chosen = copied / "checkpoints" / "iteration_000002"
         resumption = find_resumption(chosen, ["training.iterations=5", "evaluation.every=0"])
         resumed = run_training(resumption.config, resume=resumption)
@@ -121,7 +118,7 @@ class TestRun:
         assert resumed.run.config().training.iterations == 5
 
     @pytest.mark.parametrize("lost", ["a checkpoint", "all checkpoints", "nothing"])
-    def test_a_command_goes_on_wherever_it_was_lost(self, lost, trained, copied, ray_here):
+    def test_a_command_goes_on_wherever_it_was_lost(self, lost, trained, copied, local_ray):
         checkpoints = copied / "checkpoints"
         if lost == "a checkpoint":
             (checkpoints / "iteration_000004" / "manifest.json").write_text("{}")
@@ -153,7 +150,7 @@ class TestRun:
         assert cli.run(cli.metasched, ["train", *begin, "--run", str(lost)]) == 2
 
     @pytest.mark.parametrize("text", [None, b"\xff\n", b"1,2\n3,4\n"])
-    def test_a_run_whose_metrics_are_lost_goes_on(self, text, trained, copied, ray_here):
+    def test_a_run_whose_metrics_are_lost_goes_on(self, text, trained, copied, local_ray):
         """So they were after rows had been appended to a new file, without a header."""
         (copied / "metrics.csv").unlink()
         if text is not None:
@@ -163,7 +160,7 @@ class TestRun:
         assert numbers(resumed.run.history) == numbers(trained.run.history)
 
     def test_a_run_whose_metrics_vanish_while_it_trains_ends_with_all_of_them(
-        self, trained, tmp_path, ray_here
+        self, trained, tmp_path, local_ray
     ):
         run = tmp_path / "run"
 
@@ -178,7 +175,7 @@ class TestRun:
     def test_a_command_begins_where_no_run_is(self, trained, tmp_path):
         assert find_continuation(tmp_path / "new", trained.run.config()) is None
 
-    def test_a_stopped_run_has_a_checkpoint_of_its_last_iteration(self, ray_here, tmp_path):
+    def test_a_stopped_run_has_a_checkpoint_of_its_last_iteration(self, local_ray, tmp_path):
         config = smoke(tmp_path, "training.iterations=100000", "checkpoint.every=0")
         said: list[str] = []
 
@@ -196,7 +193,7 @@ class TestRun:
         assert result.run.checkpoints.newest().iteration == 3
         assert f"train --resume {result.run.path}" in said[-1]
 
-    def test_a_failing_iteration_keeps_the_last_checkpoint(self, ray_here, tmp_path, monkeypatch):
+    def test_a_failing_iteration_keeps_the_last_checkpoint(self, local_ray, tmp_path, monkeypatch):
         from rllib_configs import builders
 
         def fail(result):
@@ -211,7 +208,7 @@ class TestRun:
             run_training(config, run_dir=tmp_path / "run")
         assert find_resumption(tmp_path / "run").checkpoint.iteration == 2
 
-    def test_a_store_that_is_away_does_not_stop_training(self, ray_here, tmp_path):
+    def test_a_store_that_is_away_does_not_stop_training(self, local_ray, tmp_path):
         with socket.socket() as unused:
             unused.bind(("127.0.0.1", 0))
             port = unused.getsockname()[1]
@@ -339,6 +336,7 @@ def test_only_harmless_settings_may_change_on_resume():
 
 @pytest.mark.integration
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_the_command_stops_cleanly_when_its_whole_group_is_interrupted(tmp_path):
     """As a terminal does it on Ctrl-C: Ray's processes get the signal too."""
     run = tmp_path / "run"

@@ -69,7 +69,7 @@ def test_examples_with_other_libraries_run(
     assert long in example
     script = tmp_path / "example.py"
     script.write_text(f"import gymnasium\nimport cluster_env\n{example.replace(long, short)}")
-    quiet = {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    quiet = {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_AUTO_CONNECT": "1"}
     found = subprocess.run(
         [sys.executable, script],
         env={**os.environ, **quiet, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},

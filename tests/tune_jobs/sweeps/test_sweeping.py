@@ -23,7 +23,6 @@ from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.points import list_points
 from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
-from tune_jobs.terminal.ray_session import ray_session
 from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking import local_uri
 
@@ -46,13 +45,11 @@ def sweep(**fields) -> Sweep:
     return parse_section(Sweep, {**GRID, **fields})
 
 
-@pytest.fixture(scope="module")
-def ray_here():
-    """One Ray for all tests of this module, which commands can join."""
-    with ray_session(load_config("deeprm-smoke")):
-        import ray
+def address_of_ray() -> str:
+    """What other processes join the session with."""
+    import ray
 
-        yield ray.get_runtime_context().gcs_address
+    return ray.get_runtime_context().gcs_address
 
 
 class Quiet(ProgressTable):
@@ -69,7 +66,7 @@ class Quiet(ProgressTable):
 
 
 @pytest.fixture(scope="module")
-def whole(ray_here, tmp_path_factory) -> SweepResult:
+def whole(local_ray, tmp_path_factory) -> SweepResult:
     """Three trials, two at a time, recorded in a store of their own."""
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     runs = tmp_path_factory.mktemp("runs")
@@ -150,7 +147,7 @@ def kill_trials() -> None:
             process.kill()
 
 
-def test_a_trial_whose_process_is_killed_at_any_time_is_tried_again(whole, ray_here, tmp_path):
+def test_a_trial_whose_process_is_killed_at_any_time_is_tried_again(whole, local_ray, tmp_path):
     two = ["slowdown", "makespan"]
     killed = []
 
@@ -190,13 +187,13 @@ def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 300
 
 
 @pytest.mark.service
-def test_a_killed_sweep_comes_to_the_same_numbers(whole, ray_here, tmp_path):
+def test_a_killed_sweep_comes_to_the_same_numbers(whole, local_ray, tmp_path):
     definition = tmp_path / "three.yaml"
     definition.write_text(yaml.safe_dump(GRID))
     folder = tmp_path / "killed"
     command = [sys.executable, "-m", "tune_jobs.tune", str(definition), "--out", str(folder)]
     process = subprocess.Popen(
-        [*command, "--concurrent", "1", "--address", ray_here, "--no-track"],
+        [*command, "--concurrent", "1", "--address", address_of_ray(), "--no-track"],
         stderr=subprocess.DEVNULL,
         cwd=Path(__file__).parents[3],
     )
@@ -220,7 +217,7 @@ def test_a_killed_sweep_comes_to_the_same_numbers(whole, ray_here, tmp_path):
 
 
 @pytest.mark.service
-def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
+def test_a_population_that_is_stopped_goes_on(local_ray, tmp_path):
     population = sweep(
         name="population",
         space={
@@ -252,7 +249,7 @@ def test_a_population_that_is_stopped_goes_on(ray_here, tmp_path):
     assert [file.point.settings for file, _ in resumed.folder.started()] != before
 
 
-def test_asha_stops_trials_early(ray_here, tmp_path):
+def test_asha_stops_trials_early(local_ray, tmp_path):
     halving = sweep(
         name="halving",
         space={"training.lr": {"grid": [1e-3, 1e-1, 1.0]}},
@@ -268,7 +265,7 @@ def test_asha_stops_trials_early(ray_here, tmp_path):
     assert all(len(run.history.rows()) < 8 for run in short)
 
 
-def test_a_metric_that_there_is_not_ends_the_sweep_at_once(ray_here, tmp_path):
+def test_a_metric_that_there_is_not_ends_the_sweep_at_once(local_ray, tmp_path):
     lost = sweep(metric="eval/slowdwn", concurrent=1, settings={"tracking.enabled": False})
     with pytest.raises(InputError, match=r"no metric eval/slowdwn .* eval/slowdown"):
         run_sweep(lost, runs=tmp_path, table=Quiet())
@@ -276,7 +273,7 @@ def test_a_metric_that_there_is_not_ends_the_sweep_at_once(ray_here, tmp_path):
     assert [file.status for file, _ in open_sweep(folder).started()] == ["failed"]
 
 
-def test_optuna_chooses_among_tables_and_numbers(ray_here, tmp_path):
+def test_optuna_chooses_among_tables_and_numbers(local_ray, tmp_path):
     mixtures = ["slowdown", {"slowdown": 1, "makespan": 0.5}]
     searching = sweep(
         name="searching",

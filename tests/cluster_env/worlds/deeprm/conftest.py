@@ -16,6 +16,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.golden_episodes import cluster_of
 
 CLUSTERS = {
     "default": Cluster(),
@@ -53,23 +54,30 @@ def states(cluster: Cluster) -> NDArray[np.uint8]:
 
 
 @pytest.fixture(scope="session")
-def golden_states(golden: Path) -> Callable[[], Iterator[tuple[str, StateLayout, Any, Any]]]:
+def golden_deeprm(golden: Path) -> list[Path]:
+    """The stored configurations, one file each; a test is skipped where there are none."""
+    files = sorted((golden / "deeprm").glob("*.npz"))
+    if not files:
+        pytest.skip(f"no golden data of DeepRM in {golden / 'deeprm'}")
+    return files
+
+
+@pytest.fixture(scope="session")
+def golden_states(
+    golden_deeprm: list[Path],
+) -> Callable[[], Iterator[tuple[str, StateLayout, Any, Any]]]:
     """Yields for each stored episode its name, layout, states and a function to its arrays."""
 
     def states() -> Iterator[tuple[str, StateLayout, Any, Any]]:
-        for path in sorted((golden / "deeprm").glob("*.npz")):
+        for path in golden_deeprm:
             with np.load(path) as file:
                 meta = json.loads(str(file["meta"]))
-                config = meta["config"]
-                cluster = Cluster(
-                    capacity=(10,) * config.get("num_res", 2), num_slots=config["num_nw"]
-                )
+                layout = StateLayout(cluster_of(file, meta))
                 for index in range(len(meta["episodes"])):
                     stored = {
                         key: file[f"ep{index}_s_{key}"]
                         for key in ("occ", "slots", "backlog", "since", "img_hash", "compact")
                     }
-                    layout = StateLayout(cluster)
                     yield f"{path.stem}[{index}]", layout, _codes_of(stored, layout), stored
 
     return states

@@ -186,7 +186,7 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.usefixtures("solver")
+@pytest.mark.usefixtures("solver", "interruptible")
 def test_ctrl_c_works_after_a_search() -> None:
     done = subprocess.run(
         [sys.executable, "-c", AFTER_A_SEARCH],
