@@ -22,10 +22,10 @@ from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.steps import Parameters
-from rllib_configs.networks import Weights, make_sampler
+from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
+from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
-from rllib_configs.policies import Decode, LearnedPolicy, read_weights, write_policy
-from rllib_configs.registries import NETWORKS
+from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
@@ -33,14 +33,11 @@ from rllib_configs.task_schema import TaskSection
 DEFAULT_RATE = 1.0
 """Inner rate of a run that has learned none and whose config says nothing."""
 
-MAX_STEPS = 1000
-"""Most steps of an adaptation, so that no two seeds share a jobset."""
-
 ADAPTATION = 2000
 """First key of the random streams of actions; evaluation has 1000 there, training a split's."""
 
 _ADAPTED = "-adapted"  # at the end of an adapted policy's name
-_NETWORK, _RATES = "network.", "rates."
+_NETWORK, _CRITIC, _RATES = "network.", "network.critic", "rates."
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +64,7 @@ class MetaPolicy:
         return {
             name.removeprefix(_NETWORK): torch.from_numpy(np.array(value))
             for name, value in self.weights.items()
-            if name.startswith(_NETWORK) and not name.startswith(f"{_NETWORK}critic")
+            if name.startswith(_NETWORK) and not name.startswith(_CRITIC)
         }
 
     @property
@@ -103,9 +100,14 @@ def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
         InputError: if there is no policy, it is broken, or its network is no set scorer.
     """
     weights, config = read_weights(run)
-    _require_scorer(config, f"the policy in {run}")
+    require_scorer(config, f"the policy in {run}")
     policy = _with_rates(config.name, config, weights)
-    _check_shapes(policy, config.task.build_world(), f"the weights in {run}")
+    state = _network(policy, config.task.build_world()).state_dict()
+    own = {name: value for name, value in weights.items() if not name.startswith(_CRITIC)}
+    try:
+        require_shapes(own, {f"{_NETWORK}{name}": tuple(v.shape) for name, v in state.items()})
+    except InputError as error:
+        raise InputError(f"the policy in {run} cannot be used: {error}") from None
     return policy if rate is None else policy.with_rate(rate)
 
 
@@ -115,7 +117,7 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
     Raises:
         InputError: if the config's network is no set scorer.
     """
-    _require_scorer(config, "the policy")
+    require_scorer(config, "the policy")
     options = SetScorerOptions.of(config.training).without_critic
     network = SetScorer(config.task.build_world().feature_names, options, seed)
     weights = {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
@@ -174,7 +176,7 @@ def adapt_parameters(
 ) -> list[Parameters]:
     """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
-    network = _check_shapes(policy, task.world, f"the policy {policy.name}")
+    network = _network(policy, task.world)
     inner = FirstOrder(network, task.world, StepOptions.of(policy.meta))
     found = [policy.parameters]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
@@ -257,46 +259,12 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
     return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 
-def _require_scorer(config: ExperimentConfig, what: str) -> None:
-    if not NETWORKS.get(config.training.network).scores_items:
-        adaptable = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
-        raise InputError(
-            f"{what} has the network {config.training.network}, but only a "
-            f"{' or '.join(adaptable)} can be adapted"
-        )
-
-
-def _check_shapes(policy: MetaPolicy, world: World, what: str) -> SetScorer:
-    """A network for a world, of which it is made sure that the parameters fit into it."""
-    options = SetScorerOptions.of(policy.config.training).without_critic
-    network = SetScorer(world.feature_names, options)
-    expected = {name: tuple(value.shape) for name, value in network.named_parameters()}
-    found = {name: tuple(value.shape) for name, value in policy.parameters.items()}
-    if expected != found:
-        raise InputError(
-            f"{what} cannot be used in a world that shows {len(world.feature_names[0])} features "
-            f"of an item and {len(world.feature_names[1])} of the context: what these come from, "
-            f"as resources, horizon and job classes, must be those that it was trained with, while "
-            f"capacities and slots may differ"
-        )
-    return network
-
-
-def check_numbers(num_steps: int, num_episodes: int, num_jobsets: int, seed: int) -> None:
-    """Makes sure that an adaptation of these numbers has a meaning; see `adapt_policy`.
-
-    Raises:
-        InputError: if it has none.
-    """
-    if not 0 <= num_steps <= MAX_STEPS:
-        raise InputError(f"the steps of an adaptation must lie in 0..{MAX_STEPS}, not {num_steps}")
-    if num_jobsets < 1 or num_episodes < 2 * num_jobsets or num_episodes % num_jobsets:
-        raise InputError(
-            f"the episodes of a step are shared out to its jobsets, at least 2 each and all alike, "
-            f"but {num_episodes} episodes and {num_jobsets} jobsets were given"
-        )
-    if seed < 0:
-        raise InputError(f"a seed must be 0 or larger, but {seed} was given")
+def _network(policy: MetaPolicy, world: World) -> SetScorer:
+    """The policy's network for a world, without weights and critic."""
+    require_features(policy.config, world, f"the policy {policy.name}")
+    return SetScorer(
+        world.feature_names, SetScorerOptions.of(policy.config.training).without_critic
+    )
 
 
 @contextmanager

@@ -13,12 +13,13 @@ from ray.rllib.core.columns import Columns
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
-from meta.adaptation import ADAPTATION, MAX_STEPS, check_numbers
+from meta.adaptation import ADAPTATION
+from meta.plan import MAX_STEPS, check_numbers
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks import Weights, make_sampler, network_of
-from rllib_configs.policies import LearnedPolicy, read_weights
+from rllib_configs.policy_files import LearnedPolicy, read_weights
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
 

@@ -5,72 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import choose
 from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
 from meta.fine_tuning import ReinforcePolicy, fine_tune
-from meta.scoring import DEFAULT_JOBSETS, baseline_of, costs_on, heuristics_for
-from meta.tasks import Task, TaskDistribution, TaskSplit
-from rllib_configs.policies import Decode
-
-RATES = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Inner rates that are tried for a policy that has learned none."""
+from meta.plan import StudyPlan
+from meta.scoring import baseline_of, costs_on, heuristics_for
+from meta.tasks import Task, TaskDistribution
 
 Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]
 """From a task, numbers of steps (ascending) and a seed to the policies after as many steps."""
-
-
-@dataclass(frozen=True)
-class StudyPlan:
-    """On what methods are compared; all methods have the same one.
-
-    Attributes:
-        num_tasks: tasks of the split, from the first, at least 1.
-        task_seed: seed of the tasks, at least 0.
-        num_seeds: adaptations of each task, with the seeds 0, 1, ...
-        steps: after how many steps policies are evaluated, ascending.
-        num_episodes: episodes of a step, over all its jobsets.
-        num_jobsets: jobsets of a step.
-        num_evaluation_jobsets: held-out jobsets of a task that costs are means over.
-        rates: inner rates to choose from for a policy that has learned none.
-        num_rate_tasks: validation tasks on which it is chosen.
-        decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
-            `meta.fine_tuning` draw, as they are trained to: the likeliest action would leave jobs
-            waiting for ever.
-    """
-
-    num_tasks: int = 40
-    task_seed: int = 0
-    num_seeds: int = 3
-    steps: tuple[int, ...] = (0, 1, 2, 3, 5, 10)
-    num_episodes: int = 20
-    num_jobsets: int = 4
-    num_evaluation_jobsets: int = DEFAULT_JOBSETS
-    rates: tuple[float, ...] = RATES
-    num_rate_tasks: int = 15
-    decode: Decode = "argmax"
-
-    def __post_init__(self) -> None:
-        for name in ("num_tasks", "num_seeds", "num_evaluation_jobsets", "num_rate_tasks"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, but {getattr(self, name)} was given")
-        if not self.steps or self.steps[0] < 0 or list(self.steps) != sorted(set(self.steps)):
-            raise InputError(
-                f"the steps after which policies are evaluated must be whole numbers from 0, "
-                f"ascending, not {list(self.steps)}"
-            )
-        if not self.rates or min(self.rates) <= 0:
-            raise InputError(f"inner rates must be above 0, but {list(self.rates)} were given")
-
-    def split(self, distribution: TaskDistribution, split: Split) -> list[Task]:
-        """The tasks that are reported (`Split.HELD_OUT`), or those that rates are chosen on.
-
-        They are as many of each kind of objective, see `TaskSplit.balanced`.
-        """
-        count = self.num_tasks if split is Split.HELD_OUT else self.num_rate_tasks
-        return TaskSplit(distribution, self.task_seed, split).balanced(count)
 
 
 @dataclass(frozen=True)

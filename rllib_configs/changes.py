@@ -5,14 +5,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
-import yaml
-
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.world import Kind
 from cluster_env.worlds import WORLDS
 from rllib_configs.extensions import load_extensions
 from rllib_configs.migration import new_key, new_value
 from rllib_configs.options import TrainingSection, goes_with, training_section
+from rllib_configs.yaml_text import MAX_DEPTH, YAMLFault, parse_yaml
 
 Changes = Iterable[str] | Mapping[str, Any]
 """Texts of the form ``key=value``, or values by their keys."""
@@ -57,11 +56,13 @@ def parse_override(override: str) -> tuple[str, Any]:
     """
     key, equals, text = override.partition("=")
     if not equals or not key:
-        raise InputError(f"--set takes key=value, for instance training.lr=3e-4, not '{override}'")
+        raise InputError(
+            f"--set takes key=value, for instance training.lr=3e-4, not '{shortened(override)}'"
+        )
     try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise InputError(f"the value in --set {override} cannot be read") from None
+        value = parse_yaml(text)
+    except YAMLFault as error:
+        raise InputError(f"the value in --set {shortened(override)} {error}") from None
     if isinstance(value, str):  # YAML 1.1 reads 3e-4 as text
         with contextlib.suppress(ValueError):
             value = float(value)
@@ -143,6 +144,8 @@ def _written_out(kind: Kind, key: str, value: Any) -> list[tuple[str, Any]]:
 
 def _apply(data: dict[str, Any], key: str, value: Any) -> None:
     *sections, last = key.split(".")
+    if len(sections) > MAX_DEPTH:
+        raise InputError(f"'{shortened(key)}' is no setting: no config is as deep")
     place = data
     for section in sections:
         if place.get(section) is None:  # not given, or null

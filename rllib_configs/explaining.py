@@ -2,16 +2,20 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from cluster_env.core.errors import MAX_SHOWN, shortened
 from cluster_env.core.world import Kind
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, owners
 from rllib_configs.sections import DerivedSection
 
 _TYPES = ("str", "int", "float", "bool")  # which of several types a value was tried as
+_QUOTED = Repr()  # writes no more of a value than can be shown
+_QUOTED.maxstring = _QUOTED.maxlong = _QUOTED.maxother = MAX_SHOWN
 _SECRET = "secret"  # the type of errors whose input is not to be shown
 
 
@@ -25,7 +29,7 @@ def explain(error: ValidationError, model: type[BaseModel], place: Sequence[str]
     """
     problem = error.errors()[0]
     inner = [str(part) for part in problem["loc"] if part not in _TYPES]
-    path = [*place, *inner]
+    path = [*place, *map(shortened, inner)]
     context = problem.get("ctx", {})
     if problem["type"] == "nested":
         return explain(context["error"], context["model"], path)
@@ -37,7 +41,7 @@ def explain(error: ValidationError, model: type[BaseModel], place: Sequence[str]
     key = ".".join(path) or "config"
     given = problem.get("input")
     hidden = isinstance(given, dict) or problem["type"] == _SECRET
-    shown = "" if hidden else f", but {given!r} was given"
+    shown = "" if hidden else f", but {shortened(_QUOTED.repr(given))} was given"
     return f"{key}: {problem['msg'][0].lower()}{problem['msg'][1:]}{shown}"
 
 

@@ -51,7 +51,7 @@ def _load(name: str, where: str, load: Callable[[], object]) -> None:
     _loaded.add(name)  # before, because a module may read a config itself
     try:
         load()
-    except Exception as error:  # whatever the code of others raises
+    except (Exception, SystemExit) as error:  # whatever the code of others raises
         _loaded.discard(name)
         what = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise InputError(f"{where} cannot be imported: {what}") from error

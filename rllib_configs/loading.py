@@ -15,6 +15,7 @@ from rllib_configs.extensions import load_extensions
 from rllib_configs.migration import migrate
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import Section
+from rllib_configs.yaml_text import MAX_CHARACTERS, YAMLFault, parse_yaml
 
 __all__ = [
     "change",
@@ -119,17 +120,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if the file cannot be read or is no table.
     """
-    try:
-        data = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {path}: {error}") from None
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        place = f" in line {where.line + 1}" if where else ""
-        raise InputError(f"{path} is not valid YAML{place}") from None
+    data = _parsed(path)
     if not isinstance(data, dict):
         raise InputError(f"{path} should hold a table of settings, but holds {type(data).__name__}")
     return data
+
+
+def _parsed(path: Path) -> Any:
+    if path.exists() and not path.is_file():  # a pipe or a device would never end
+        raise InputError(f"cannot read {path}: it is no file")
+    try:
+        with path.open(encoding="utf-8") as file:
+            return parse_yaml(file.read(MAX_CHARACTERS + 1))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {path}: {reason}") from None
+    except YAMLFault as error:
+        raise InputError(f"{path} {error}") from None
 
 
 def write_config(config: ExperimentConfig, path: Path) -> None:

@@ -11,7 +11,7 @@ import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
 from cluster_env.core.registry import Registry
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Count, Positive, Section, Share
+from rllib_configs.sections import Count, Positive, Section, Share, Width
 
 
 class TrainingSection(Section):
@@ -29,9 +29,9 @@ class TrainingSection(Section):
     relative path counts from where the config is made."""
     iterations: Count = 1000
     """Parameter updates of a whole run."""
-    jobsets: Count = 100
+    jobsets: Annotated[int, Field(ge=1, le=100_000)] = 100
     """Jobsets of an iteration; with maml, of a stage of a task."""
-    episodes_per_jobset: Annotated[int, Field(ge=2)] = 20
+    episodes_per_jobset: Annotated[int, Field(ge=2, le=10_000)] = 20
     """Episodes of each jobset in an iteration, over which the baseline averages."""
     gamma: Share = 1.0
     """Discount of a decision or of a time unit; see discount_per."""
@@ -167,7 +167,7 @@ class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
 class SetScorerSection(CriticOption):
     """A scorer of items of any number, under a mask."""
 
-    hidden: Count = 20
+    hidden: Width = 20
     """Units of each hidden layer."""
     show_window: bool = False
     """Whether the network is told the length of the arrival window, for windows that differ."""

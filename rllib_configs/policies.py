@@ -7,19 +7,17 @@ from typing import Any
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.core import DEFAULT_MODULE_ID
 
-from cluster_env.core.errors import InputError
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.networks import Weights
 from rllib_configs.policy_files import (
-    WEIGHTS_FILE,
     Decode,
     LearnedPolicy,
     load_policy,
     policy_folder,
     policy_of,
     read_weights,
+    require_same_network,
     stored_weights,
-    what_broke,
     write_policy,
 )
 from rllib_configs.schema import ExperimentConfig
@@ -60,25 +58,10 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
     Raises:
         InputError: if there is no policy, or it is broken or of another network.
     """
-    folder = policy_folder(path)
-    own = module_weights(algorithm)
-    try:
-        found = stored_weights(folder)
-    except Exception as error:
-        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {what_broke(error)}") from None
-    kept = {name: value for name, value in own.items() if _may_be_missing(name)}
-    weights = {**kept, **{name: value for name, value in found.items() if name in own}}
-    shapes = {name: value.shape for name, value in weights.items()}
-    if shapes != {name: value.shape for name, value in own.items()}:
-        raise InputError(
-            f"the policy in {path} is of another network than this experiment's, so it cannot be "
-            f"started from; train both with the same training.network, training.hidden and cluster"
-        )
+    own, found = module_weights(algorithm), stored_weights(policy_folder(path))
+    require_same_network(found, {name: value.shape for name, value in own.items()}, path)
+    weights = {name: found.get(name, value) for name, value in own.items()}
     algorithm.learner_group.foreach_learner(partial(_set_weights, weights=weights))
-
-
-def _may_be_missing(name: str) -> bool:
-    return ".critic" in name or name.startswith(("rates.", "entropy_coefficient"))
 
 
 def _set_weights(learner: Any, weights: Weights) -> None:

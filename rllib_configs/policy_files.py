@@ -1,5 +1,6 @@
 """Trained policies and their files: the weights as plain tensors, and the config. Needs no Ray."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -8,13 +9,12 @@ from pickle import UnpicklingError
 from typing import Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
 from rllib_configs.loading import parse_config, read_yaml, write_config
-from rllib_configs.networks import Weights, make_sampler
+from rllib_configs.networks import Shapes, Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
@@ -65,6 +65,8 @@ class LearnedPolicy:
 
 def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> None:
     """Writes weights, by name as the RLModule has them, and their config; see `load_policy`."""
+    import torch
+
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
     for file, write in (
@@ -94,15 +96,24 @@ def load_policy(
         InputError: if there is no policy, or it is broken. No code in the file is ever run.
     """
     folder = policy_folder(path)
-    config = parse_config(read_yaml(folder / CONFIG_FILE))
+    weights, config = read_weights(folder)
     try:
-        weights = stored_weights(folder)
-        policy = policy_of(config, weights, name or config.name, decode, world)
-    except Exception as error:
+        return policy_of(config, weights, name or config.name, decode, world), config
+    except InputError as error:
+        raise InputError(f"the policy in {path} cannot be used: {error}") from None
+    except Exception as error:  # a network of somebody's own may raise anything
         raise InputError(
-            f"{folder / WEIGHTS_FILE} is broken or of another network: {what_broke(error)}"
+            f"{folder / WEIGHTS_FILE} is not of the network in its config: {_what_broke(error)}"
         ) from None
-    return policy, config
+
+
+def read_policy_config(path: str | Path) -> ExperimentConfig:
+    """The config of a policy, without its weights; see `load_policy`.
+
+    Raises:
+        InputError: if there is no policy, or its config cannot be used.
+    """
+    return parse_config(read_yaml(policy_folder(path) / CONFIG_FILE))
 
 
 def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
@@ -111,12 +122,8 @@ def read_weights(path: str | Path) -> tuple[Weights, ExperimentConfig]:
     Raises:
         InputError: if there is no policy, or it is broken. No code in the file is ever run.
     """
-    folder = policy_folder(path)
-    config = parse_config(read_yaml(folder / CONFIG_FILE))
-    try:
-        return stored_weights(folder), config
-    except Exception as error:
-        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {what_broke(error)}") from None
+    config = read_policy_config(path)
+    return stored_weights(policy_folder(path)), config
 
 
 def policy_folder(path: str | Path) -> Path:
@@ -140,9 +147,26 @@ def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
     """The weights in a policy's folder, by name. No code in the file is ever run.
 
     Layers that had another name when it was written are called what they are called now.
+
+    Raises:
+        InputError: if the file is broken, or holds numbers that no policy can decide with.
     """
-    tensors = torch.load(folder / WEIGHTS_FILE, weights_only=True)
-    return {_present_name(name): tensor.numpy() for name, tensor in tensors.items()}
+    import torch  # takes two seconds, which a command that refuses its options does without
+
+    file = folder / WEIGHTS_FILE
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of what is refused in the next lines
+            tensors = torch.load(file, weights_only=True, map_location="cpu")
+        weights = {_present_name(name): tensor.numpy() for name, tensor in tensors.items()}
+    except Exception as error:  # whatever a damaged file makes PyTorch say
+        raise InputError(f"{file} is broken: {_what_broke(error)}") from None
+    for name, values in weights.items():
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{file} holds weights that are NaN or infinite ({name}), as after a training that "
+                f"diverged, so its policy cannot decide; take another policy"
+            )
+    return weights
 
 
 def _present_name(name: str) -> str:
@@ -156,24 +180,45 @@ def _present_name(name: str) -> str:
     return name
 
 
-def what_broke(error: Exception) -> str:
+def _what_broke(error: Exception) -> str:
     """What is wrong with a file of weights, in one line."""
     if isinstance(error, UnpicklingError):  # PyTorch's message explains how to run it all the same
         return "it holds something else than plain tensors"
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def check_policy(path: str | Path) -> None:
-    """Makes sure, in a moment and without Ray, that there is a policy that can be read.
+def check_start(config: ExperimentConfig, path: str | Path) -> None:
+    """Makes sure, without Ray, that a run can begin with the weights of a trained policy.
 
     Raises:
-        InputError: if not.
+        InputError: if there is no policy, or it is broken or of another network.
     """
-    folder = policy_folder(path)
-    try:
-        stored_weights(folder)
-    except Exception as error:
-        raise InputError(f"{folder / WEIGHTS_FILE} is broken: {what_broke(error)}") from None
+    shapes = network_of(config).shapes(config, config.task.build_world())
+    require_same_network(stored_weights(policy_folder(path)), shapes, path)
+
+
+def require_same_network(weights: Weights, shapes: Shapes, path: str | Path) -> None:
+    """Makes sure that a run can begin with weights.
+
+    Args:
+        weights: of the policy, by name.
+        shapes: of the run's weights. Only a critic may be missing in the policy, and what maml
+            learns beside the network.
+        path: where the policy lies, for errors.
+
+    Raises:
+        InputError: if they are of another network.
+    """
+    for name, shape in shapes.items():
+        beside = ".critic" in name or name.startswith(("rates.", "entropy_coefficient"))
+        if beside and name not in weights:
+            continue
+        if name not in weights or weights[name].shape != shape:
+            raise InputError(
+                f"the policy in {path} is of another network than this experiment's, so it cannot "
+                f"be started from; train both with the same training.network, training.hidden and "
+                f"cluster"
+            )
 
 
 def policy_of(
@@ -186,7 +231,7 @@ def policy_of(
     """A policy of an experiment's network; see `rllib_configs.networks.make_sampler` for ``world``.
 
     Raises:
-        RuntimeError: if the weights are those of another network.
+        InputError: if the weights are those of another network.
     """
     make = partial(make_sampler, config, weights)
     return LearnedPolicy(name, make(world), decode, make=make)

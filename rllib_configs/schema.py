@@ -1,5 +1,6 @@
 """The typed experiment config: what a preset, a YAML file and ``--set`` may say."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from rllib_configs.sections import (
     Count,
     Section,
     SectionError,
+    Seed,
     WholeNumber,
     refused,
     validated,
@@ -28,6 +30,11 @@ __all__ = [
     "TrackingSection",
     "TrainingSection",
 ]
+
+
+_STORE = re.compile(
+    r"(https?://[^/\s]|sqlite:///\S|file:///|(postgresql|mysql|mssql)(\+\w+)?://\S|databricks)"
+)
 
 
 class ResourcesSection(Section):
@@ -47,7 +54,7 @@ class EvaluationSection(Section):
 
     every: WholeNumber = 25
     """Iterations between two evaluations; 0 for none but the last."""
-    jobsets: Count = 200
+    jobsets: Annotated[int, Field(ge=1, le=1_000_000)] = 200
     """Validation jobsets, which training never sees."""
 
 
@@ -75,6 +82,18 @@ class TrackingSection(Section):
 
     @field_validator("uri")
     @classmethod
+    def _refuse_unknown_schemes(cls, uri: str | None) -> str | None:
+        """A run would wait for a store that nobody can ever reach."""
+        if uri is not None and not _STORE.match(uri):
+            raise PydanticCustomError(
+                "uri",
+                "input should be the address of an MLflow server or database: http://, https://, "
+                "sqlite:///, postgresql://, mysql://, mssql://, file:// or databricks",
+            )
+        return uri
+
+    @field_validator("uri")
+    @classmethod
     def _refuse_secrets(cls, uri: str | None) -> str | None:
         """Keeps them out of config.yaml."""
         if uri is not None and holds_secret(uri):
@@ -92,7 +111,7 @@ class ExperimentConfig(Section):
 
     name: str = "deeprm"
     """Name of the run's kind; the first part of its folder's name."""
-    seed: WholeNumber = 0
+    seed: Seed = 0
     """Seed of every random number of the run."""
     runs: Path = Path("runs")
     """Folder that holds the runs."""

@@ -20,14 +20,28 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    create_model,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 
 Share = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
-WholeNumber = Annotated[int, Field(ge=0)]
+MOST = 1_000_000_000
+"""Of what can be counted; whoever asks for more has mistyped."""
+Count = Annotated[int, Field(ge=1, le=MOST)]
+WholeNumber = Annotated[int, Field(ge=0, le=MOST)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Width = Annotated[int, Field(ge=1, le=4096)]
+"""Units of a layer; the weights of a wider one fit into no memory."""
 Positive = Annotated[float, Field(gt=0)]
 
 _ABSOLUTE = AfterValidator(lambda path: path.expanduser().absolute())
@@ -39,6 +53,15 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
     )
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_for_numbers(cls, given: Any, info: ValidationInfo) -> Any:
+        """To Python, true is a 1."""
+        hint = cls.model_fields[str(info.field_name)].annotation
+        if _holds_truth(given) and _is_of_numbers(hint):
+            raise PydanticCustomError("number", "input should be a number, not true or false")
+        return given
 
 
 class DerivedSection(Section):
@@ -152,6 +175,27 @@ def refused(error: InputError) -> PydanticCustomError:
     """An error of ours inside a validator."""
     path, text = (error.path, error.text) if isinstance(error, SectionError) else ((), str(error))
     return PydanticCustomError("refused", "{text}", {"path": path, "text": text})
+
+
+def _holds_truth(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_holds_truth, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_holds_truth, value))
+    return isinstance(value, bool)
+
+
+def _is_of_numbers(hint: Any) -> bool:
+    """Whether a type has numbers in it, and nothing that may be true."""
+    return _mentions(hint, int, float) and not _mentions(hint, bool, BaseModel, Any)
+
+
+def _mentions(hint: Any, *kinds: Any) -> bool:
+    if get_args(hint):
+        return any(_mentions(part, *kinds) for part in get_args(hint))
+    return hint in kinds or (
+        isinstance(hint, type) and BaseModel in kinds and issubclass(hint, BaseModel)
+    )
 
 
 def _restored(origin: tuple[Any, ...], state: dict[Any, Any]) -> DerivedSection:

@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import ADAPTATION_TABLE, CONTEXT, held_out_option, step_options
+from tune_jobs.terminal.options import (
+    ADAPTATION_TABLE,
+    CONTEXT,
+    POSITIVE,
+    SEED,
+    held_out_option,
+    step_options,
+)
 
 
 @click.command(name="adapt", context_settings=CONTEXT)
@@ -24,7 +31,7 @@ from tune_jobs.terminal.options import ADAPTATION_TABLE, CONTEXT, held_out_optio
 @step_options
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Inner rate of all parameters; by default what the run has learned, else its config's, "
     "else 1.",
 )
@@ -37,7 +44,7 @@ from tune_jobs.terminal.options import ADAPTATION_TABLE, CONTEXT, held_out_optio
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     help="Seed of the adaptation's jobsets and actions.",
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, POSITIVE
 
 SUBJECTS = ("simulator", "sampling", "training", "tracking", "scaling")
 
@@ -14,7 +14,7 @@ SUBJECTS = ("simulator", "sampling", "training", "tracking", "scaling")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON list and nothing else.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(0, min_open=True),
+    type=POSITIVE,
     default=4.0,
     help="How long each number is measured, warm-up apart.",
 )

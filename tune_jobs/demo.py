@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, SEED
 
 QUICK = (
     *("training.iterations=20", "evaluation.jobsets=20"),
@@ -30,7 +30,7 @@ TASKS = (0, 1, 3, 4, 14)
     default=Path("runs"),
     help="Folder for the runs and the MLflow store.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of all random numbers.")
+@click.option("--seed", type=SEED, default=0, help="Seed of all random numbers.")
 def command(quick: bool, runs: Path, seed: int) -> None:
     """Train DeepRM's policy on Ray, compare it with heuristics, draw figures, record it in MLflow.
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, at_option, list_option, task_options
+from tune_jobs.terminal.options import CONTEXT, POSITIVE, at_option, list_option, task_options
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -36,7 +36,7 @@ def _figures() -> list[tuple[str, str]]:
     "--time-limit",
     "time_limit_s",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=12.0,
     help="Time to search for the best schedule of each jobset; optimality-gap alone needs it.",
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, SEED, count
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -28,20 +28,20 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.option(
     "--jobsets",
     "num_jobsets",
-    type=click.IntRange(2),
+    type=count(2),
     default=500,
     help="Validation jobsets to decide on.",
 )
 @click.option(
     "--warmup",
-    type=click.IntRange(0),
+    type=count(0),
     default=0,
     help="Leave out the jobs that arrive in so many first and last steps of the time in which jobs "
     "arrive.",
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=SEED,
     default=0,
     help="Seed of the jobsets and of the policies' random numbers.",
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, held_out_option
+from tune_jobs.terminal.options import CONTEXT, SEED, count, held_out_option
 
 
 @click.command(name="specialists", context_settings=CONTEXT)
@@ -13,18 +13,16 @@ from tune_jobs.terminal.options import CONTEXT, held_out_option
 @click.option(
     "--tasks",
     "num_tasks",
-    type=click.IntRange(1),
+    type=count(),
     default=15,
     help="Held-out tasks, from the first.",
 )
-@click.option(
-    "--of", "num_study_tasks", type=click.IntRange(1), default=40, help="--tasks of the methods."
-)
-@click.option("--task-seed", type=click.IntRange(0), default=0, help="Seed of the tasks.")
+@click.option("--of", "num_study_tasks", type=count(), default=40, help="--tasks of the methods.")
+@click.option("--task-seed", type=SEED, default=0, help="Seed of the tasks.")
 @click.option(
     "--iterations",
     "num_iterations",
-    type=click.IntRange(1),
+    type=count(),
     default=100,
     help="Iterations on each task.",
 )

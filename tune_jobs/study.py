@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, held_out_option, step_options
+from tune_jobs.terminal.options import CONTEXT, POSITIVE, SEED, count, held_out_option, step_options
 
 
 @click.command(name="study", context_settings=CONTEXT)
@@ -19,14 +19,12 @@ from tune_jobs.terminal.options import CONTEXT, held_out_option, step_options
 @click.option(
     "--tasks",
     "num_tasks",
-    type=click.IntRange(1),
+    type=count(),
     default=40,
     help="Held-out tasks, as many of each kind of objective.",
 )
-@click.option("--task-seed", type=click.IntRange(0), default=0, help="Seed of the tasks.")
-@click.option(
-    "--seeds", "num_seeds", type=click.IntRange(1), default=3, help="Adaptations of each task."
-)
+@click.option("--task-seed", type=SEED, default=0, help="Seed of the tasks.")
+@click.option("--seeds", "num_seeds", type=count(), default=3, help="Adaptations of each task.")
 @click.option(
     "--steps", default="0,1,2,3,5,10", metavar="K,...", help="Steps after which to evaluate."
 )
@@ -40,7 +38,7 @@ from tune_jobs.terminal.options import CONTEXT, held_out_option, step_options
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     help="Inner rate of all runs; by default what a run has learned, else the best of --rates.",
 )
 @click.option(
@@ -52,21 +50,21 @@ from tune_jobs.terminal.options import CONTEXT, held_out_option, step_options
 @click.option(
     "--rate-tasks",
     "num_rate_tasks",
-    type=click.IntRange(1),
+    type=count(),
     default=15,
     help="Validation tasks to choose on.",
 )
 @click.option(
     "--scratch",
     "num_scratch",
-    type=click.IntRange(0),
+    type=count(0),
     default=0,
     help="So many policies without training, like the first run, are measured too.",
 )
 @click.option(
     "--jobs",
     "num_processes",
-    type=click.IntRange(1),
+    type=count(),
     default=1,
     help="Processes, of one thread each.",
 )

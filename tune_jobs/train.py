@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, cluster_options, first_comment, list_option
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    SEED,
+    cluster_options,
+    count,
+    first_comment,
+    list_option,
+)
 
 
 def _presets() -> list[tuple[str, str]]:
@@ -31,7 +38,7 @@ def _settings() -> list[tuple[str, str]]:
     multiple=True,
     help="Change a setting, for instance training.lr=3e-4; can be repeated.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Seed of all random numbers of the run.")
+@click.option("--seed", type=SEED, help="Seed of all random numbers of the run.")
 @click.option(
     "--runs",
     type=click.Path(path_type=Path, file_okay=False),
@@ -56,9 +63,7 @@ def _settings() -> list[tuple[str, str]]:
     help="Go on with the run in the folder --run if there is one, else begin it: for a job that is "
     "submitted again when its cluster was lost.",
 )
-@click.option(
-    "--runners", "num_runners", type=click.IntRange(0), help="Sampling processes; 0 samples here."
-)
+@click.option("--runners", "num_runners", type=count(0), help="Sampling processes; 0 samples here.")
 @cluster_options
 @click.option(
     "--print-config",

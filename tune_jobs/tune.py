@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, cluster_options, first_comment, list_option
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    SEED,
+    cluster_options,
+    count,
+    first_comment,
+    list_option,
+)
 
 
 def _sweeps() -> list[tuple[str, str]]:
@@ -26,14 +33,14 @@ def _sweeps() -> list[tuple[str, str]]:
 @click.option(
     "--trials",
     "num_trials",
-    type=click.IntRange(1),
+    type=count(),
     help="Trials for each combination of the grids.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Seed that all trials' seeds come from.")
+@click.option("--seed", type=SEED, help="Seed that all trials' seeds come from.")
 @click.option(
     "--concurrent",
     "num_concurrent",
-    type=click.IntRange(0),
+    type=count(0),
     help="Trials at a time; 0 for as many as there are CPUs for.",
 )
 @click.option(

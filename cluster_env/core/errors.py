@@ -1,5 +1,15 @@
 """Errors that are meant to be read by a user."""
 
+MAX_SHOWN = 80
+
+
+def shortened(text: str, most: int = MAX_SHOWN) -> str:
+    """A text as messages quote it: what is too long loses its middle."""
+    if len(text) <= most:
+        return text
+    half = (most - 1) // 2
+    return f"{text[:half]}…{text[len(text) - half :]}"
+
 
 class InputError(ValueError):
     """What the user gave cannot be used.

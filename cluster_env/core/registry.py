@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 
 T = TypeVar("T")
 
@@ -12,9 +12,9 @@ T = TypeVar("T")
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Builds the error for a name that is not known; it names the nearest one and all others."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(shortened(name), names, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
-    return InputError(f"unknown {kind} '{name}': {hint}known are {', '.join(names)}")
+    return InputError(f"unknown {kind} '{shortened(name)}': {hint}known are {', '.join(names)}")
 
 
 class Registry(Generic[T]):

@@ -5,15 +5,15 @@ machines; features are a deterministic function of a state and its world. A row 
 episode where one agent decides, a pair of episode and agent where several do.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
@@ -365,6 +365,29 @@ def kind_of(world: World) -> Kind:
     return WORLDS.get(world.kind)
 
 
+def differences(
+    world: Any, other: Any, ignored: Sequence[str] = ()
+) -> Iterator[tuple[str, Any, Any]]:
+    """The fields in which two worlds differ, with both values; of parts, theirs.
+
+    Args:
+        world: the one.
+        other: the other.
+        ignored: names of fields of the world that may differ.
+    """
+    if type(world) is not type(other):
+        yield "the kind", getattr(world, "kind", world), getattr(other, "kind", other)
+        return
+    for entry in fields(other):
+        one, two = getattr(world, entry.name), getattr(other, entry.name)
+        if entry.name in ignored or one == two:
+            continue
+        if is_dataclass(two):
+            yield from differences(one, two)
+        else:
+            yield entry.name, one, two
+
+
 def get_heuristic(spec: str, world: World) -> Policy:
     """Returns a heuristic of a world.
 
@@ -398,4 +421,6 @@ def number_of(name: str, text: str, kind: type[N], default: N) -> N:
     try:
         return kind(text) if text else default
     except ValueError as error:
-        raise InputError(f"'{name}:' needs a number after the colon, not '{text}'") from error
+        raise InputError(
+            f"'{name}:' needs a number after the colon, not '{shortened(text)}'"
+        ) from error

@@ -7,7 +7,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -124,6 +123,8 @@ def two_level_interval(
 
 
 def _t(freedom: float) -> float:
+    from scipy import stats  # takes half a second, so not for those who only read a config
+
     return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
@@ -173,6 +174,8 @@ def _paired(
 
 
 def _bootstrap(data: tuple[NDArray[np.float64], ...], statistic: object) -> tuple[float, float]:
+    from scipy import stats
+
     result = stats.bootstrap(
         data,
         statistic,

@@ -9,7 +9,7 @@ from cluster_env.core.errors import InputError
 from rllib_configs.options import ClippedOptions
 from rllib_configs.registries import ALGORITHMS, Algorithm
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.sections import Count, Positive, Share, WholeNumber
+from rllib_configs.sections import Count, Positive, Share
 from rllib_configs.task_schema import TaskSection
 
 
@@ -24,12 +24,12 @@ class MAMLOptions(ClippedOptions):
     family: str = "objectives"
     """Where tasks come from: name of a distribution over tasks, a YAML file that describes one, or
     module:attribute of one in Python. A relative path counts from where the config is made."""
-    tasks: Count = 8
+    tasks: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Tasks of an iteration. Of each, every stage samples jobsets x
     episodes_per_jobset episodes."""
     tasks_per_update: Count = 2
     """Tasks of an update; more make it less noisy, and an iteration has fewer of them."""
-    inner_steps: WholeNumber = 1
+    inner_steps: Annotated[int, Field(ge=0, le=1000)] = 1
     """Steps of adaptation before the stage that counts; 0 trains one policy for all tasks."""
     order: Literal["first", "second"] = "first"
     """Whether the outer gradient sees how the inner ones change with the parameters."""

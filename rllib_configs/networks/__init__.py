@@ -2,10 +2,20 @@
 
 from rllib_configs.networks.registry import (
     Network,
+    Shapes,
     Weights,
     make_sampler,
     network_of,
     network_spec,
+    require_shapes,
 )
 
-__all__ = ["Network", "Weights", "make_sampler", "network_of", "network_spec"]
+__all__ = [
+    "Network",
+    "Shapes",
+    "Weights",
+    "make_sampler",
+    "network_of",
+    "network_spec",
+    "require_shapes",
+]

@@ -10,7 +10,7 @@ from torch import nn
 
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import State, World
-from rllib_configs.networks.registry import Network, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.networks.sampling import sample_actions
 
 if TYPE_CHECKING:
@@ -51,7 +51,11 @@ def network_of_features(make: Make) -> Network:
             made(make, experiment.training, world, experiment.seed), weights, world
         )
 
-    return Network(module, model_config, sampler)
+    def shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
+        state = made(make, experiment.training, world, experiment.seed).state_dict()
+        return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
+
+    return Network(module, model_config, sampler, shapes)
 
 
 def made(make: Make, training: Any, world: World, seed: int) -> nn.Module:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import NETWORKS, found
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 Weights = Mapping[str, NDArray[np.float32]]
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,15 @@ class Network:
         module: returns what RLlib trains.
         model_config: what the module is built from, given the experiment and its world.
         sampler: what samples with given weights, outside of RLlib, in a world that may differ from
-            the experiment's; it fails if the weights are not those of this network.
+            the experiment's; it is called with weights of this network alone.
+        shapes: of the weights by name, as the RLModule has them, in a world; what an algorithm
+            keeps beside the network is not among them.
     """
 
     module: "Callable[[], type[TorchRLModule]]"
     model_config: "Callable[[ExperimentConfig, World], dict[str, Any]]"
     sampler: "Callable[[ExperimentConfig, Weights, World], Sampler]"
+    shapes: "Callable[[ExperimentConfig, World], Shapes]"
 
 
 def network_spec(experiment: "ExperimentConfig") -> "RLModuleSpec":
@@ -54,17 +59,41 @@ def make_sampler(
 
     Args:
         experiment: what the weights were trained with.
-        weights: by name, as the RLModule has them.
+        weights: by name, as the RLModule has them; an algorithm may keep more beside the network.
         world: where it acts, by default where it was trained. It may have other rules, and for a
             set scorer other capacities and another number of items: features are computed by it.
 
     Raises:
-        RuntimeError: if the weights are those of another network.
+        InputError: if the weights are those of another network, or cannot be used in the world.
     """
     network = network_of(experiment)
-    return network.sampler(
-        experiment, weights, experiment.task.build_world() if world is None else world
-    )
+    acting = experiment.task.build_world() if world is None else world
+    expected = network.shapes(experiment, acting)
+    require_shapes(weights, expected)
+    return network.sampler(experiment, {name: weights[name] for name in expected}, acting)
+
+
+def require_shapes(weights: Weights, expected: Shapes) -> None:
+    """Makes sure that weights are those of a network.
+
+    Raises:
+        InputError: if some are missing or of another shape, or there are more of the network.
+    """
+    for name, shape in expected.items():
+        if name not in weights:
+            raise InputError(f"the network of its config has weights {name}, but it has none")
+        if weights[name].shape != shape:
+            raise InputError(
+                f"its weights {name} have the shape {_text(weights[name].shape)}, but the network "
+                f"of its config needs {_text(shape)}"
+            )
+    more = [name for name in weights if name.startswith("network.") and name not in expected]
+    if more:
+        raise InputError(f"it has weights {more[0]}, but the network of its config has none")
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, shape))})"
 
 
 def network_of(experiment: "ExperimentConfig") -> Network:

@@ -6,8 +6,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta import study
 from meta.adaptation import untrained_policy
+from meta.plan import StudyPlan
 from meta.scoring import costs_on, heuristics_for
-from meta.study import Baseline, Measured, StudyPlan, adapter, baselines_of, choose_rate, measure
+from meta.study import Baseline, Measured, adapter, baselines_of, choose_rate, measure
 from meta.tasks import FamilySection, Task
 from rllib_configs.loading import load_config
 from tests.tune_jobs.untrained_runs import SMALL_TASK

@@ -127,7 +127,7 @@ def test_a_mixture_weighs_objectives():
         ("=3", r"--set takes key=value"),
         ("seed.x=3", r"seed: .*integer"),
         ("name.x=3", r"'name' holds no settings"),
-        ("training.lr=[1", r"cannot be read"),
+        ("training.lr=[1", r"is not valid YAML"),
         ("training=3", r"training: "),
     ],
 )

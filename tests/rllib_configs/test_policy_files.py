@@ -11,8 +11,8 @@ from cluster_env.worlds.deeprm import DeepRM
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions
-from rllib_configs.policies import LearnedPolicy, load_policy, write_policy
-from rllib_configs.policy_files import WEIGHTS_FILE, stored_weights
+from rllib_configs.policies import LearnedPolicy, load_policy, read_weights, write_policy
+from rllib_configs.policy_files import WEIGHTS_FILE, check_start, stored_weights
 from rllib_configs.registries import NETWORKS
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
@@ -73,6 +73,41 @@ def test_a_policy_acts_by_the_rules_of_the_world_that_it_is_put_in(tmp_path: Pat
     assert trained[0] > -1e8  # as long as the horizon: its last start is now
     assert other[0] == np.float32(-1e9)
     assert other[1] > -1e8
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused_whoever_reads_them(
+    tmp_path: Path, value: float
+) -> None:
+    diverged = weights()
+    diverged["network.mix.weight"][0, 0] = value
+    write_policy(diverged, CONFIG, tmp_path)
+    for read in (load_policy, read_weights, lambda path: check_start(CONFIG, path)):
+        with pytest.raises(InputError, match=r"NaN or infinite \(network.mix.weight\), as after"):
+            read(tmp_path)
+
+
+def test_weights_of_another_width_are_refused_in_our_words(tmp_path: Path) -> None:
+    wider = load_config("deeprm-ppo", ["training.hidden=9", "training.skip_connection=true"])
+    plain = load_config("deeprm-ppo", ["training.hidden=8"])
+    for config, sentence in (
+        (wider, r"its weights .*context.weight have the shape \(8, 43\), but .* needs \(9, 43\)"),
+        (plain, r"it has weights network.skip, but the network of its config has none"),
+    ):
+        write_policy(weights(), config, tmp_path)
+        with pytest.raises(InputError, match=rf"the policy in .* cannot be used: {sentence}"):
+            load_policy(tmp_path)
+    with pytest.raises(InputError, match="of another network than this experiment's"):
+        check_start(wider, tmp_path)
+    check_start(plain, tmp_path)  # a policy may have more than is asked for
+
+
+def test_weights_that_are_missing_are_named(tmp_path: Path) -> None:
+    given = weights()
+    del given["network.score.bias"]
+    write_policy(given, CONFIG, tmp_path)
+    with pytest.raises(InputError, match=r"has weights network.score.bias, but it has none"):
+        load_policy(tmp_path)
 
 
 def test_deeprms_own_network_acts_on_its_cluster_alone_and_cannot_be_adapted() -> None:

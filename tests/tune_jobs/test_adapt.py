@@ -121,9 +121,13 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         (("--task", "a:1", "--task", "b:2"), "a task is named once"),
         (
             ("--task", "objectives:1"),
-            "cannot be used in a world that shows 13 features of an item and 44",
+            "cannot be adapted to a world with capacity (10, 10) and horizon 20",
         ),
-        (("--task", "world.cluster.horizon=9"), "13 features of an item and 22 of the context"),
+        (
+            ("--task", "world.cluster.horizon=9"),
+            "cannot be adapted to a world with horizon 9, because it was trained in one with "
+            "horizon 8 and would see other features there",
+        ),
         (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),
         ((), "--task"),

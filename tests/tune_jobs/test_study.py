@@ -153,7 +153,7 @@ def test_two_processes_measure_the_same(out: Path, tmp_path: Path) -> None:
         (("{run}", "--steps", "3,1"), "ascending"),
         (
             ("{run}", "--family", "objectives"),
-            "cannot be used in a world that shows 13 features of an item and 44",
+            "cannot be adapted to a world with capacity (10, 10)",
         ),
     ],
 )

@@ -5,22 +5,23 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from statistics import fmean
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from meta.study import StudyPlan, adapter
+from meta.plan import StudyPlan
 from meta.tasks import get_distribution
-from rllib_configs.policies import Decode
-from tune_jobs.adapting.rows import measure_heuristics, measure_source
-from tune_jobs.adapting.sources import Source, sources_of
+from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking.recording import record_result
+
+if TYPE_CHECKING:
+    from tune_jobs.adapting.sources import Source
 
 N = TypeVar("N", int, float)
 
@@ -65,8 +66,12 @@ def study_adaptation(
         num_rate_tasks=num_rate_tasks,
         decode=decode,
     )
-    sources = sources_of(found, num_scratch, rate)
     first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
+    # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
+    from meta.study import adapter
+    from tune_jobs.adapting.sources import sources_of
+
+    sources = sources_of(found, num_scratch, rate)
     for source in sources:  # so that what cannot be measured is known before anything is
         adapter(source.load(), plan)(first, (0,), 0)
     paths = _measure_all(sources, family, plan, out, num_processes, Progress())
@@ -89,7 +94,7 @@ def _track(paths: Sequence[Path], run: Path) -> None:
 
 
 def _measure_all(
-    sources: list[Source],
+    sources: "list[Source]",
     family: str,
     plan: StudyPlan,
     out: Path,
@@ -106,6 +111,8 @@ def _measure_all(
         done += 0 if "rate" in text else 1
         progress.step(done, text)
 
+    from tune_jobs.adapting.rows import measure_heuristics, measure_source
+
     measure_heuristics(family, plan, out, report)
     if num_processes == 1:
         paths = [measure_source(source, family, plan, out, report) for source in sources]
@@ -116,7 +123,7 @@ def _measure_all(
 
 
 def _measure_apart(
-    sources: list[Source],
+    sources: "list[Source]",
     family: str,
     plan: StudyPlan,
     out: Path,
@@ -124,6 +131,8 @@ def _measure_apart(
     progress: Progress,
 ) -> list[Path]:
     """Measures each source in one of several processes."""
+    from tune_jobs.adapting.rows import measure_source
+
     each = plan.num_tasks * plan.num_seeds
     with ProcessPoolExecutor(num_processes, multiprocessing.get_context("spawn")) as pool:
         futures: list[Future[Path]] = [

@@ -7,19 +7,22 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cluster_env.core.errors import InputError
-from meta.adaptation import MetaPolicy, adapt_parameters, load_meta_policy, save_adapted
-from meta.maml.steps import Parameters
+from meta.plan import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
-from rllib_configs.policies import Decode
-from tune_jobs.adapting.table import format_table, tabulate, verdict
+from rllib_configs.policy_files import Decode, read_policy_config
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, plain, write_table
 from tune_jobs.tracking.recording import record_result
+
+if TYPE_CHECKING:
+    from meta.adaptation import MetaPolicy
+    from meta.maml.steps import Parameters
 
 
 def adapt_to_task(
@@ -46,8 +49,16 @@ def adapt_to_task(
         raise InputError("--track records the table, so it needs --out FOLDER")
     if out is not None and out.is_dir() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; take a new folder for the adapted policy")
+    config = read_policy_config(run)
+    require_scorer(config, f"the policy in {run}")
+    task = read_task(texts, config.task.at_point())
+    require_features(config, task.world, f"the policy in {run}")
+    check_numbers(num_steps, num_episodes, num_jobsets, seed)
+    # Only now, because it imports PyTorch, which takes longer than all checks.
+    from meta.adaptation import adapt_parameters, load_meta_policy
+    from tune_jobs.adapting.table import format_table, tabulate, verdict
+
     policy = load_meta_policy(run, rate)
-    task = read_task(texts, policy.task)
     started = time.perf_counter()
     parameters = adapt_parameters(
         policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
@@ -98,9 +109,11 @@ def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object])
 
 
 def _write(
-    out: Path, policy: MetaPolicy, task: Task, parameters: Parameters, rows: Sequence[Row]
+    out: Path, policy: "MetaPolicy", task: Task, parameters: "Parameters", rows: Sequence[Row]
 ) -> None:
     """Writes policy and table; the folder appears when all of it is there."""
+    from meta.adaptation import save_adapted
+
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{out.name}", dir=out.parent) as aside:

@@ -21,8 +21,9 @@ from cluster_env.core.seeding import Split
 from cluster_env.worlds import WORLDS
 from meta.adaptation import MetaPolicy
 from meta.fine_tuning import ReinforcePolicy
+from meta.plan import StudyPlan
 from meta.scoring import baseline_of, heuristic_costs
-from meta.study import Measured, StudyPlan, adapter, choose_rate, measure
+from meta.study import Measured, adapter, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on

@@ -7,14 +7,11 @@ import yaml
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from meta.adaptation import learned_policy, load_meta_policy
 from meta.maml.options import MAMLOptions
 from meta.scoring import costs_on
-from meta.study import baselines_of
 from meta.tasks import Task, TaskSplit, get_distribution
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.progress import Progress
@@ -72,6 +69,8 @@ def train_specialists(
             )
             progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best heuristic")
     progress.close()
+    from tune_jobs.adapting.rows import SPECIALISTS_FILE
+
     write_table(folder / SPECIALISTS_FILE, rows)
     click.echo(f"Wrote {folder / SPECIALISTS_FILE}")
     click.echo(f"Next: metasched figure headroom --rows {out}")
@@ -111,6 +110,10 @@ def _train(
 
 
 def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
+    # Here, because they import PyTorch and Ray, which takes longer than to refuse the options.
+    from meta.adaptation import learned_policy, load_meta_policy
+    from meta.study import baselines_of
+
     policy = load_meta_policy(run)
     acting = learned_policy(policy, task, policy.parameters, "specialist")
     (cost,) = costs_on([acting], task, num_jobsets=num_jobsets)

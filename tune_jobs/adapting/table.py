@@ -9,7 +9,7 @@ from meta.adaptation import MetaPolicy, learned_policy
 from meta.maml.steps import Parameters
 from meta.scoring import Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
-from rllib_configs.policies import Decode
+from rllib_configs.policy_files import Decode
 from tune_jobs.terminal.tables import Row, Value, aligned
 
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)

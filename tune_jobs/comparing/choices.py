@@ -1,9 +1,10 @@
 """From what a user asks for to what policies are compared on."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.evaluation import objective_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import get_kind
@@ -24,8 +25,8 @@ def parse_values(text: str) -> list[float]:
         values = [float(part) for part in text.split(",") if part.strip()]
     except ValueError:
         values = []
-    if not values:
-        raise InputError(f"--at takes numbers like 0.7,1.1, not '{text}'")
+    if not values or not all(map(math.isfinite, values)):
+        raise InputError(f"--at takes numbers like 0.7,1.1, not '{shortened(text)}'")
     return values
 
 

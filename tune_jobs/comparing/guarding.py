@@ -159,7 +159,7 @@ def load_decided(path: Path | str) -> Policy:
     Raises:
         InputError: if the file or the run cannot be read.
     """
-    from rllib_configs.policies import load_policy
+    from rllib_configs.policy_files import load_policy
 
     try:
         data = json.loads(Path(path).read_text())

@@ -2,19 +2,20 @@
 
 import glob
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.core.world import differences
 from cluster_env.worlds import WORLDS, World, get_kind, kind_of
 from rllib_configs.extensions import load_extensions
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import short
 
 if TYPE_CHECKING:
-    from rllib_configs.policies import LearnedPolicy
+    from rllib_configs.policy_files import LearnedPolicy
 
 Decode = Literal["sample", "argmax", "tuned"]
 """How learned policies choose: ``tuned`` is argmax with the void bias that is best on validation
@@ -99,7 +100,7 @@ def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:
     paths = list(paths)
     if not paths:
         return []
-    from rllib_configs.policies import load_policy
+    from rllib_configs.policy_files import load_policy
 
     loaded = []
     for path in paths:
@@ -143,7 +144,8 @@ def check_fits(run: TrainedRun, world: World) -> None:
             transfer over.
     """
     trained = run.config.task.build_world()
-    difference = _difference(trained, world, kind_of(world).transfers)
+    found = differences(trained, world, kind_of(world).transfers)
+    difference = next((f"with {name} {one} instead of {two}" for name, one, two in found), "")
     if not difference and trained.state_space != world.state_space:
         difference = f"with states {trained.state_space} instead of {world.state_space}"
     if not difference and trained.feature_names != world.feature_names:
@@ -153,20 +155,6 @@ def check_fits(run: TrainedRun, world: World) -> None:
             f"{run.path} was trained for another world, {difference}; compare it apart from the "
             f"others"
         )
-
-
-def _difference(trained: Any, world: Any, ignored: Sequence[str] = ()) -> str:
-    """Names the first field in which two worlds differ; empty if they agree."""
-    if type(trained) is not type(world):
-        return f"{type(trained).__name__} instead of {type(world).__name__}"
-    for entry in fields(world):
-        theirs, ours = getattr(trained, entry.name), getattr(world, entry.name)
-        if entry.name in ignored or theirs == ours:
-            continue
-        if is_dataclass(ours):
-            return _difference(theirs, ours)
-        return f"with {entry.name} {theirs} instead of {ours}"
-    return ""
 
 
 def _experiment(config: ExperimentConfig) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from rllib_configs.policy_files import check_policy
+from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
@@ -70,7 +70,7 @@ def run_training(
     config = prepare(config)
     check_placement(config, address)
     if config.training.start is not None and not resume:
-        check_policy(config.training.start)
+        check_start(config, config.training.start)
     run = resume.run if resume else create_run(config, run_dir)
     with ExitStack() as stack:
         if resume:

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.registry import unknown
 from rllib_configs.dimensions import Dimension
 from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.sections import Count, Section, WholeNumber
+from rllib_configs.sections import Count, Section, Seed, WholeNumber
 from tune_jobs.sweeps.searched import AshaSection, PbtSection
 from tune_jobs.sweeps.searches import SEARCHES, Search
 from tune_jobs.terminal.files import replacing
@@ -36,7 +36,7 @@ class Sweep(Section):
     """grid: every combination; random: drawn beforehand; asha: the same, and those that fall behind
     are stopped; pbt: a population whose worst take over from the best; optuna: what to try next
     depends on what came out (TPE)."""
-    trials: Count = 1
+    trials: Annotated[int, Field(ge=1, le=100_000)] = 1
     """Draws for each combination of the grids; with grid alone, repetitions with other seeds."""
     metric: str = "eval/ratio"
     """Column of metrics.csv that ranks trials; eval/ratio is the validation metric over that of the
@@ -45,7 +45,7 @@ class Sweep(Section):
     """Whether a lower or a higher metric is better."""
     average: Count = 1
     """Newest values of the metric that are averaged; for metrics that are noisy."""
-    seed: WholeNumber = 0
+    seed: Seed = 0
     """Seed of the trials' settings and of their own seeds."""
     concurrent: WholeNumber = 0
     """Trials at a time; 0 for as many as there are CPUs for."""

@@ -1,5 +1,6 @@
 """Options that several commands have. It imports nothing heavy, so that --help is quick."""
 
+import math
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,31 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 
 COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
 ADAPTATION_TABLE = "adaptation.csv"
+
+MOST = 1_000_000
+"""Of what can be counted on a command line: of jobsets, more fit into no memory."""
+
+SEED = click.IntRange(0, 2**63 - 1)
+
+
+class _FiniteRange(click.FloatRange):
+    """NaN lies in every range, because no comparison with it holds."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """The number."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is no finite number", param, ctx)
+        return number
+
+
+POSITIVE = _FiniteRange(min=0, min_open=True)
+
+
+def count(least: int = 1) -> click.IntRange:
+    """A whole number from the least one to `MOST`."""
+    return click.IntRange(least, MOST)
+
 
 Decorator = Callable[[Any], Any]
 
@@ -41,7 +67,7 @@ task_options = _together(
     ),
     click.option(
         "--warmup",
-        type=click.IntRange(0),
+        type=count(0),
         default=0,
         help="Measure a cluster in steady operation: leave out the jobs that arrive in so many "
         "first and last steps of the time in which jobs arrive.",
@@ -49,20 +75,20 @@ task_options = _together(
     click.option(
         "--jobsets",
         "num_jobsets",
-        type=click.IntRange(1),
+        type=count(),
         default=1000,
         help="Unseen jobsets at each value.",
     ),
     click.option(
         "--episodes",
         "num_episodes",
-        type=click.IntRange(1),
+        type=count(),
         default=1,
         help="Episodes of each jobset.",
     ),
     click.option(
         "--seed",
-        type=click.IntRange(0),
+        type=SEED,
         default=0,
         help="Seed of the jobsets and of the policies' random numbers.",
     ),
@@ -80,20 +106,18 @@ step_options = _together(
     click.option(
         "--episodes",
         "num_episodes",
-        type=click.IntRange(2),
+        type=count(2),
         default=20,
         help="Episodes of a step, over its jobsets.",
     ),
-    click.option(
-        "--jobsets", "num_jobsets", type=click.IntRange(1), default=4, help="Jobsets of a step."
-    ),
+    click.option("--jobsets", "num_jobsets", type=count(), default=4, help="Jobsets of a step."),
 )
 """What a step of adaptation plays."""
 
 held_out_option = click.option(
     "--evaluate",
     "num_held_out",
-    type=click.IntRange(1),
+    type=count(),
     default=100,
     help="Held-out jobsets of a task that costs are means over.",
 )

@@ -3,6 +3,7 @@
 Exit status: 0 done, 1 something failed, 2 the user's input is at fault, 130 Ctrl-C, 143 SIGTERM.
 """
 
+import errno
 import logging
 import shutil
 import signal
@@ -20,6 +21,8 @@ from tune_jobs.terminal.ray_environment import prepare_environment
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
 _OK, _FAILED, _BAD_INPUT, _INTERRUPTED, _TERMINATED = 0, 1, 2, 130, 143
+
+_LONGEST_LINE = 480  # characters of an error, of which somebody has to find the end
 
 _debug = False
 
@@ -99,12 +102,14 @@ def run(
         return _report_error(_usage(error, prog_name), error.exit_code)
     except BrokenPipeError:
         return _FAILED
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            return _report_unknown(error)
+        return _report_error(f"no file can have the name '{error.filename}'", _BAD_INPUT)
     except Exception as error:
         if (known := _known_status(error)) is not None:
             return _report_error(str(error), known)
-        first_line = (str(error).strip() or "no message").splitlines()[0]
-        hint = "" if _debug else " (--debug shows where)"
-        return _report_error(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
+        return _report_unknown(error)
     finally:
         if previous is not None:
             signal.signal(signal.SIGTERM, previous)
@@ -112,6 +117,12 @@ def run(
             logging.getLogger(package).removeHandler(logs)
             if _debug:
                 logging.getLogger(package).setLevel(logging.NOTSET)
+
+
+def _report_unknown(error: Exception) -> int:
+    first_line = (str(error).strip() or "no message").splitlines()[0]
+    hint = "" if _debug else " (--debug shows where)"
+    return _report_error(f"failed with {type(error).__name__}: {first_line}{hint}", _FAILED)
 
 
 def _known_status(error: Exception) -> int | None:
@@ -124,11 +135,13 @@ def _known_status(error: Exception) -> int | None:
 
 
 def _report_error(message: str, status: int) -> int:
+    from cluster_env.core.errors import shortened
     from cluster_env.core.secrets import hide_secrets
 
     if _debug:
         click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
-    click.echo(hide_secrets(f"metasched: {message}"), err=True)
+    line = " ".join(hide_secrets(f"metasched: {message}").split())
+    click.echo(shortened(line, _LONGEST_LINE), err=True)
     return status
 
 

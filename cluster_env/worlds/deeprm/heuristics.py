@@ -17,6 +17,7 @@ from cluster_env.worlds.deeprm.world import DeepRM
 DEFAULT_KNOB = 0.002
 DEFAULT_PATIENCE = 8
 LONG_JOB = 5
+MOST_PATIENCE = 255  # the time since the last arrival that a state can hold
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,10 @@ class ScorePolicy:
     def __post_init__(self) -> None:
         if not 0 <= self.knob <= 1:
             raise InputError(f"the knob of tetris must lie in 0..1, but {self.knob:g} was given")
-        if self.patience < 0:
+        if not 0 <= self.patience <= MOST_PATIENCE:
             raise InputError(
-                f"the patience of hold must be 0 or larger, but {self.patience} was given"
+                f"the patience of hold must lie in 0..{MOST_PATIENCE}, but {self.patience} was "
+                f"given"
             )
         object.__setattr__(self, "_layout", StateLayout(self.cluster))
 

@@ -99,6 +99,8 @@ def read_jobs(path: Path | str, num_resources: int) -> Trace:
         InputError: if the file cannot be read, or a line is wrong; it names the line.
     """
     path = Path(path)
+    if path.is_char_device() or path.is_fifo():  # whose end may never come
+        raise InputError(f"cannot read the trace {path}: it is no file")
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             lines = csv.reader(file)

@@ -10,7 +10,8 @@ from cluster_env.core.errors import InputError
 if TYPE_CHECKING:
     from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
-_LOW_LOAD = 1e-6  # for a workload whose highest load is asked for before its load is known
+LOWEST_LOAD = 0.001
+"""With less, hardly a jobset holds a job, and there is nothing to measure."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,12 @@ class Mixture:
             )
         for window in self._windows:
             for share in self._small_shares:
-                reach = self._mix(_LOW_LOAD, window, share).max_load
-                if not 0 < lowest <= reach:
+                reach = self._mix(LOWEST_LOAD, window, share).max_load
+                if not LOWEST_LOAD <= lowest <= reach:
                     raise InputError(
                         f"the lowest load, {lowest:g}, is out of reach: with a share of "
-                        f"{share:g} short jobs there are loads above 0 and up to {reach:.3f}"
+                        f"{share:g} short jobs there are loads from {LOWEST_LOAD:g} up to "
+                        f"{reach:.3f}"
                     )
 
     def draw(self, rng: np.random.Generator) -> "BimodalWorkload":
@@ -121,5 +123,5 @@ class Mixture:
 
     def _mix(self, load: float, window: int, small_share: float) -> "BimodalWorkload":
         """The workload that has these, as far as its load is in reach."""
-        mix = replace(self.base, load=_LOW_LOAD, window=window, small_share=small_share)
+        mix = replace(self.base, load=LOWEST_LOAD, window=window, small_share=small_share)
         return replace(mix, load=min(load, mix.max_load))

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.varied import Mixture, Ranges
+from cluster_env.worlds.deeprm.varied import LOWEST_LOAD, Mixture, Ranges
 
 Range = tuple[int, int]
 
+LONGEST_WINDOW = 1_000_000
 PHASE_STEPS = 5
 """Time steps after which the phase of bursty arrivals is drawn anew, on average."""
 
@@ -77,6 +78,8 @@ class BimodalWorkload:
     vary: Ranges = field(default_factory=Ranges)
 
     def __post_init__(self) -> None:
+        if self.window > LONGEST_WINDOW:
+            raise InputError(f"window must lie in 1..{LONGEST_WINDOW}, but {self.window} was given")
         if self.window < 1 or not 0 <= self.first_step < self.window:
             raise InputError(
                 f"the arrival window needs at least 1 step and first_step inside it, but window="
@@ -103,16 +106,16 @@ class BimodalWorkload:
             )
         if self.vary != Ranges():
             self._mixture.check()
-        if not 0 < self.load <= self.max_load:
+        if not LOWEST_LOAD <= self.load <= self.max_load:
             raise InputError(
                 f"load {self.load:g} is out of reach: with at most one job a step this workload "
-                f"has loads above 0 and up to {self.max_load:.3f}"
+                f"has loads from {LOWEST_LOAD:g} up to {self.max_load:.3f}"
             )
 
     @classmethod
     def at_rate(cls, arrival_rate: float, **options: object) -> "BimodalWorkload":
         """The workload whose probability of an arrival in a step is given instead of its load."""
-        reference = cls(load=1e-6, **options)  # type: ignore[arg-type]
+        reference = cls(load=LOWEST_LOAD, **options)  # type: ignore[arg-type]
         return cls(load=arrival_rate * reference.max_load, **options)  # type: ignore[arg-type]
 
     @property

@@ -25,6 +25,7 @@ from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 
 DEFAULT_MAX_TIME = 1000
+LONGEST_TIME = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ class DeepRM:
     max_time: int = DEFAULT_MAX_TIME
 
     def __post_init__(self) -> None:
-        if self.max_time < 1:
-            raise InputError(f"max_time must be 1 or larger, but {self.max_time} was given")
+        if not 1 <= self.max_time <= LONGEST_TIME:
+            raise InputError(
+                f"max_time must lie in 1..{LONGEST_TIME}, but {self.max_time} was given"
+            )
         if isinstance(self.rules, str):
             RULES.get(self.rules)
         else:  # two ways to say the same are equal, and configs hold the name

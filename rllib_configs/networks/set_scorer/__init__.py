@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.world import World
-from rllib_configs.networks.registry import Network, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 
@@ -25,9 +25,16 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
 
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> SetScorerSampler:
-    network = SetScorer(world.feature_names, SetScorerOptions.of(experiment.training))
-    own = {name: value for name, value in weights.items() if name.startswith("network.")}
-    return SetScorerSampler(network, own, world)  # an algorithm may keep more beside the network
+    return SetScorerSampler(_network(experiment, world), dict(weights), world)
 
 
-NETWORK = Network(_module, _model_config, _sampler)
+def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
+    state = _network(experiment, world).state_dict()
+    return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
+
+
+def _network(experiment: "ExperimentConfig", world: World) -> SetScorer:
+    return SetScorer(world.feature_names, SetScorerOptions.of(experiment.training))
+
+
+NETWORK = Network(_module, _model_config, _sampler, _shapes)

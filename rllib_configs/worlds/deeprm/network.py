@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
-from rllib_configs.networks.registry import Network, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.worlds.deeprm.mlp import DeepRMSampler, lookup_layout, shapes
 
 if TYPE_CHECKING:
@@ -30,18 +30,18 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
 
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> DeepRMSampler:
+    layout = lookup_layout(_require_deeprm(world), experiment.training.since_column)
+    return DeepRMSampler(layout, dict(weights))
+
+
+def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
     training = experiment.training
     acting, trained = _require_deeprm(world), _require_deeprm(experiment.task.build_world())
     if acting.cluster != trained.cluster:
         raise InputError(
             "a policy of DeepRM's network can be used on the cluster alone that it was trained for"
         )
-    layout = lookup_layout(acting, training.since_column)
-    expected = shapes(layout, training.hidden)
-    found = {name: value.shape for name, value in weights.items()}
-    if found != expected:
-        raise RuntimeError(f"the weights have shapes {found}, but the config asks for {expected}")
-    return DeepRMSampler(layout, dict(weights))
+    return shapes(lookup_layout(acting, training.since_column), training.hidden)
 
 
 def _require_deeprm(world: World) -> DeepRM:
@@ -53,4 +53,4 @@ def _require_deeprm(world: World) -> DeepRM:
     return world
 
 
-NETWORK = Network(_module, _model_config, _sampler)
+NETWORK = Network(_module, _model_config, _sampler, _shapes)

@@ -1,13 +1,13 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
 from rllib_configs.registries import FAST_PATHS, NETWORKS, RANGES, NetworkEntry
-from rllib_configs.sections import Count, Section
+from rllib_configs.sections import Section, Width
 
 
 class MLPOptions(Section):
     """DeepRM's network on the image."""
 
-    hidden: Count = 20
+    hidden: Width = 20
     """Units of each hidden layer."""
     since_column: bool = False
     """Whether the image shows the time since the last arrival, as in the released code."""

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.classes import class_slowdown_name
+from cluster_env.worlds.deeprm.varied import LOWEST_LOAD
 from rllib_configs.ranges import Ranges
 from rllib_configs.sections import Count, Positive, Share, WholeNumber
 from rllib_configs.task_schema import TaskSection
@@ -19,7 +20,6 @@ T = TypeVar("T")
 Burstiness = Annotated[float, Field(ge=0, lt=1)]
 
 _CLASS_SLOWDOWN = "class_slowdown"
-_LOW_LOAD = 1e-6  # for a workload whose highest load is asked for before its load is known
 _DRAWS = (
     "objective",
     "load",
@@ -162,7 +162,7 @@ class DeepRMRanges(Ranges):
         """The task with its load, as far as that is in reach of its mix of jobs."""
         if self.load is None:
             return section
-        reach = _with_workload(section, {"load": _LOW_LOAD}).build_workload().max_load
+        reach = _with_workload(section, {"load": LOWEST_LOAD}).build_workload().max_load
         load = min(_between(self.load, place), reach)
         return _with_workload(section, {"load": load})
 

@@ -152,7 +152,7 @@ def test_worlds_and_workloads_come_as_options_too() -> None:
         ({"observation": "imgae"}, "did you mean 'image'"),
         ({"mask": "placable"}, "did you mean 'placeable'"),
         ({"render_mode": "human"}, "unknown render mode 'human'"),
-        ({"world": {"kind": "deeprm", "max_time": 0}}, "max_time must be 1 or larger"),
+        ({"world": {"kind": "deeprm", "max_time": 0}}, "max_time must lie in 1..1000000000"),
         ({"workload": {"lod": 0.7}}, "did you mean 'load'"),
         ({"workload": {"load": 3.0}}, "out of reach"),
     ],

@@ -1,0 +1,300 @@
+"""Wrong command lines: each is refused in one sentence, and nothing is written."""
+
+import pytest
+
+from tests.tune_jobs.wrong_inputs.conftest import Refuse
+
+HUGE = 99999999999999
+
+LINES = f"""
+trian
+nosuch --help-me
+--no-such-option
+train
+train nosuch
+train {"x" * 3000}
+train deeprm-smoke extra
+train deeprm-smoke --seed -1
+train deeprm-smoke --seed x
+train deeprm-smoke --seed 1.5
+train deeprm-smoke --seed {10**30}
+train deeprm-smoke --runners -1
+train deeprm-smoke --runners {HUGE}
+train deeprm-smoke --runners 9999
+train deeprm-smoke --set
+train deeprm-smoke --set seed
+train deeprm-smoke --set =3
+train deeprm-smoke --set seed=-1
+train deeprm-smoke --set seed=1.5
+train deeprm-smoke --set seed=true
+train deeprm-smoke --set seed=.nan
+train deeprm-smoke --set training.iterations=0
+train deeprm-smoke --set training.iterations=true
+train deeprm-smoke --set training.iterations=1e30
+train deeprm-smoke --set training.iterations=.inf
+train deeprm-smoke --set training.iterations=many
+train deeprm-smoke --set training.iterations=[1,2]
+train deeprm-smoke --set training.iterations=null
+train deeprm-smoke --set training.hidden=1e8
+train deeprm-smoke --set training.hidden=0
+train deeprm-smoke --set training.hidden=true
+train deeprm-smoke --set training.jobsets={HUGE}
+train deeprm-smoke --set training.episodes_per_jobset={HUGE}
+train deeprm-smoke --set training.lr=0
+train deeprm-smoke --set training.lr=.nan
+train deeprm-smoke --set training.lr=.inf
+train deeprm-smoke --set training.lr=true
+train deeprm-smoke --set training.lr=fast
+train deeprm-smoke --set training.gamma=1.1
+train deeprm-smoke --set training.on_nan=ignore
+train deeprm-smoke --set training.nosuch=1
+train deeprm-smoke --set training.algorithm=nosuch
+train deeprm-smoke --set training.algorithm=[]
+train deeprm-smoke --set training.network=nosuch
+train deeprm-smoke --set training.start=nowhere
+train deeprm-smoke --set training.start=file
+train deeprm-smoke --set training.start=empty
+train deeprm-smoke --set training=3
+train deeprm-smoke --set training=[]
+train deeprm-smoke --set nosuch.key=1
+train deeprm-smoke --set {"x" * 2000}=1
+train deeprm-smoke --set {"x." * 500}=1
+train deeprm-smoke --set name={"x" * 3000}
+train deeprm-smoke --set name=a/b
+train deeprm-smoke --set name=../up
+train deeprm-smoke --set name=3
+train deeprm-smoke --set 'name='
+train deeprm-smoke --set 'seed=[1'
+train deeprm-smoke --set 'seed=!!python/name:os.system x'
+train deeprm-smoke --set 'seed=&a [*a]'
+train deeprm-smoke --set 'task={{world: 1, world: 2}}'
+train deeprm-smoke --set seed={"[" * 5000}
+train deeprm-smoke --set seed={"9" * 5000}
+train deeprm-smoke --set task.workload.load=1e-9
+train deeprm-smoke --set task.workload.load=0
+train deeprm-smoke --set task.workload.load=-1
+train deeprm-smoke --set task.workload.load=9
+train deeprm-smoke --set task.workload.load=.nan
+train deeprm-smoke --set task.workload.load=true
+train deeprm-smoke --set task.workload.load=[0.7]
+train deeprm-smoke --set task.workload.window=0
+train deeprm-smoke --set task.workload.window={HUGE}
+train deeprm-smoke --set task.workload.window={HUGE} --set task.world.max_time={HUGE}
+train deeprm-smoke --set task.workload.kind=nosuch
+train deeprm-smoke --set task.workload.vary.load=[1e-9,1]
+train deeprm-smoke --set task.workload.vary.load=[1,0.5]
+train deeprm-smoke --set task.workload.small_duration=[3,1]
+train deeprm-smoke --set task.workload.small_duration=[true,3]
+train deeprm-smoke --set task.workload.small_share=2
+train deeprm-smoke --set task.workload.burstiness=1
+train deeprm-smoke --set task.workload.trace=nowhere.csv
+train deeprm-smoke --set task.workload.trace=empty
+train deeprm-smoke --set task.workload.trace=file
+train deeprm-smoke --set task.workload.trace=/dev/zero
+train deeprm-smoke --set task.workload.trace=3
+train deeprm-smoke --set task.world.kind=nosuch
+train deeprm-smoke --set task.world.kind=[deeprm]
+train deeprm-smoke --set task.world.max_time=0
+train deeprm-smoke --set task.world.max_time=true
+train deeprm-smoke --set task.world.rules=nosuch
+train deeprm-smoke --set task.world.cluster.capacity=[]
+train deeprm-smoke --set task.world.cluster.capacity=[0,10]
+train deeprm-smoke --set task.world.cluster.capacity=[true,10]
+train deeprm-smoke --set task.world.cluster.capacity=[1e9]
+train deeprm-smoke --set task.world.cluster.capacity=10
+train deeprm-smoke --set task.world.cluster.horizon={HUGE}
+train deeprm-smoke --set task.world.cluster.num_slots=0
+train deeprm-smoke --set task.world.cluster.num_classes=99
+train deeprm-smoke --set task.objective=nosuch
+train deeprm-smoke --set task.objective={{}}
+train deeprm-smoke --set 'task.objective={{slowdown: -1}}'
+train deeprm-smoke --set 'task.objective={{slowdown: true}}'
+train deeprm-smoke --set 'task.objective={{slowdown: .nan}}'
+train deeprm-smoke --set 'task.objective={{nosuch: 1}}'
+train deeprm-smoke --set 'task.objective=class_slowdown(nan)'
+train deeprm-smoke --set 'task.objective=class_slowdown()'
+train deeprm-smoke --set resources.num_learners=99
+train deeprm-smoke --set resources.num_learners=true
+train deeprm-smoke --set evaluation.jobsets={HUGE}
+train deeprm-smoke --set evaluation.every=-1
+train deeprm-smoke --set checkpoint.keep=0
+train deeprm-smoke --set tracking.enabled=perhaps
+train deeprm-smoke --set tracking.model=a/b
+train deeprm-smoke --set tracking.uri=foo://x
+train deeprm-smoke --tracking-uri foo://x
+train deeprm-smoke --tracking-uri nosuch
+train deeprm-smoke --tracking-uri http://
+train deeprm-smoke --tracking-uri https://user:pw@example.org
+train deeprm-smoke --run file
+train deeprm-smoke --run full
+train deeprm-smoke --run runs/good --set seed=9
+train deeprm-smoke --run file/below
+train deeprm-smoke --runs file
+train deeprm-smoke --runs /proc/nosuch
+train deeprm-smoke --continue
+train deeprm-smoke --resume runs/good
+train --resume nowhere
+train --resume file
+train --resume empty
+train --resume runs/good --run other
+train --resume runs/good --continue
+train --resume runs/good --set training.lr=9
+train --resume runs/good --set seed=1
+train deeprm-smoke --address x
+train deeprm-smoke --address host:port
+train deeprm-smoke --address 127.0.0.1:1
+train deeprm-smoke --address 127.0.0.1:{HUGE}
+train deeprm-maml --set training.family=nosuch
+train deeprm-maml --set training.family=nosuch.yaml
+train deeprm-maml --set training.family=os:system
+train deeprm-maml --set training.tasks={HUGE}
+train deeprm-maml --set training.inner_steps={HUGE}
+train deeprm-maml --set training.inner_rate=.nan
+tune
+tune nosuch
+tune nosuch.yaml
+tune smoke --trials 0
+tune smoke --trials {HUGE}
+tune smoke --concurrent -1
+tune smoke --set training.nosuch=1
+tune smoke --set training.iterations=true
+tune smoke --set seed=3
+tune smoke --out full
+tune smoke --out file
+tune smoke --resume nowhere
+tune --resume nowhere
+tune --resume empty
+tune --resume runs/good
+tune smoke --tracking-uri foo://x
+compare --policies nosuch
+compare --policies ,
+compare --policies sjf,sjf
+compare --policies sjf:3
+compare --policies hold:{HUGE}
+compare --policies hold:-1
+compare --policies hold:1.5
+compare --policies hold:nan
+compare --policies hold:{"9" * 2000}
+compare --policies tetris:2
+compare --policies tetris:nan
+compare --policies tetris:inf
+compare --policies tetris:x
+compare --policies runs/none
+compare --policies 'nowhere/*'
+compare --policies empty
+compare --policies full
+compare --policies {"x" * 2000}
+compare --jobsets 0
+compare --jobsets {HUGE}
+compare --jobsets x
+compare --episodes {HUGE}
+compare --seed -1
+compare --window 0
+compare --window {HUGE}
+compare --window 50 --set task.workload.window=50
+compare --warmup -1
+compare --warmup 30
+compare --at x
+compare --at ,
+compare --at nan
+compare --at inf
+compare --at 0
+compare --at -1
+compare --at 1e-9
+compare --at 70
+compare --at 0.7 --config nosuch
+compare --config nosuch.yaml
+compare --config file
+compare --objective nosuch
+compare --objective '1 slowdown + x makespan'
+compare --objective 'nan slowdown'
+compare --rules nosuch
+compare --decode best
+compare --guard --policies sjf
+compare --track
+compare --at 0.7 --set task.workload.trace=good.csv
+compare --set task.workload.nosuch=1
+compare extra
+guard
+guard nowhere
+guard file
+guard empty
+guard runs/good --jobsets 1
+guard runs/good --jobsets {HUGE}
+guard runs/good --window 0
+guard runs/good --warmup 99
+guard runs/good --decode tuned
+guard runs/good --objective nosuch
+guard runs/good --config deeprm
+guard runs/good --set task.workload.load=9
+adapt
+adapt runs/good
+adapt nowhere --task objectives:1
+adapt runs/good --task objectives:1
+adapt runs/good --task nosuch
+adapt empty --task objective=makespan
+adapt runs/good --task objective=makespan --steps -1
+adapt runs/good --task objective=makespan --steps 1001
+adapt runs/good --task objective=makespan --rate nan
+adapt runs/good --task objective=makespan --rate 0
+adapt runs/good --task objective=makespan --out full
+adapt runs/good --task objective=makespan --track
+study
+study nowhere/run
+study runs/good --family nosuch
+study runs/good --steps 3,1
+study runs/good --steps x
+study runs/good --steps ,
+study runs/good --rates nan
+study runs/good --rates 0
+study runs/good --tasks 0
+study runs/good --jobs {HUGE}
+specialists
+specialists nowhere
+specialists runs/good
+specialists runs/good --tasks 0
+figure
+figure nosuch
+figure deeprm-fig4 --at x
+figure deeprm-fig6
+figure deeprm-fig6 --runs nowhere/run
+figure deeprm-fig6 --runs empty
+figure deeprm-fig4 --table nowhere.csv
+figure deeprm-fig4 --table file
+figure deeprm-fig4 --table good.csv
+figure adaptation
+figure adaptation --rows nowhere
+figure optimality-gap --time-limit nan
+figure optimality-gap --time-limit 0
+figure sweep --runs runs/good
+results
+results nosuch
+results nosuch.yaml
+results deeprm --seeds x
+results deeprm --seeds -1
+results deeprm --seeds ,
+bench nosuch
+bench --seconds nan
+bench --seconds inf
+bench --seconds 0
+bench --seconds -1
+bench training --preset nosuch
+sync
+sync nowhere
+sync runs/good
+ui --port 0
+ui --port 99999
+ui --runs file
+ui --runs nowhere
+demo --seed -1
+demo --runs file
+"""
+
+
+def _id(line: str) -> str:
+    return line if len(line) < 70 else f"{line[:50]}...{len(line)}"
+
+
+@pytest.mark.parametrize("line", LINES.strip().splitlines(), ids=_id)
+def test_a_wrong_command_line_is_refused(line: str, refuse: Refuse) -> None:
+    refuse(line)
