@@ -1,0 +1,157 @@
+"""The commands that READMEs and help texts show, and what has to be there for them to run."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import click
+import yaml
+
+from meta.adaptation import untrained_policy
+from rllib_configs.loading import load_config, write_config
+from rllib_configs.policies import write_policy
+from rllib_configs.registries import prepare
+from tests.conftest import REPOSITORY
+from tune_jobs import cli
+from tune_jobs.comparing.trained_runs import is_heuristic
+from tune_jobs.runs.checkpoints import Checkpoints
+from tune_jobs.sweeps.definition import load_sweep
+from tune_jobs.sweeps.folder import create_sweep
+
+PACKAGES = ("cluster_env", "docker", "meta", "rllib_configs", "tune_jobs")
+READMES = [
+    REPOSITORY / "README.md",
+    *(path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob("README.md"))),
+]
+_LINE = re.compile(r"^ {4,}(?:\w+=\S+ )*metasched .+$|python -m tune_jobs\.\w+ .+$", re.MULTILINE)
+_INLINE = re.compile(r"`(metasched \w+ [^`.]*)`")
+_PLACEHOLDER = re.compile(r"^[A-Z_]+(,\.\.\.)?$")
+_OUTPUTS = ("--run", "--out", "--set", "--at", "--loads", "--objective")
+_READ = ("--policies", "--runs", "--rows", "--resume")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A command as it is shown.
+
+    Attributes:
+        place: where it is shown.
+        words: of the command line, from the name of the command on.
+        environment: variables that stand before it.
+        block: whether it stands in a block of its own, and not in a sentence.
+    """
+
+    place: str
+    words: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...] = ()
+    block: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.place}: {shlex.join(self.words)}"
+
+
+def shown_commands() -> list[Shown]:
+    """All of them: in indented blocks and in sentences of READMEs, and in help texts."""
+    found = [shown for path in READMES for shown in in_readme(path)]
+    for name in ("", *cli.COMMANDS):
+        command = cli.metasched.get_command(None, name) if name else cli.metasched  # type: ignore[arg-type]
+        lines = re.findall(r"^ *metasched (.+)$", command.help or "", re.MULTILINE)
+        # A remark stands two spaces behind the command.
+        found += [_read(f"{name or 'metasched'} --help", f"metasched {line}") for line in lines]
+    return list(dict.fromkeys(found))
+
+
+def in_readme(path: Path) -> Iterator[Shown]:
+    """Those of a README; a sentence may name a command with a placeholder, which is left out."""
+    text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+    place = path.relative_to(REPOSITORY).as_posix()
+    for line in _LINE.findall(text):
+        yield _read(place, line)
+    for line in _INLINE.findall(text):
+        shown = replace(_read(place, line), block=False)
+        if shown.words[0] in cli.COMMANDS and not any(map(_PLACEHOLDER.match, shown.words)):
+            yield shown
+
+
+def _read(place: str, line: str) -> Shown:
+    line = re.sub(r"python -m tune_jobs\.", "metasched ", line.strip())
+    words = shlex.split(re.split(r"(?<=\S) {2,}(?=[a-z])| > ", line)[0], comments=True)
+    begin = words.index("metasched")
+    variables = (word.partition("=") for word in words[:begin])
+    return Shown(
+        place, tuple(words[begin + 1 :]), tuple((key, value) for key, _, value in variables)
+    )
+
+
+def understood(words: Sequence[str]) -> click.Context:
+    """What the parser of a command makes of a line; a usage error is raised."""
+    command = cli.metasched.get_command(None, words[0])  # type: ignore[arg-type]
+    assert command is not None, words
+    return command.make_context(words[0], list(words[1:]))
+
+
+def prepare_for(words: tuple[str, ...]) -> None:
+    """Writes what a command reads and nobody has made: untrained runs, YAML files, a sweep."""
+    name, *rest = words
+    option = ""
+    for index, word in enumerate(rest):
+        option, before = (word, option) if word.startswith("--") else ("", option)
+        if option or before in _OUTPUTS:
+            continue
+        if name == "tune" and before == "--resume":
+            _make_sweep(Path(word))
+        elif word.endswith(".yaml"):
+            _make_yaml(name, Path(word))
+        elif before in _READ or (name in ("adapt", "guard", "sync", "specialists") and index == 0):
+            _make_all(name, word, before)
+        elif name == "study" and not before:
+            _make_run(
+                word, rest[rest.index("--family") + 1] if "--family" in rest else "objectives"
+            )
+
+
+def _make_all(name: str, word: str, option: str) -> None:
+    if option == "--runs" and name not in ("figure",):
+        return  # where runs are to be
+    if option == "--rows":
+        Path(word).mkdir(parents=True)
+        return
+    for part in word.split(","):
+        if not is_heuristic(part):
+            _make_run(part)
+
+
+def _make_run(name: str, family: str = "") -> None:
+    """A run whose policy has the weights that a seed draws, with a checkpoint."""
+    path = Path(re.sub(r"[*?]", "0", name))
+    if path.exists():
+        return
+    preset = "deeprm-ppo"
+    if family or "joint" in name.lower():
+        preset = "deeprm-joint" if "joint" in name.lower() else "deeprm-maml"
+    changes = {"training.hidden": 4, **({"training.family": family} if family else {})}
+    config = prepare(load_config(preset, changes))
+    policy = untrained_policy(config, 0)
+    write_policy(policy.weights, config, path / "policy")
+    write_config(config, path / "config.yaml")
+    Checkpoints(path / "checkpoints").write(1, lambda folder: None, keep=1)
+
+
+def _make_sweep(path: Path) -> None:
+    create_sweep(load_sweep("smoke"), path.parent, path).unlock()
+
+
+def _make_yaml(name: str, path: Path) -> None:
+    written = {
+        "train": {"name": "mine"},
+        "tune": {"preset": "deeprm-ppo", "space": {"training.lr": {"grid": [1e-3, 1e-2]}}},
+        "results": {
+            "seeds": [0],
+            "runs": [{"name": "mine-{seed}", "preset": "deeprm-ppo", "iterations": 9}],
+            "steps": [{"command": "compare --policies sjf,{out}/mine-* --out {out}/compared"}],
+        },
+        "adapt": {"objective": "makespan"},
+    }
+    path.write_text(yaml.safe_dump(written[name]))

@@ -1,0 +1,156 @@
+"""Every command that READMEs and help texts show, as it stands, in a folder with a local store.
+
+New ones are found by themselves. What takes long is not done, in one of these ways:
+
+- Words are appended that make work small, as a user could (`SHORTER`), and heuristics are tuned on
+  4 jobsets. So compare, guard and adapt run to their end.
+- The function that does the long part is left out (`LONG`). All before it runs: options, presets,
+  keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
+  study, specialists and figures.
+- Commands that give other commands (demo, results) have each of these checked by its parser.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from cluster_env.worlds import WORLDS
+from rllib_configs import extensions
+from rllib_configs.registries import prepare
+from tests.conftest import REPOSITORY
+from tests.tune_jobs.shown_commands import (
+    Shown,
+    prepare_for,
+    shown_commands,
+    understood,
+)
+from tune_jobs import cli
+from tune_jobs.comparing import protocol
+from tune_jobs.figures.registry import FIGURES, FigureRequest
+
+SHORTER = {
+    "compare": ("--jobsets", "4"),
+    "guard": ("--jobsets", "4"),
+    "adapt": ("--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--steps", "1"),
+}
+LONG = {
+    "train": "tune_jobs.runs.launching:run_training",
+    "tune": "tune_jobs.sweeps.launching:run_sweep",
+    "study": "tune_jobs.adapting.many_tasks:_measure_all",
+    "specialists": "tune_jobs.adapting.specialists:ray_session",
+    "figure": "tune_jobs.figures.drawing:make_figure",
+    "bench": "tune_jobs.benchmarks.reporting:machine",
+    "results": "tune_jobs.experiments.running:_run",
+    "ui": "tune_jobs.tracking.server:show_runs",
+    "sync": "tune_jobs.tracking.sending:send_records",
+}
+COMMANDS = shown_commands()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A working folder with jobs of a user's own."""
+    lines = [f"{step},{1 + step % 7},{1 + step % 10},{step % 3}" for step in range(0, 9000, 3)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
+    return tmp_path
+
+
+@pytest.fixture
+def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Gives a command in the folder, with the variables before it."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
+    for module in ("reporting", "guarding"):
+        name = f"tune_jobs.comparing.{module}"
+        monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)
+    monkeypatch.setattr(extensions, "_loaded", set(extensions._loaded))
+    heuristics = WORLDS.get("deeprm").heuristics
+    monkeypatch.setattr(heuristics, "_things", dict(heuristics._things))
+    imported: set[str] = set()
+
+    def give(shown: Shown, *appended: str) -> None:
+        for key, value in shown.environment:
+            if key == "PYTHONPATH":
+                monkeypatch.syspath_prepend(REPOSITORY / value)
+            else:
+                monkeypatch.setenv(key, value)
+                imported.add(value)
+        assert cli.run(cli.metasched, [*shown.words, *appended]) == 0
+
+    yield give
+    for name in imported:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ends a command before its long part; the list says which have come so far."""
+    reached: list[str] = []
+
+    def ending(name: str) -> Callable[..., Any]:
+        def end(*args: Any, **options: Any) -> Any:
+            reached.append(name)
+            if name == "train":
+                prepare(args[0])
+            elif name == "figure":
+                check_figure(*args)
+            elif name == "results":
+                understood(list(args[0].words))
+                return 0
+            raise click.exceptions.Exit(0)
+
+        return end
+
+    for name, place in LONG.items():
+        module, _, function = place.partition(":")
+        monkeypatch.setattr(import_module(module), function, ending(name))
+    return reached
+
+
+def check_figure(name: str, request: FigureRequest, *_: object) -> None:
+    """What a figure reads is there."""
+    FIGURES.get(name).load()
+    if request.runs:
+        request.load()
+    assert all(path.is_dir() for path in request.rows)
+
+
+def test_there_are_many_and_every_command_is_among_them() -> None:
+    assert len(COMMANDS) > 80
+    assert {shown.words[0] for shown in COMMANDS} >= set(cli.COMMANDS)
+    assert {shown.place for shown in COMMANDS} >= {
+        "README.md",
+        "meta/README.md",
+        "docker/README.md",
+        "tune_jobs/figures/README.md",
+    }
+
+
+@pytest.mark.parametrize("shown", COMMANDS, ids=str)
+def test_a_command_runs_as_it_is_shown(
+    shown: Shown, folder: Path, work: Callable[..., None], left_out: list[str]
+) -> None:
+    name = shown.words[0]
+    # The files of MLflow's local store stand beside the runs, where globs meet them.
+    (folder / "runs" / "mlartifacts" / "0").mkdir(parents=True)
+    (folder / "runs" / "mlflow.db").touch()
+    prepare_for(shown.words)
+    if name == "demo":
+        for line in demo_lines(shown):
+            understood(line)
+        return
+    work(shown, *SHORTER.get(name, ()))
+    listing = {"--list", "--sweeps", "--presets", "--settings", "--dry-run", "--print-config"}
+    assert bool(left_out) == (name in LONG and not listing & set(shown.words))
+
+
+def demo_lines(shown: Shown) -> list[list[str]]:
+    from tune_jobs.demo import command_lines
+
+    options = understood(list(shown.words)).params
+    return command_lines(options["runs"], "made-up", options["seed"], quick=options["quick"])
