@@ -1,8 +1,5 @@
 """The algorithm on RLlib: same numbers however it is spread, resumed or disturbed."""
 
-import os
-import signal
-import threading
 import time
 from pathlib import Path
 
@@ -20,6 +17,7 @@ from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.loading import load_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.schema import ExperimentConfig
+from tests.rllib_configs.dying import end_in_unit
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 
@@ -97,22 +95,13 @@ def test_resumed_run_ends_with_the_same_weights(
 
 
 def test_runner_killed_while_it_samples_costs_no_more_than_time() -> None:
-    # Long units, so that the kill, 0.05 s after the iteration has begun, comes while they run.
-    config = config_of("training.episodes_per_jobset=400")
-    expected, _ = train(config, 2)
-    algorithm = build_algorithm(
-        config_of("training.episodes_per_jobset=400", "resources.num_runners=2")
-    )
+    units = "training.jobsets=8"  # four units, two for each runner
+    expected, _ = train(config_of(units), 2)
+    algorithm = build_algorithm(config_of(units, "resources.num_runners=2"))
     try:
         algorithm.train()
-        pids = algorithm.env_runner_group.foreach_env_runner(
-            lambda runner: os.getpid(), local_env_runner=False
-        )
-        killer = threading.Timer(0.05, os.kill, (pids[0], signal.SIGKILL))
-        killer.start()
+        end_in_unit(algorithm, 2)
         metrics = iteration_metrics(algorithm.train())
-        killer.join()
-        assert metrics["time/sample_s"] > 0.05  # the kill fell into the sampling
         assert metrics["workers/healthy"] == 1
         assert_equal(module_weights(algorithm), expected)
         deadline = time.monotonic() + 60
