@@ -49,10 +49,6 @@ class SweepCallback(Callback):
         """Goes on with a trial that was begun before."""
         self._records[record.file.point.index] = record
 
-    def show(self, line: TrialLine) -> None:
-        """Shows a trial that is over, or waits."""
-        self._table.put(line)
-
     def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Opens the trial's run directory."""
         self._opened(trial)
@@ -104,10 +100,6 @@ class SweepCallback(Callback):
                 self._trackers.pop(index).finish("killed")
             record.run.unlock()
 
-    def begin(self, point: Point) -> None:
-        """Makes the run directory of a trial whose settings are known now."""
-        self._record_of(point)
-
     def _fail(self, record: TrialRecord, why: str, everywhere: bool = False) -> None:
         if everywhere:
             self.failure = self.failure or InputError(why)
@@ -117,7 +109,7 @@ class SweepCallback(Callback):
 
     def _opened(self, trial: Any) -> TrialRecord:
         told = trial.config["trial"]
-        record = self._record_of(Point(int(told["index"]), dict(told["settings"])))
+        record = self.begin(Point(int(told["index"]), dict(told["settings"])))
         index = record.file.point.index
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
@@ -125,7 +117,8 @@ class SweepCallback(Callback):
             self._table.put(line_of(self._sweep, record, math.nan))
         return record
 
-    def _record_of(self, point: Point) -> TrialRecord:
+    def begin(self, point: Point) -> TrialRecord:
+        """Makes the run directory of a trial, unless it has one."""
         if point.index not in self._records:
             config = trial_config(self._sweep, point, self._folder.trials, self._presets)
             self._records[point.index] = begin_trial(self._folder, point, config)

@@ -3,7 +3,8 @@
 import io
 import shutil
 import tarfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from rllib_configs.schema import ExperimentConfig
@@ -52,31 +53,27 @@ class TrialRecord:
             values = {name: value for name, value in row.items() if name != "iteration"}
             self.run.history.append(int(row["iteration"]), values)
         self.last = rows[-1]
-        busy = self.file.busy_s + busy_s
-        self.file = TrialFile(self.file.point, self.file.status, busy, self.file.error)
+        self.file = replace(self.file, busy_s=self.file.busy_s + busy_s)
         if state is not None:
             self._keep_state(state)
 
     def settle(self, status: TrialStatus, error: str = "") -> None:
         """Writes down what has become of the trial."""
-        self.file = TrialFile(self.file.point, status, self.file.busy_s, error)
+        self.file = replace(self.file, status=status, error=error)
         self.file.write(self.run.path)
 
     def change(self, point: Point, config: ExperimentConfig) -> None:
         """Takes new settings, in the middle of a run."""
-        self.file = TrialFile(point, self.file.status, self.file.busy_s)
+        self.file = replace(self.file, point=point, error="")
         self.config = config
         self.run.write_config(config)
         self.file.write(self.run.path)
 
     def _keep_state(self, state: bytes) -> None:
-        def fill(folder: Path) -> None:
-            unpack(state, folder)
-
         keep = self.config.checkpoint.keep
-        checkpoint = self.run.write_checkpoint(self.done, fill, keep)
+        checkpoint = self.run.write_checkpoint(self.done, partial(unpack, state), keep)
         policy = checkpoint.path / "policy"
-        self.run.write_policy(lambda folder: _copy_files(policy, folder))
+        self.run.write_policy(partial(shutil.copytree, policy, dirs_exist_ok=True))
         self.file.write(self.run.path)
 
 
@@ -113,11 +110,6 @@ def unpack(packed: bytes, folder: Path) -> None:
     """Writes what `pack` has packed; nothing gets out of the folder."""
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r") as tar:
         tar.extractall(folder, filter="data")
-
-
-def _copy_files(source: Path, target: Path) -> None:
-    for file in source.iterdir():
-        shutil.copyfile(file, target / file.name)
 
 
 @dataclass
