@@ -45,6 +45,7 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     """
     from tune_jobs.cli import metasched
     from tune_jobs.terminal.running import program
+    from tune_jobs.tracking.provenance import as_command
 
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     lines = command_lines(runs, f"{stamp}-s{seed}", seed, quick=quick)
@@ -52,7 +53,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     try:
         for line in lines:
             click.secho(f"[{done + 1}/{len(lines)}] metasched {shlex.join(line)}", bold=True)
-            status = metasched.main(line, prog_name="metasched", standalone_mode=False)
+            with as_command(["metasched", *line]):
+                status = metasched.main(line, prog_name="metasched", standalone_mode=False)
             if status:
                 raise click.exceptions.Exit(status)
             done += 1

@@ -160,7 +160,7 @@ class Delivery:
                 batches[key].tags += record["tags"].items()
             case "start":
                 self._start(record)
-            case "artifact" | "model" | "resume" | "end":
+            case "artifact" | "model" | "note" | "resume" | "end":
                 self._flush(key, batches)
                 self._carry_out(record, offset)
 
@@ -170,6 +170,9 @@ class Delivery:
             self._refuse(record, "its run was never started")
         elif record["kind"] in ("artifact", "model"):
             self._send_files(run_id, record, offset)
+        elif record["kind"] == "note":
+            title, text = record["title"], record["text"]
+            self._try(record, lambda store: store.note(run_id, title, text))
         elif record["kind"] == "resume":
             self._try(record, lambda store: store.reopen(run_id))
         else:

@@ -4,7 +4,9 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import metadata
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import __main__
 from cluster_env.core.secrets import hide_secrets
 
 GIT_TIMEOUT_S = 2.0
+_GIVEN: ContextVar[tuple[str, ...] | None] = ContextVar("command", default=None)
 DISTRIBUTIONS = ("metasched", "ray", "torch", "numpy")
 
 
@@ -67,12 +70,27 @@ def _git(directory: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+@contextmanager
+def as_command(arguments: Sequence[str]) -> Iterator[None]:
+    """Within it, the command is not that of the process, but one that the process gives itself.
+
+    Args:
+        arguments: program and arguments.
+    """
+    token = _GIVEN.set(tuple(arguments))
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
 def command_line(arguments: Sequence[str] | None = None) -> str:
     """The command that was given, ready to paste, without secrets.
 
     Args:
-        arguments: Program and arguments, by default those of this process.
+        arguments: Program and arguments, by default those of this process; see `as_command`.
     """
+    arguments = _GIVEN.get() if arguments is None else arguments
     program, *rest = sys.argv if arguments is None else arguments
     module = getattr(getattr(__main__, "__spec__", None), "name", None)
     start = [Path(program).name]

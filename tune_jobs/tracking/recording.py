@@ -1,11 +1,13 @@
 """What a run records beside its own folder: its line in MLflow, and its figures."""
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from cluster_env.core.secrets import hide_secrets
 from rllib_configs.schema import ExperimentConfig, TrackingSection
 from tune_jobs.tracking import (
     AnyTracker,
@@ -16,6 +18,12 @@ from tune_jobs.tracking import (
     recorded_store,
     tracking_dir,
 )
+from tune_jobs.tracking.notes import code
+from tune_jobs.tracking.provenance import command_line
+from tune_jobs.tracking.records import take_in
+from tune_jobs.tracking.writer import send_in_time
+
+logger = logging.getLogger(__name__)
 
 
 class HasFigures(Protocol):
@@ -110,6 +118,41 @@ def record_result(
             tracker.metrics(values, step)
         for path in files:
             tracker.artifact(path, "figures")
+
+
+def annotate(run: Path, title: str, text: str, files: Mapping[str, Path] | None = None) -> bool:
+    """Adds a section to the description of a run that was recorded, and files to its artifacts.
+
+    The run stays what it is: it is neither resumed nor ended. If it is being trained, its own
+    process sends what is added.
+
+    Args:
+        run: its folder.
+        title: of the section; an earlier one of that title is replaced.
+        text: Markdown; today's command is written below it.
+        files: files by the folder among the artifacts.
+
+    Returns:
+        False if the run was not recorded.
+    """
+    directory = tracking_dir(run)
+    spool = Spool(directory)
+    started = spool.of_kind("start")
+    if not started:
+        return False
+    try:
+        with closing(spool):
+            key = started[0]["run"]
+            for folder, path in (files or {}).items():
+                place = str(take_in(path.absolute(), run.absolute()))
+                spool.append({"kind": "artifact", "run": key, "path": place, "folder": folder})
+            section = f"{hide_secrets(text)}\n\n{code([command_line()])}"
+            spool.append({"kind": "note", "run": key, "title": title, "text": section})
+        send_in_time(run)
+    except OSError as error:
+        logger.warning("tracking: nothing could be added to %s (%s).", run, error)
+        return False
+    return True
 
 
 def _place_of(run: Path) -> tuple[str, str]:

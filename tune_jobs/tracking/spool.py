@@ -24,6 +24,7 @@ FIELDS = {
     "metrics": {"run", "time", "step", "metrics"},
     "artifact": {"run", "path", "folder"},
     "model": {"run", "path", "register"},
+    "note": {"run", "title", "text"},
     "end": {"run", "time", "status", "experiment"},
 }
 MARKED = 4_096  # bytes; a record that is longer is a mark too, as far as they reach

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.model import build_model, fingerprint
 from tune_jobs.tracking.moving import mend_addresses
+from tune_jobs.tracking.notes import NOTE_TAG, with_section
 from tune_jobs.tracking.places import database_of
 
 if TYPE_CHECKING:
@@ -192,6 +193,11 @@ class Store:
         from mlflow.entities import RunTag
 
         self._client.log_batch(run_id, tags=[RunTag(*tag) for tag in tags])
+
+    def note(self, run_id: str, title: str, text: str) -> None:
+        """Adds a section to the run's description, or replaces the one of that title."""
+        before = self._client.get_run(run_id).data.tags.get(NOTE_TAG, "")
+        self._client.set_tag(run_id, NOTE_TAG, with_section(before, title, text))
 
     def artifact(self, run_id: str, path: Path, folder: str | None) -> None:
         """Copies a file, or a folder under its own name, into the run's artifacts."""

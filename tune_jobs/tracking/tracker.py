@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from cluster_env.core.secrets import hide_secrets
-from tune_jobs.tracking.provenance import provenance
+from tune_jobs.tracking.notes import code
+from tune_jobs.tracking.provenance import command_line, provenance
 from tune_jobs.tracking.records import as_numbers, as_text, take_in
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
 from tune_jobs.tracking.writer import Report, Writer, now_ms
@@ -146,6 +147,20 @@ class Tracker:
             self._writer.record("tags", run=self.key, tags=text)
 
     @_harmless
+    def note(self, title: str, text: str) -> None:
+        """Records a section of the run's description, which replaces an earlier one.
+
+        The command that began the run stands below it, and the one of today, if it is another.
+
+        Args:
+            title: of the section.
+            text: Markdown.
+        """
+        began = self._writer.started.get(self.key, {}).get("tags", {}).get("command")
+        commands = [command for command in (began, command_line()) if command]
+        self._writer.record("note", run=self.key, title=title, text=f"{text}\n\n{code(commands)}")
+
+    @_harmless
     def metrics(self, metrics: Mapping[str, Any], step: int) -> None:
         """Records points of curves; nested mappings become names like ``learner/loss``.
 
@@ -265,6 +280,9 @@ class NullTracker:
         """Does nothing."""
 
     def tags(self, tags: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def note(self, title: str, text: str) -> None:
         """Does nothing."""
 
     def metrics(self, metrics: Mapping[str, Any], step: int) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster_env.core.secrets import hide_secrets
+from tune_jobs.terminal.files import FileLock
+from tune_jobs.tracking.delivered import LOCK_FILE
 from tune_jobs.tracking.delivery import Busy, Delivery
 from tune_jobs.tracking.places import database_beside, recorded_store, tracking_uri
 from tune_jobs.tracking.process import this_process
@@ -160,6 +162,19 @@ class DeliveryThread:
                     refused,
                 )
         return True
+
+
+def send_in_time(run_dir: Path, timeout_s: float = 30.0) -> int:
+    """Sends what waits in a run directory, unless its own process is at it, which will send it.
+
+    Returns:
+        Number of records that still wait.
+    """
+    lock = FileLock(tracking_dir(run_dir) / LOCK_FILE)
+    if not lock.acquire(wait=False):
+        return 0
+    lock.release()
+    return DeliveryThread(run_dir, recorded_store(run_dir), LogThrottle()).close(timeout_s)
 
 
 class Writer:

@@ -1,0 +1,43 @@
+"""The description of a run in MLflow, which holds its result in words, a table and the command."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+NOTE_TAG = "mlflow.note.content"
+MAX_NOTE = 7_500  # characters; MLflow's limit of a tag is 8,000
+_CUT = "\n\n..."
+
+
+def with_section(note: str, title: str, text: str) -> str:
+    """A description with a section added, or in the place of the one of that title.
+
+    What somebody has written before, behind or between our sections stays.
+
+    Args:
+        note: as it is.
+        title: heading of the section.
+        text: of the section, Markdown; cut where the description would become too long.
+    """
+    name = re.sub(r"\W+", "-", title.lower())
+    begin, end = f"<!-- metasched {name} -->", f"<!-- end of {name} -->"
+    head, found, rest = note.partition(begin)
+    tail = rest.partition(end)[2] if found else ""
+    room = MAX_NOTE - len(head) - len(tail) - len(begin) - len(end) - len(title) - 20
+    if len(text) > room:
+        text = text[: max(0, room - len(_CUT))].rpartition("\n")[0] + _CUT
+    section = f"{begin}\n### {title}\n\n{text}\n{end}"
+    if found:
+        return f"{head}{section}{tail}"
+    return f"{note.rstrip()}\n\n{section}".lstrip()
+
+
+def markdown_table(lines: Iterable[Sequence[str]], *, names: int = 1) -> str:
+    """Lines of cells, the first a head, as a table: `names` columns to the left, others right."""
+    head, *rows = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    rule = [":--" if place < names else "--:" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def code(commands: Iterable[str]) -> str:
+    """Commands, each once and ready to paste."""
+    return "\n".join(["```", *dict.fromkeys(commands), "```"])
