@@ -54,7 +54,12 @@ from tune_jobs.terminal.options import (
     help=f"New folder for the adapted policy and for {ADAPTATION_TABLE}.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-@click.option("--track", is_flag=True, help="Record the table in MLflow, beside RUN; needs --out.")
+@click.option(
+    "--track/--no-track",
+    default=None,
+    help="Record the table in MLflow as a run of its own, beside RUN; needs --out. Without either, "
+    "it is only added to RUN, if that is recorded: to its description and its files.",
+)
 def command(**options: Any) -> None:
     """Adapt the policy of RUN to a task, and compare it before and after with heuristics.
 

@@ -45,7 +45,12 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=click.Path(path_type=Path, file_okay=False),
     help=f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.",
 )
-@click.option("--track", is_flag=True, help="Record the comparison in MLflow; needs --out.")
+@click.option(
+    "--track/--no-track",
+    default=None,
+    help="Record the comparison in MLflow as a run of its own; needs --out. Without either, it is "
+    "only added to the recorded runs that are compared: to their description and their files.",
+)
 def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 

@@ -16,6 +16,7 @@ QUICK = (
 QUICK_META = ("training.iterations=6", "evaluation.jobsets=20")
 JOBSETS, QUICK_JOBSETS = 1000, 50
 HELD_OUT, QUICK_HELD_OUT = 100, 20
+MODEL = "metasched-demo"  # of the preset
 TASKS = (0, 1, 3, 4, 14)
 """The first held-out task of each of the five objectives of the family, chosen by that alone."""
 
@@ -62,6 +63,7 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     finally:  # what there is by now is worth a look, also if the rest was stopped
         if done:
             click.echo(f"Figures  {runs}/demo-*{stamp}-s{seed}*/, some in figures/")
+            click.echo(f"Model    models:/{MODEL}/latest in MLflow, to load or to serve")
             click.echo(f"MLflow   {program()} ui --runs {runs}")
 
 

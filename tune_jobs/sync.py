@@ -26,6 +26,11 @@ from tune_jobs.terminal.options import CONTEXT
     help="The run's process has ended, although nobody can see that from here: a run that is still "
     "called RUNNING is KILLED.",
 )
+@click.option(
+    "--register",
+    metavar="NAME",
+    help="Make the run's policy a new version of the registered model NAME.",
+)
 def command(**options: Any) -> None:
     """Send what RUN_DIR has recorded to MLflow.
 
@@ -41,6 +46,7 @@ def command(**options: Any) -> None:
     Examples:
       metasched sync runs/deeprm-1
       metasched sync runs/deeprm-1 --tracking-uri http://mlflow.example.org:5000
+      metasched sync runs/deeprm-1 --register site-policy
     """
     from tune_jobs.tracking.sending import send_records
 

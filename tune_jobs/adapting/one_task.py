@@ -6,6 +6,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from rllib_configs.policy_files import Decode, read_policy_config
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, plain, write_table
-from tune_jobs.tracking.recording import record_result
+from tune_jobs.tracking.recording import annotate, record_result
 
 if TYPE_CHECKING:
     from meta.adaptation import MetaPolicy
@@ -38,7 +39,7 @@ def adapt_to_task(
     seed: int,
     out: Path | None,
     as_json: bool,
-    track: bool,
+    track: bool | None,
 ) -> None:
     """Adapts a policy and prints the table; the arguments are the options of the command.
 
@@ -56,7 +57,7 @@ def adapt_to_task(
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     # Only now, because it imports PyTorch, which takes longer than all checks.
     from meta.adaptation import adapt_parameters, load_meta_policy
-    from tune_jobs.adapting.table import format_table, tabulate, verdict
+    from tune_jobs.adapting.table import format_table, markdown_table, tabulate, verdict
 
     policy = load_meta_policy(run, rate)
     started = time.perf_counter()
@@ -75,7 +76,14 @@ def adapt_to_task(
     if out is not None:
         _write(out, policy, task, parameters[-1], rows)
         if track:
-            _track(out, run, rows, {"run": str(run), "seed": seed, "rate": rate, "decode": decode})
+            made_with = {"run": str(run), "seed": seed, "rate": rate, "decode": decode}
+            _track(out, run, rows, made_with, markdown_table(task, rows))
+    if track is not False:
+        with tempfile.TemporaryDirectory(prefix="metasched-adaptation-") as folder:
+            table = Path(folder) / f"{datetime.now():%Y%m%d-%H%M%S}-{ADAPTATION_TABLE}"
+            write_table(table, rows)
+            note = markdown_table(task, rows)
+            annotate(run, f"Adapted to {task.name}", note, {"adaptations": table})
     if as_json:
         click.echo(json.dumps(plain(rows), indent=1))
         return
@@ -89,7 +97,7 @@ def adapt_to_task(
     click.echo(f"Next     {program()} compare --policies {policies}")
 
 
-def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object]) -> None:
+def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object], note: str) -> None:
     """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
@@ -105,6 +113,7 @@ def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object])
         curves=curves,
         files=[out / ADAPTATION_TABLE],
         beside=run,
+        note=note,
     )
 
 

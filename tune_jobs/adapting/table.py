@@ -10,7 +10,7 @@ from meta.maml.steps import Parameters
 from meta.scoring import Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
-from tune_jobs.terminal.tables import Row, Value, aligned
+from tune_jobs.terminal.tables import Row, Value, aligned, markdown
 
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Numbers of steps that get a row, beside the last one."""
@@ -69,7 +69,20 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
     metric = cost_of(task.objective)
     measured = f"{metric.label} on {rows[0]['jobsets']} held-out jobsets; lower is better"
-    lines = [("policy", "cost", "over best heuristic", "unfinished")]
+    table = "\n".join(aligned(_lines(rows), names=1))
+    return f"{heading}\n{measured}\n\n{table}"
+
+
+def markdown_table(task: Task, rows: Sequence[Row]) -> str:
+    """The same with the verdict, in Markdown."""
+    label = cost_of(task.objective).label
+    measured = f"{label} on {rows[0]['jobsets']} held-out jobsets; lower is better."
+    words = f"**{verdict(task, rows)}** {describe(task)}. {measured}"
+    return f"{words}\n\n{markdown(_lines(rows), names=1)}"
+
+
+def _lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
+    lines: list[tuple[str, ...]] = [("policy", "cost", "over best heuristic", "unfinished")]
     lines += [
         (
             str(row["policy"]),
@@ -79,8 +92,7 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
         )
         for row in rows
     ]
-    table = "\n".join(aligned(lines, names=1))
-    return f"{heading}\n{measured}\n\n{table}"
+    return lines
 
 
 def verdict(task: Task, rows: Sequence[Row]) -> str:

@@ -2,7 +2,9 @@
 
 import json
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import click
@@ -13,13 +15,13 @@ from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.table import COLUMNS, format_rows
+from tune_jobs.comparing.table import COLUMNS, format_rows, markdown_rows
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.comparing.wording import value_of
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, plain, write_table
-from tune_jobs.tracking.recording import record_result
+from tune_jobs.tracking.recording import annotate, record_result
 
 
 def report_comparison(
@@ -39,7 +41,7 @@ def report_comparison(
     as_json: bool,
     wide: bool,
     out: Path | None,
-    track: bool,
+    track: bool | None,
     draw: Callable[[Path, Path], None],
 ) -> None:
     """Compares policies and prints the table; the arguments are the options of the command.
@@ -70,6 +72,8 @@ def report_comparison(
         NoProgress() if as_json else Progress(),
     )
     click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows, wide))
+    if track is not False:
+        _annotate([run.path for run in runs], rows)
     if out is None:
         if not as_json:
             click.echo("\nNext     the same with --out FOLDER keeps the table and draws it")
@@ -81,6 +85,16 @@ def report_comparison(
         click.echo(f"\nWrote {table} and {image}")
     if track:
         _track(out, rows, seed)
+
+
+def _annotate(runs: Sequence[Path], rows: Sequence[Row]) -> None:
+    """Adds the comparison to the descriptions and the artifacts of the recorded runs in it."""
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    with tempfile.TemporaryDirectory(prefix="metasched-comparison-") as folder:
+        table = Path(folder) / f"{stamp}-{COMPARISON_TABLE}"
+        write_table(table, rows)
+        for run in runs:
+            annotate(run, "Comparison", markdown_rows(rows), {"comparisons": table})
 
 
 def _track(out: Path, rows: Sequence[Row], seed: int) -> None:
@@ -98,6 +112,7 @@ def _track(out: Path, rows: Sequence[Row], seed: int) -> None:
         params={"seed": seed, **{name: rows[0][name] for name in shared}},
         curves=[(_percent(value_of(row)), means(row)) for row in rows],
         files=(out / COMPARISON_TABLE, out / COMPARISON_FIGURE),
+        note=markdown_rows(rows),
     )
 
 

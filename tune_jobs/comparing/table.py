@@ -10,7 +10,7 @@ import click
 from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.policy_specs import learned_name
 from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on, value_of
-from tune_jobs.terminal.tables import Row, aligned
+from tune_jobs.terminal.tables import Row, aligned, markdown
 
 
 def _number(value: object, digits: int) -> str:
@@ -50,12 +50,30 @@ def format_rows(rows: Sequence[Row], wide: bool = False) -> str:
         rows: of a comparison.
         wide: whether to show all of `COLUMNS`; else those that are the price of the headline.
     """
-    places = groupby(rows, lambda row: str(value_of(row)))
-    blocks = [_block(list(block), wide) for _, block in places]
+    blocks = []
+    for block in _blocks(rows):
+        table = _cells(block, wide)
+        lines = aligned(table if wide else _narrow(table), names=2)
+        blocks.append("\n".join([click.style(_heading(block[0]), bold=True), *lines]))
     return "\n\n".join([*blocks, _legend(rows, wide)])
 
 
-def _block(rows: Sequence[Row], wide: bool) -> str:
+def markdown_rows(rows: Sequence[Row]) -> str:
+    """The rows with their price as `format_rows` shows them, in Markdown."""
+    blocks = [
+        f"**{_heading(block[0])}**\n\n{markdown(_cells(block, wide=False), names=2)}"
+        for block in _blocks(rows)
+    ]
+    legend = _legend(rows, False).splitlines()
+    return "\n\n".join([*blocks, "\n".join(f"- {line}" for line in legend)])
+
+
+def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
+    return [list(block) for _, block in groupby(rows, lambda row: str(value_of(row)))]
+
+
+def _cells(rows: Sequence[Row], wide: bool) -> list[list[str]]:
+    """Cells of a block, the head first."""
     first = rows[0]
     others = _columns(first, wide)
     table = [["", "policy", _title(str(first["metric"])), *(COLUMNS[name][0] for name in others)]]
@@ -66,14 +84,16 @@ def _block(rows: Sequence[Row], wide: bool) -> str:
     if cut:
         ends = ("unfinished", *(f"{float(row['unfinished']):,.4g}" for row in rows))
         table = [[*line, end] for line, end in zip(table, ends, strict=True)]
+    return table
+
+
+def _heading(first: Row) -> str:
     episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
     jobs, details = jobs_in(first), described(first)
-    title = (
+    return (
         f"{jobs[:1].upper()}{jobs[1:]}: {first['jobsets']:,} unseen jobsets{episodes}, "
         f"{float(first['num_jobs']):,.0f} jobs{'; ' if details else ''}{details}"
     )
-    lines = aligned(table if wide else _narrow(table), names=2)
-    return "\n".join([click.style(title, bold=True), *lines])
 
 
 def _columns(row: Row, wide: bool) -> list[str]:

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.ray_session import without_ray_chatter
-from tune_jobs.runs.validation import Validation
+from tune_jobs.runs.validation import RATIO, Validation
 
 ALGORITHM = "algorithm"
 POLICY = "policy"
-RATIO = "eval/ratio"
 
 
 class Trainer:
@@ -33,6 +32,7 @@ class Trainer:
         metrics: those of the last iteration; see `rllib_configs.builders.iteration_metrics`.
         evaluation: metrics of the newest evaluation, by the names of
             `cluster_env.evaluation.evaluate_summary`; empty before the first.
+        evaluated: the iteration of it.
 
     Raises:
         InputError: if the cluster has too few CPUs.
@@ -47,6 +47,7 @@ class Trainer:
         self.references: dict[str, float] = {}
         self.metrics: dict[str, float] = {}
         self.evaluation: dict[str, float] = {}
+        self.evaluated = 0
         with without_ray_chatter():
             self._algorithm = build_algorithm(config)
 
@@ -117,6 +118,7 @@ class Trainer:
         from rllib_configs.policies import learned_policy
 
         self.evaluation = self.validation.evaluate(learned_policy(self._algorithm))
+        self.evaluated = self.done
         row = {f"eval/{name}": value for name, value in self.evaluation.items()}
         value = self.evaluation[self.validation.metric]
         ratio = cost_ratio(value, self.measure_references(), self.validation.higher_is_better)

@@ -10,6 +10,7 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.files import short_path
+from tune_jobs.runs.describing import TITLE, describe, headline
 from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
@@ -155,10 +156,12 @@ class _Loop:
                 self._records.require_all()
             except BaseException as error:
                 failed = isinstance(error, Exception)
+                self._describe("failed" if failed else "stopped at once")
                 self._say_how_to_resume("The run failed." if failed else "Stopped at once.")
                 raise
             self._progress.close()
             self._end(stop)
+            self._describe("stopped by a signal" if stop else "finished")
         return RunResult(
             self._run, trainer.done, trainer.metrics, trainer.evaluation, stop.exit_status
         )
@@ -171,6 +174,7 @@ class _Loop:
         self._tracker.metrics(
             {f"reference/{name}": value for name, value in references.items()}, self._trainer.done
         )
+        self._describe("in training")
         self._progress.start(self._config.training.iterations, self._trainer.done)
 
     def _iterate(self) -> None:
@@ -179,7 +183,8 @@ class _Loop:
         if trainer.is_due(self._config.evaluation.every):
             self._say_evaluation()
         self._records.append(trainer.done, row)
-        self._tracker.metrics(row, trainer.done)
+        first = headline(row, trainer.validation.metric, trainer.validation.price)
+        self._tracker.metrics({**first, **row}, trainer.done)
         self._progress.step(trainer.done, self._line(row))
         if trainer.is_due(self._config.checkpoint.every):
             self._save()
@@ -218,6 +223,11 @@ class _Loop:
             self._run.write_checkpoint(done, self._trainer.save, self._config.checkpoint.keep)
             self._run.write_policy(self._trainer.save_policy)
             self._saved = done
+            self._describe("as far as its newest checkpoint")
+
+    def _describe(self, state: str) -> None:
+        if self._trainer.references:
+            self._tracker.note(TITLE, describe(self._trainer, state))
 
     def _end(self, stop: StopRequest) -> None:
         if self._run.policy.is_dir():

@@ -7,6 +7,9 @@ from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import jobs_of
 
+RATIO = "eval/ratio"
+"""Metric of a run's objective over that of the best heuristic."""
+
 
 class Validation:
     """The validation jobsets of a run, and the policies evaluated on them.
@@ -17,6 +20,8 @@ class Validation:
     Attributes:
         metric: name of the metric that counts here.
         higher_is_better: whether a larger one is better.
+        price: metrics that stand beside it in every table.
+        summaries: all metrics of the heuristics by name; empty before `references`.
     """
 
     def __init__(self, config: ExperimentConfig) -> None:
@@ -24,6 +29,8 @@ class Validation:
         self._metric = objective_metric(self._task.objective)
         self.metric = self._metric.name
         self.higher_is_better = self._metric.higher_is_better
+        self.price = tuple(self._task.kind.price)
+        self.summaries: dict[str, dict[str, float]] = {}
         self._jobsets = self._task.jobsets(Split.VALIDATION, range(config.evaluation.jobsets))
 
     def evaluate(self, policy: Policy) -> dict[str, float]:
@@ -38,10 +45,11 @@ class Validation:
 
     def references(self) -> dict[str, float]:
         """The metric that counts here, for the heuristics that a policy has to beat, untuned."""
-        return {
-            name: self.evaluate(get_heuristic(name, self._task.world))[self.metric]
+        self.summaries = {
+            name: self.evaluate(get_heuristic(name, self._task.world))
             for name in self._task.kind.baselines
         }
+        return {name: summary[self.metric] for name, summary in self.summaries.items()}
 
     def describe(self, references: dict[str, float]) -> str:
         """One sentence that says what there is to beat."""

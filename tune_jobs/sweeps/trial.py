@@ -189,7 +189,7 @@ class SweepTrial(tune.Trainable):
             return pack(Path(folder))
 
     def _note_score(self, trainer: "Trainer", row: MetricRow) -> bool:
-        from tune_jobs.runs.trainer import RATIO
+        from tune_jobs.runs.validation import RATIO
 
         metric = self._context.sweep.metric
         if metric in row:

@@ -63,6 +63,13 @@ def aligned(lines: Sequence[Sequence[str]], *, names: int) -> list[str]:
     ]
 
 
+def markdown(lines: Sequence[Sequence[str]], *, names: int) -> str:
+    """Lines of cells, the first a head, as a table in Markdown; `names` as for `aligned`."""
+    head, *rows = [[cell.replace("|", r"\|") for cell in line] for line in lines]
+    rule = [":--" if place < names else "--:" for place in range(len(head))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
 def number(row: Mapping[str, str], name: str) -> float:
     """The number in a cell; NaN if it is empty or not there."""
     text = row.get(name) or "nan"

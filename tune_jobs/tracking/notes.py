@@ -1,7 +1,7 @@
 """The description of a run in MLflow, which holds its result in words, a table and the command."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 NOTE_TAG = "mlflow.note.content"
 MAX_NOTE = 7_500  # characters; MLflow's limit of a tag is 8,000
@@ -29,13 +29,6 @@ def with_section(note: str, title: str, text: str) -> str:
     if found:
         return f"{head}{section}{tail}"
     return f"{note.rstrip()}\n\n{section}".lstrip()
-
-
-def markdown_table(lines: Iterable[Sequence[str]], *, names: int = 1) -> str:
-    """Lines of cells, the first a head, as a table: `names` columns to the left, others right."""
-    head, *rows = [[cell.replace("|", r"\|") for cell in line] for line in lines]
-    rule = [":--" if place < names else "--:" for place in range(len(head))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
 def code(commands: Iterable[str]) -> str:

@@ -50,6 +50,13 @@ class RecordedPoints:
         self._names[run, step] = self._shared.setdefault(names, names)
 
 
+def newest_root(spool: Spool) -> Record | None:
+    """The ``start`` record of the run of a folder: the newest that is no other's child there."""
+    started = {record["run"]: record for record in spool.of_kind("start")}
+    roots = [record for record in started.values() if record["parent"] not in started]
+    return roots[-1] if roots else None
+
+
 def open_runs(spool: Spool) -> list[Record]:
     """The ``start`` records of the runs that have begun, or were resumed, and have not ended."""
     started: dict[str, Record] = {}

@@ -1,6 +1,7 @@
 """What a run records beside its own folder: its line in MLflow, and its figures."""
 
 import logging
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cluster_env.core.secrets import hide_secrets
+from cluster_env.core.seeding import Split
 from rllib_configs.schema import ExperimentConfig, TrackingSection
 from tune_jobs.tracking import (
     AnyTracker,
@@ -20,7 +22,9 @@ from tune_jobs.tracking import (
 )
 from tune_jobs.tracking.notes import code
 from tune_jobs.tracking.provenance import command_line
-from tune_jobs.tracking.records import take_in
+from tune_jobs.tracking.recorded import newest_root
+from tune_jobs.tracking.records import as_numbers, take_in
+from tune_jobs.tracking.view import AXIS_TAG
 from tune_jobs.tracking.writer import send_in_time
 
 logger = logging.getLogger(__name__)
@@ -55,7 +59,7 @@ def tracked(config: ExperimentConfig, run: HasFigures) -> Iterator[AnyTracker]:
         run.path,
         uri=config.tracking.uri,
         experiment=config.tracking.experiment,
-        tags={"seed": config.seed, "preset": config.name},
+        tags={"seed": config.seed, "preset": config.name, **place_on_axis(config)},
     )
     try:
         yield tracker
@@ -64,6 +68,20 @@ def tracked(config: ExperimentConfig, run: HasFigures) -> Iterator[AnyTracker]:
         raise
     finally:
         tracker.close()
+
+
+def place_on_axis(config: ExperimentConfig) -> dict[str, str]:
+    """Tags that say where the jobs of a run stand on the axis of its world's comparisons.
+
+    Returns:
+        The value under the name of the setting (``load``), and that name, as the columns that
+        ``metasched ui`` shows; empty in a world without an axis.
+    """
+    task = config.task.build(config.name, config.seed)
+    axis, value = task.kind.axis, task.position_on(Split.VALIDATION)
+    if axis is None or math.isnan(value):
+        return {}
+    return {axis.name: f"{value:.4g}", AXIS_TAG: axis.name}
 
 
 def record_figure(image: Path, table: Path, run: Path | None = None) -> None:
@@ -93,8 +111,11 @@ def record_result(
     curves: Iterable[tuple[int, Mapping[str, float]]] = (),
     files: Iterable[Path] = (),
     beside: Path | None = None,
+    note: str = "",
 ) -> None:
-    """Records a result as a run of its own; recorded again, it goes on with that run.
+    """Records a result as a run of its own; the same recorded again goes on with that run.
+
+    With other numbers it becomes another run, because MLflow keeps the numbers that it has.
 
     Args:
         folder: of the result; what waits for the store lies there.
@@ -106,18 +127,42 @@ def record_result(
         beside: a run directory whose store and experiment it goes to. By default these are the
             environment's MLFLOW_TRACKING_URI, else the store beside the folder, and the usual
             experiment.
+        note: the result in words and as a table, for the run's description.
     """
-    folder = folder.absolute()
+    folder, curves = folder.absolute(), list(curves)
     uri, experiment = _place_of(folder if beside is None else beside.absolute())
     with Tracker.open(
-        folder, uri=uri, experiment=experiment, run_name=name, tags={"kind": kind}
+        folder,
+        uri=uri,
+        experiment=experiment,
+        run_name=name,
+        tags={"kind": kind},
+        anew=_has_other_points(folder, curves),
     ) as tracker:
+        if note:
+            tracker.note("Result", note)
         if params:
             tracker.params(params)
         for step, values in curves:
             tracker.metrics(values, step)
         for path in files:
             tracker.artifact(path, "figures")
+
+
+def _has_other_points(folder: Path, curves: Iterable[tuple[int, Mapping[str, float]]]) -> bool:
+    """Whether a folder was recorded with other numbers."""
+    spool = Spool(tracking_dir(folder))
+    root = newest_root(spool)
+    before = {
+        (record["step"], name): value
+        for record in spool.of_kind("metrics")
+        if root is not None and record["run"] == root["run"]
+        for name, value in record["metrics"].items()
+    }
+    now = {
+        (step, name): value for step, row in curves for name, value in as_numbers(row)[0].items()
+    }
+    return any(before.get(point, value) != value for point, value in now.items())
 
 
 def annotate(run: Path, title: str, text: str, files: Mapping[str, Path] | None = None) -> bool:
@@ -137,12 +182,12 @@ def annotate(run: Path, title: str, text: str, files: Mapping[str, Path] | None 
     """
     directory = tracking_dir(run)
     spool = Spool(directory)
-    started = spool.of_kind("start")
-    if not started:
+    root = newest_root(spool)
+    if root is None:
         return False
     try:
         with closing(spool):
-            key = started[0]["run"]
+            key = root["run"]
             for folder, path in (files or {}).items():
                 place = str(take_in(path.absolute(), run.absolute()))
                 spool.append({"kind": "artifact", "run": key, "path": place, "folder": folder})

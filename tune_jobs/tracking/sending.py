@@ -1,19 +1,28 @@
 """What ``metasched sync`` does: delivers what waits in a run directory."""
 
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.secrets import hide_secrets
+from rllib_configs.schema import TrackingSection
 from tune_jobs.tracking.delivery import Busy, Delivery
 from tune_jobs.tracking.ending import LostRuns, end_lost_runs
 from tune_jobs.tracking.places import recorded_store
+from tune_jobs.tracking.recorded import newest_root
 from tune_jobs.tracking.spool import SPOOL_FILE, Spool, tracking_dir
 from tune_jobs.tracking.store import StoreAway
 
 
-def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool, gone: bool) -> None:
+def send_records(
+    run_dir: Path,
+    tracking_uri: str | None,
+    from_start: bool,
+    gone: bool,
+    register: str | None,
+) -> None:
     """Sends records, and says how many; runs whose process is gone are ended first.
 
     Args:
@@ -21,6 +30,7 @@ def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool, gone
         tracking_uri: MLflow server or database, by default the run's own.
         from_start: whether to send everything again.
         gone: whether the user says that the process of the run has ended.
+        register: name in MLflow's registry of which the run's policy becomes a new version.
 
     Raises:
         InputError: if there are no records, or another process sends them.
@@ -31,6 +41,8 @@ def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool, gone
             f"expected a run directory with tracking/spool.jsonl, but {run_dir} has none; "
             "name the directory of a run that was tracked"
         )
+    if register is not None:
+        _register(run_dir, register)
     lost = end_lost_runs(run_dir, gone=gone)
     delivery = Delivery(run_dir, tracking_uri or recorded_store(run_dir), from_start=from_start)
     try:
@@ -52,6 +64,22 @@ def send_records(run_dir: Path, tracking_uri: str | None, from_start: bool, gone
     note = f", {refused} of them refused by the server; see {place}." if refused else "."
     click.echo(f"{sent} records sent, {delivery.waiting()} wait" + note)
     _say_what_was_lost(lost)
+
+
+def _register(run_dir: Path, name: str) -> None:
+    """Records that the newest policy of a run is to be a version of a registered model."""
+    try:
+        TrackingSection(model=name)
+    except ValueError:
+        raise InputError(
+            f"--register takes letters, digits, spaces and '._-', not {name!r}"
+        ) from None
+    spool = Spool(tracking_dir(run_dir))
+    root = newest_root(spool)
+    if root is None or not (run_dir / "policy").is_dir():
+        raise InputError(f"{run_dir} has no policy to register; train it to its first checkpoint")
+    with closing(spool):
+        spool.append({"kind": "model", "run": root["run"], "path": "policy", "register": name})
 
 
 def _say_what_was_lost(lost: LostRuns) -> None:

@@ -12,6 +12,7 @@ import urllib.request
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -21,6 +22,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, local_store, local_uri
 from tune_jobs.tracking.sending import settle_lost_runs
+from tune_jobs.tracking.view import share_view
 
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 10.0
@@ -74,7 +76,7 @@ def _url(host: str, port: int) -> str:
 
 
 def _page(url: str) -> str:
-    """Address of the curves of the experiment with the newest run.
+    """Address of the table of the experiment with the newest run, with the columns that count.
 
     MLflow's own start page shows what it offers for chat applications and hides training runs.
     """
@@ -83,10 +85,10 @@ def _page(url: str) -> str:
         ids = [experiment["experiment_id"] for experiment in found]
         newest = {"experiment_ids": ids, "max_results": 1, "order_by": ["start_time DESC"]}
         experiment = _ask(url, "runs/search", newest)["runs"][0]["info"]["experiment_id"]
+        view = share_view(partial(_ask, url), experiment)
     except (OSError, ValueError, LookupError):
         return f"{url}/#/experiments?workflowType=machine_learning"
-    curves = "workflowType=machine_learning&compareRunsMode=CHART"
-    return f"{url}/#/experiments/{experiment}/runs?{curves}"
+    return f"{url}/#/experiments/{experiment}/runs?workflowType=machine_learning&{view}"
 
 
 def _ask(url: str, question: str, arguments: dict[str, Any]) -> dict[str, Any]:

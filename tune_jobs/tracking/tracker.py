@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 from cluster_env.core.secrets import hide_secrets
 from tune_jobs.tracking.notes import code
 from tune_jobs.tracking.provenance import command_line, provenance
+from tune_jobs.tracking.recorded import newest_root
 from tune_jobs.tracking.records import as_numbers, as_text, take_in
 from tune_jobs.tracking.spool import Record, Spool, tracking_dir
 from tune_jobs.tracking.writer import Report, Writer, now_ms
@@ -71,6 +72,7 @@ class Tracker:
         run_name: str | None = None,
         tags: Mapping[str, Any] | None = None,
         parent: "AnyTracker | PathLike | None" = None,
+        anew: bool = False,
     ) -> "AnyTracker":
         """Starts to track a run directory, or goes on with the MLflow run that it already has.
 
@@ -83,6 +85,7 @@ class Tracker:
             run_name: Name in MLflow, by default that of the directory.
             tags: More tags, besides commit, versions and command.
             parent: Tracker or run directory of the parent run, in the same experiment.
+            anew: Begin another MLflow run, whatever the directory has.
 
         Returns:
             A tracker; one that records nothing if even the run directory cannot be read.
@@ -90,10 +93,10 @@ class Tracker:
         directory = Path(run_dir).absolute()
         try:
             writer = Writer(directory, uri)
-            root = next(iter(writer.started), None)
-            key = root or uuid.uuid4().hex
+            root = None if anew else newest_root(writer.spool)
+            key = uuid.uuid4().hex if root is None else root["run"]
             if root is not None:
-                experiment = writer.started[root]["experiment"]
+                experiment = root["experiment"]
             tracker = cls(writer, key, experiment, is_child=False)
             all_tags = {**provenance(), **(tags or {})}
             tracker._begin(run_name or directory.name, all_tags, _key_of(parent))
@@ -328,7 +331,7 @@ def _key_of(parent: "AnyTracker | PathLike | None") -> str | None:
         return None
     if isinstance(parent, Tracker | NullTracker):
         return parent.key or None
-    for record in Spool(tracking_dir(parent)).of_kind("start"):
-        return str(record["run"])
+    if root := newest_root(Spool(tracking_dir(parent))):
+        return str(root["run"])
     logger.warning("tracking: %s has no tracked run to be the parent.", parent)
     return None

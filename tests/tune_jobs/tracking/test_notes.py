@@ -1,0 +1,100 @@
+"""A run's description says what came out, how it compares, and which command made it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tune_jobs.tracking import Tracker, tracking_dir
+from tune_jobs.tracking.delivered import LOCK_FILE
+from tune_jobs.tracking.notes import MAX_NOTE, NOTE_TAG, with_section
+from tune_jobs.tracking.provenance import as_command
+from tune_jobs.tracking.recording import annotate, record_result
+from tune_jobs.tracking.spool import Spool
+from tune_jobs.tracking.writer import FileLock
+
+Runs = Callable[[], dict[str, Any]]
+
+
+def note_of(runs: Runs, name: str = "r") -> str:
+    return str(runs()[name].data.tags[NOTE_TAG])
+
+
+def test_a_section_is_replaced_and_the_words_of_others_stay() -> None:
+    note = with_section("Mine.", "Result", "4")
+    note = with_section(note + "\n\nMine too.", "Comparison", "5")
+    note = with_section(note, "Result", "3")
+    assert [line for line in note.splitlines() if line and not line.startswith("<!--")] == [
+        *("Mine.", "### Result", "3", "Mine too.", "### Comparison", "5")
+    ]
+
+
+def test_a_description_stays_within_the_limit_of_mlflow() -> None:
+    note = with_section("", "Result", "4")
+    note = with_section(note, "Comparison", "| 1 | 2 |\n" * 5000)
+    assert MAX_NOTE - 100 < len(note) <= MAX_NOTE
+    assert note.splitlines()[-2] == "..."
+    assert "### Result\n\n4\n" in with_section(note, "Result", "4")
+
+
+def test_the_result_stands_with_both_commands(run_dir: Path, runs: Runs) -> None:
+    with as_command(["/bin/metasched", "train", "a b"]):
+        tracker = Tracker.open(run_dir, run_name="r")
+        tracker.note("Result", "**4** | so far")
+        tracker.close(60)
+    with as_command(["metasched", "train", "--resume", "r"]), Tracker.open(run_dir) as tracker:
+        tracker.note("Result", "**3**")
+    note = note_of(runs)
+    assert "**3**\n\n```\nmetasched train 'a b'\nmetasched train --resume r\n```" in note
+    assert "so far" not in note
+
+
+def test_a_comparison_is_added_to_a_run_that_has_ended(
+    run_dir: Path, client: Any, runs: Runs
+) -> None:
+    with Tracker.open(run_dir, run_name="r") as tracker:
+        tracker.note("Result", "4")
+    table = run_dir.parent / "table.csv"
+    table.write_text("a,b\n")
+    with as_command(["metasched", "compare"]):
+        assert annotate(run_dir, "Comparison", "password=x1y2z3", {"comparisons": table})
+    note = note_of(runs)
+    assert "### Result\n\n4" in note
+    assert "### Comparison\n\npassword=***\n\n```\nmetasched compare\n```" in note
+    run = runs()["r"]
+    assert run.info.status == "FINISHED"
+    files = client.list_artifacts(run.info.run_id, "comparisons")
+    assert [file.path for file in files] == ["comparisons/table.csv"]
+
+
+def test_what_is_added_to_a_run_that_trains_is_sent_by_its_own_process(run_dir: Path) -> None:
+    spool = Spool(tracking_dir(run_dir))
+    with Tracker.open(run_dir, run_name="r") as tracker:
+        while tracker.run_id is None:
+            pass
+        assert annotate(run_dir, "Comparison", "5")
+        assert not FileLock(tracking_dir(run_dir) / LOCK_FILE).acquire(wait=False)
+    assert [one["text"].splitlines()[0] for one in spool.of_kind("note")] == ["5"]
+    assert len(spool.of_kind("open")) == 1
+
+
+def test_a_run_that_was_not_recorded_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    assert not annotate(tmp_path / "run", "Comparison", "5")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize(("again", "num_runs"), [(1.0, 1), (2.0, 2)])
+def test_a_result_with_other_numbers_is_another_run(
+    run_dir: Path, client: Any, again: float, num_runs: int
+) -> None:
+    for value in (1.0, again):
+        record_result(run_dir, "comparison", "c", curves=[(70, {"sjf/slowdown": value})], note="n")
+    experiment = client.get_experiment_by_name("metasched").experiment_id
+    found = client.search_runs([experiment])
+    assert len(found) == num_runs
+    assert {run.data.metrics["sjf/slowdown"] for run in found} == {1.0, again}
+    for run in found:
+        assert len(client.get_metric_history(run.info.run_id, "sjf/slowdown")) == 1
+        assert run.data.tags[NOTE_TAG].startswith("<!-- metasched result -->\n### Result\n\nn\n")
