@@ -21,12 +21,14 @@ class Delivered:
     Attributes:
         offset: Bytes of the spool that were delivered; the next record begins there.
         mark: Tells whether they are still the same, see `Spool.mark`; empty if nobody knows.
+        has_more: Whether the store may have points that the spool has lost.
         runs: Run ids of the store by our own run keys, in the order in which the runs started.
         orphans: Keys of the parents that the store did not know yet, by the key of the child.
     """
 
     offset: int = 0
     mark: str = ""
+    has_more: bool = False
     runs: dict[str, str] = field(default_factory=dict)
     orphans: dict[str, str] = field(default_factory=dict)
 
@@ -49,6 +51,7 @@ class DeliveredFile:
             return Delivered(
                 int(stored["offset"]),
                 str(stored.get("mark", "")),
+                bool(stored.get("has_more", False)),
                 dict(stored["runs"]),
                 dict(stored["orphans"]),
             )

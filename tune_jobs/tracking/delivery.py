@@ -65,7 +65,6 @@ class Delivery:
         self._step_refused: list[Record] = []
         self._from_start = from_start
         self._unsure = True  # whether the store may have what is sent next
-        self._spool_is_another = False  # than the one that was delivered
         self.delivered = Delivered() if from_start else self._file.load(self.uri)
 
     def step(self) -> int:
@@ -123,7 +122,7 @@ class Delivery:
             delivered = Delivered()
         elif delivered.mark not in ("", self._spool.mark(delivered.offset)):
             # A power failure took its end, and training may have gone on from an earlier one.
-            delivered, self._spool_is_another = Delivered(), True
+            delivered = Delivered(has_more=True)
         self.delivered, self._store = delivered, store
 
     def _artifacts_dir(self) -> Path:
@@ -243,7 +242,7 @@ class Delivery:
         try:
             if kind == "metrics":
                 again = self._unsure and self._connected.keeps_doubles
-                self._connected.metrics(run_id, items, again=again or self._spool_is_another)
+                self._connected.metrics(run_id, items, again=again or self.delivered.has_more)
             else:
                 getattr(self._connected, kind)(run_id, items)
         except Exception as error:

@@ -210,3 +210,116 @@ def test_the_database_may_be_lost(run_dir: Path, empty_store: Path, runs: Runs) 
     local_store(run_dir.parent).write_bytes(empty_store.read_bytes())
     deliver(run_dir)
     assert set(runs()) == {"k"}
+
+
+def test_a_spool_that_lost_its_end_is_sent_anew_and_no_point_twice(
+    run_dir: Path, client: Any, runs: Runs
+) -> None:
+    spool(run_dir, start(), *(metrics(step, a=step) for step in range(6)))
+    deliver(run_dir)
+    path = tracking_dir(run_dir) / "spool.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:4]))  # a power failure took three steps
+    late = [{**metrics(step, a=step), "time": 900 + step} for step in range(3, 6)]
+    spool(run_dir, late[0])
+    assert path.stat().st_size < sum(map(len, lines))
+    deliver(run_dir)
+    spool(run_dir, *late[1:], metrics(6, a=6), metrics(7, a=7))
+    assert path.stat().st_size > sum(map(len, lines))
+    assert deliver(run_dir).waiting() == 0
+    assert curve(client, runs()["k"], "a") == [(step, step) for step in range(8)]
+
+
+def test_a_spool_that_lost_its_end_and_grew_past_it_is_noticed(
+    run_dir: Path, client: Any, runs: Runs
+) -> None:
+    spool(run_dir, start(), *(metrics(step, a=step) for step in range(6)))
+    deliver(run_dir)
+    path = tracking_dir(run_dir) / "spool.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
+    spool(run_dir, *({**metrics(step, a=step), "time": 900 + step} for step in range(3, 12)))
+    deliver(run_dir)
+    assert curve(client, runs()["k"], "a") == [(step, step) for step in range(12)]
+
+
+class Listening:
+    """Stands for a store; notes the order of calls, and fails where it is told to."""
+
+    keeps_doubles = False
+
+    def __init__(self, failures: dict[str, int] | None = None) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self.failures = failures or {}
+
+    def has_run(self, run_id: str) -> bool:
+        return True
+
+    def find_run(self, experiment: str, key: str) -> str:
+        return key
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*given: Any, **options: Any) -> None:
+            self.calls.append((name, given[1:]))
+            if self.failures.get(name, 0) > 0:
+                self.failures[name] -= 1
+                raise ConnectionError("not now")
+
+        return call
+
+    def named(self, name: str) -> list[Any]:
+        return [given for called, given in self.calls if called == name]
+
+
+def listening(run_dir: Path, **failures: int) -> tuple[Delivery, Listening]:
+    """A delivery to such a store."""
+    delivery, store = Delivery(run_dir, None), Listening(failures)
+    delivery._store = store  # type: ignore[assignment]
+    return delivery, store
+
+
+@pytest.mark.parametrize("last", ["end", "resume", "artifact", "note"])
+def test_points_arrive_before_what_was_recorded_after_them(run_dir: Path, last: str) -> None:
+    run_dir.mkdir()
+    (run_dir / "a.txt").write_text("a")
+    records = {
+        "end": end(),
+        "resume": {"kind": "resume", "run": "k", "time": 5},
+        "artifact": {"kind": "artifact", "run": "k", "path": "a.txt", "folder": None},
+        "note": {"kind": "note", "run": "k", "title": "t", "text": "x"},
+    }
+    params = {"kind": "params", "run": "k", "params": {"p": "1"}}
+    spool(run_dir, start(), params, metrics(0, a=1), records[last], metrics(1, a=2))
+    delivery, store = listening(run_dir)
+    delivery.run_to_end()
+    delivery.close()
+    call = {"resume": "reopen"}.get(last, last)
+    assert [name for name, _ in store.calls] == ["params", "metrics", call, "metrics"]
+
+
+def test_a_file_is_tried_three_times_and_then_passed_over(run_dir: Path) -> None:
+    run_dir.mkdir()
+    (run_dir / "a.txt").write_text("a")
+    artifact = {"kind": "artifact", "run": "k", "path": "a.txt", "folder": None}
+    spool(run_dir, start(), artifact, metrics(0, a=1))
+    delivery, store = listening(run_dir, artifact=100)
+    for _ in range(2):
+        with pytest.raises(StoreAway, match="not now"):
+            delivery.run_to_end()
+    delivery.run_to_end()
+    delivery.close()
+    assert len(store.named("artifact")) == 3
+    assert len(store.named("metrics")) == 1
+    assert (delivery.refused.total(), delivery.waiting()) == (1, 0)
+
+
+def test_a_file_that_arrives_at_the_third_try_is_there(run_dir: Path) -> None:
+    run_dir.mkdir()
+    (run_dir / "a.txt").write_text("a")
+    spool(run_dir, start(), {"kind": "artifact", "run": "k", "path": "a.txt", "folder": None})
+    delivery, _ = listening(run_dir, artifact=2)
+    for _ in range(2):
+        with pytest.raises(StoreAway):
+            delivery.run_to_end()
+    delivery.run_to_end()
+    delivery.close()
+    assert (delivery.refused.total(), delivery.waiting()) == (0, 0)

@@ -87,3 +87,7 @@ def test_memory_is_bounded_while_the_disk_is_away(
     with pytest.raises(OverflowError):
         spool.append(tags(2))
     assert spool.close() == 2
+    (tmp_path / "tracking").unlink()
+    spool.append(tags(3))
+    assert numbers(spool) == ["1", "2", "3"]  # the oldest was dropped, and no other
+    assert spool.close() == 0
