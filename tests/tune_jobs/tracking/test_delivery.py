@@ -221,9 +221,10 @@ def test_a_spool_that_lost_its_end_is_sent_anew_and_no_point_twice(
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:4]))  # a power failure took three steps
     late = [{**metrics(step, a=step), "time": 900 + step} for step in range(3, 6)]
-    spool(run_dir, late[0])
+    spool(run_dir, {"kind": "tags", "run": "k", "tags": {"resumed": "yes"}}, late[0])
     assert path.stat().st_size < sum(map(len, lines))
     deliver(run_dir)
+    assert runs()["k"].data.tags["resumed"] == "yes"
     spool(run_dir, *late[1:], metrics(6, a=6), metrics(7, a=7))
     assert path.stat().st_size > sum(map(len, lines))
     assert deliver(run_dir).waiting() == 0
@@ -237,8 +238,11 @@ def test_a_spool_that_lost_its_end_and_grew_past_it_is_noticed(
     deliver(run_dir)
     path = tracking_dir(run_dir) / "spool.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:4]))
-    spool(run_dir, *({**metrics(step, a=step), "time": 900 + step} for step in range(3, 12)))
+    resumed = {"kind": "tags", "run": "k", "tags": {"resumed": "yes"}}
+    late = ({**metrics(step, a=step), "time": 900 + step} for step in range(3, 12))
+    spool(run_dir, resumed, *late)
     deliver(run_dir)
+    assert runs()["k"].data.tags["resumed"] == "yes"
     assert curve(client, runs()["k"], "a") == [(step, step) for step in range(12)]
 
 
