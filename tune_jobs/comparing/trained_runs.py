@@ -1,6 +1,7 @@
 """Trained policies of run directories: found by paths and globs, loaded, grouped and named."""
 
 import glob
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from tune_jobs.comparing.wording import short
 
 if TYPE_CHECKING:
     from rllib_configs.policy_files import LearnedPolicy
+
+logger = logging.getLogger(__name__)
 
 Decode = Literal["sample", "argmax", "tuned"]
 """How learned policies choose: ``tuned`` is argmax with the void bias that is best on validation
@@ -67,7 +70,8 @@ def is_heuristic(name: str) -> bool:
 def find_runs(names: Iterable[str]) -> list[Path]:
     """Folders of trained policies that paths and globs name, each once.
 
-    A glob names only folders that hold a run or a policy: beside them stand MLflow's files.
+    A glob names only folders that hold a run or a policy: beside them stand MLflow's files. What a
+    killed process has left before its first iteration is passed over with a warning.
 
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.
@@ -81,6 +85,9 @@ def find_runs(names: Iterable[str]) -> list[Path]:
         else:
             matches = sorted(Path(match) for match in glob.glob(str(Path(name).expanduser())))
             matches = [path for path in matches if _holds_run(path)]
+            for path in [path for path in matches if _never_trained(path)]:
+                logger.warning("%s is passed over, because it was stopped before it trained", path)
+                matches.remove(path)
             if not matches:
                 raise InputError(f"no run directory matches '{name}'")
         found |= dict.fromkeys(matches)
@@ -89,6 +96,11 @@ def find_runs(names: Iterable[str]) -> list[Path]:
 
 def _holds_run(path: Path) -> bool:
     return (path / "config.yaml").is_file() or (path / "policy").is_dir()
+
+
+def _never_trained(path: Path) -> bool:
+    traces = ("policy", "weights.pt", "metrics.csv", "checkpoints")
+    return not any((path / name).exists() for name in traces)
 
 
 def load_runs(paths: Iterable[Path], decode: Decode) -> list[TrainedRun]:

@@ -58,14 +58,23 @@ class History:
         """All complete rows in order; a metric without a value in a row is absent from it.
 
         A line that a crash has cut short is left out.
+
+        Raises:
+            InputError: if the file is no such table.
         """
         if not self.path.exists():
             return []
-        lines = self.path.read_text().splitlines(keepends=True)
+        try:
+            return self._parsed(self.path.read_text())
+        except (OSError, ValueError, csv.Error) as error:
+            raise InputError(f"{self.path} is no table of metrics: {error}") from None
+
+    def _parsed(self, text: str) -> list[MetricRow]:
+        lines = text.splitlines(keepends=True)
         header, *complete = [line for line in lines if line.endswith("\n")] or [""]
         names = next(csv.reader([header]), [])
         if KEY not in names:
-            raise InputError(f"{self.path} is no table of metrics: it has no column '{KEY}'")
+            raise ValueError(f"it has no column '{KEY}'")
         parsed = (values for values in csv.reader(complete) if len(values) == len(names))
         return [
             {name: float(value) for name, value in zip(names, values, strict=True) if value}

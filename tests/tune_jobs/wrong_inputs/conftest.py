@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tune_jobs.untrained_runs import make_run
+from meta.adaptation import untrained_policy
+from rllib_configs.loading import load_config, write_config
+from rllib_configs.policy_files import write_policy
+from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs import cli
 
 MOST_CHARACTERS = 500
@@ -22,6 +25,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command lines of this folder name; nothing of it is ever changed."""
     folder = tmp_path_factory.mktemp("wrong")
     make_run(folder / "runs" / "good")
+    scorer = load_config("deeprm-ppo", [*SMALL_TASK])
+    policy = folder / "runs" / "scorer"
+    write_policy(untrained_policy(scorer, 0).weights, scorer, policy / "policy")
+    write_config(scorer, policy / "config.yaml")
     (folder / "full").mkdir()
     (folder / "full" / "mine.txt").write_text("mine")
     (folder / "empty").mkdir()

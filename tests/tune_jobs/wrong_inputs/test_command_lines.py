@@ -230,15 +230,20 @@ guard runs/good --set task.workload.load=9
 adapt
 adapt runs/good
 adapt nowhere --task objectives:1
-adapt runs/good --task objectives:1
-adapt runs/good --task nosuch
+adapt runs/scorer --task objectives:1
+adapt runs/good --task objective=makespan
+adapt runs/scorer --task world.cluster.horizon=9
+adapt runs/scorer --task objectives:x
+adapt runs/scorer --task workload.load=1e-9
+adapt runs/scorer --task nosuch.yaml
+adapt runs/scorer --task nosuch
 adapt empty --task objective=makespan
-adapt runs/good --task objective=makespan --steps -1
-adapt runs/good --task objective=makespan --steps 1001
-adapt runs/good --task objective=makespan --rate nan
-adapt runs/good --task objective=makespan --rate 0
-adapt runs/good --task objective=makespan --out full
-adapt runs/good --task objective=makespan --track
+adapt runs/scorer --task objective=makespan --steps -1
+adapt runs/scorer --task objective=makespan --steps 1001
+adapt runs/scorer --task objective=makespan --rate nan
+adapt runs/scorer --task objective=makespan --rate 0
+adapt runs/scorer --task objective=makespan --out full
+adapt runs/scorer --task objective=makespan --track
 study
 study nowhere/run
 study runs/good --family nosuch
