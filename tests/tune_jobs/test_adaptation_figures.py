@@ -17,6 +17,7 @@ from tune_jobs.figures import (
     adaptation_differences,
     headroom,
     inner_rates,
+    learning_curves,
     meta_curves,
 )
 from tune_jobs.figures.registry import FigureRequest
@@ -127,6 +128,21 @@ def test_objectives_have_panels_of_their_own(rows: Path, tmp_path: Path) -> None
         row = find(found, method="joint", step=1, objective=objective)
         assert number(row, "value") == pytest.approx(table[:, place::2].mean())
         assert row["tasks"] == "3"
+
+
+def test_objectives_are_drawn_from_the_first_to_the_last_step(rows: Path, tmp_path: Path) -> None:
+    found = made("adaptation-objectives", rows, tmp_path)
+    (axes,) = adaptation.BY_OBJECTIVE.draw(tmp_path / "adaptation-objectives.csv").axes
+    marks = {
+        round(float(line.get_xdata()[0]), 6)  # type: ignore[index]
+        for line in axes.get_lines()
+        if line.get_marker() in ("o", "<", ">") and len(line.get_xdata()) == 1  # type: ignore[arg-type]
+    }
+    joint = [row for row in found if row["method"] == "joint"]
+    for objective in OBJECTIVES:
+        mine = [number(row, "value") for row in joint if row["objective"] == objective]
+        for value in (mine[0], mine[-1]):
+            assert round(min(max(value, 0.5), 1.6), 6) in marks
 
 
 def test_the_win_rate_is_the_share_of_tasks_and_adaptations_at_or_below_the_baseline(
@@ -245,6 +261,8 @@ def test_meta_curves_are_what_runs_recorded(tmp_path: Path) -> None:
     plain = make_scorer(tmp_path / "alone", *ONE_TASK)
     with pytest.raises(InputError, match="no run of the algorithm maml"):
         meta_curves.collect(FigureRequest(runs=[str(plain)]))
+    with pytest.raises(InputError, match="figure meta-curves draws its curves"):
+        learning_curves.collect(FigureRequest(runs=[str(tmp_path / "fomaml-0")]))
 
 
 def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval
 from cluster_env.worlds import WORLDS, get_kind
+from tune_jobs.figures.adaptation_by_objective import draw_objectives
 from tune_jobs.figures.adaptation_data import (
     WIN_RATIO,
     Method,
@@ -35,19 +36,19 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class StepsFigure:
-    """A statistic of every method against steps of adaptation, a panel for each kind of task.
+    """A statistic of every method against steps of adaptation, a panel for each family of tasks.
 
     Attributes:
         title: of the figure.
         note: what its small print says of the statistic.
         statistic: of the ratio of cost to baseline.
-        by_objective: whether each objective has a panel of its own, and not each family.
+        by_objective: whether it shows the first and the last step for each objective instead.
         heuristics: whether heuristics that are no baselines have lines of their own.
         share: whether the statistic is a share, from 0 to 1.
     """
 
     title: str
-    note: str
+    note: str = ""
     statistic: Statistic = ratio
     by_objective: bool = False
     heuristics: bool = False
@@ -80,15 +81,15 @@ class StepsFigure:
         from matplotlib.ticker import PercentFormatter
 
         rows = read_table(table, COLUMNS)
-        keys = list(dict.fromkeys(_panel_of(row) for row in rows))
-        several = len({family for family, _ in keys}) > 1
+        if self.by_objective:
+            return draw_objectives(rows, self.title)
+        families = list(dict.fromkeys(row["family"] for row in rows))
         with styled():
-            figure, panels = grid_of_panels(len(keys))
+            figure, panels = grid_of_panels(len(families))
             headline(figure, self.title, f"{measured_on(rows)}; {self.note}")
-            for axes, (family, objective) in zip(panels, keys, strict=True):
-                mine = [row for row in rows if _panel_of(row) == (family, objective)]
-                name = objective.replace("_", " ")
-                axes.set_title(f"{family}:\n{name}" if name and several else name or family)
+            for axes, family in zip(panels, families, strict=True):
+                mine = [row for row in rows if row["family"] == family]
+                axes.set_title(family)
                 if self.share:
                     axes.set_ylabel("share of tasks")
                     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -136,7 +137,6 @@ BY_FAMILY = StepsFigure(
 )
 BY_OBJECTIVE = StepsFigure(
     "Adaptation by objective: cost over that of the best baseline",
-    "axes differ",
     by_objective=True,
 )
 WIN_RATE = StepsFigure(
@@ -145,10 +145,6 @@ WIN_RATE = StepsFigure(
     statistic=won,
     share=True,
 )
-
-
-def _panel_of(row: Cells) -> tuple[str, str]:
-    return row["family"], row["objective"]
 
 
 def _by_objective(methods: Sequence[Method]) -> list[Method]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tune_jobs.figures.adaptation_data import color_and_style, untrained
-from tune_jobs.figures.style import MUTED, WIDTH, label_ends, new_figure
+from tune_jobs.figures.style import MUTED, label_ends, new_figure
 from tune_jobs.terminal.tables import Cells, number
 
 if TYPE_CHECKING:
@@ -19,14 +19,15 @@ _NEAR = (
     0.5  # methods without training are followed so far above the others, in units of their range
 )
 _NOTE_CHARACTERS = 36
+_APART = 3.0  # points between the bars of two methods
 _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
 
 def grid_of_panels(num_panels: int) -> "tuple[Figure, list[Axes]]":
-    """A figure with so many panels, and no empty ones; many stand in three columns."""
-    columns = min(num_panels, 2 if num_panels <= 4 else 3)
+    """A figure of page width with so many panels in two columns, and no empty ones."""
+    columns = min(num_panels, 2)
     lines = -(-num_panels // columns)
-    figure = new_figure(1.0 + lines * _HEIGHT, WIDTH * max(1.0, columns / 2))
+    figure = new_figure(1.0 + lines * _HEIGHT)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     for axes in panels[num_panels:]:
         axes.remove()
@@ -39,7 +40,7 @@ def draw_methods(
     lines: Sequence[tuple[float, str, str]] = (),
     limits: tuple[float, float] | None = None,
 ) -> None:
-    """A line for each method with a band for its interval, and its name at its end.
+    """A line for each method with bars for its intervals, and its name at its end.
 
     Methods that begin without training are far above all others at first. The y axis does not
     follow them, and a note says what lies beyond it.
@@ -50,6 +51,10 @@ def draw_methods(
         lines: height, name and color of lines across the panel.
         limits: of the y axis, if it is not to follow the values.
     """
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None
     methods = list(dict.fromkeys(row["method"] for row in rows))
     low, high = limits or _limits(rows, methods)
     labels, beyond = [], []
@@ -60,8 +65,12 @@ def draw_methods(
             np.array([number(row, name) for row in mine])
             for name in ("step", "value", "value_low", "value_high")
         )
-        axes.plot(x, y, color=color, linestyle=style, linewidth=1.8, marker="o", markersize=3.5)
-        axes.fill_between(x, below, above, color=color, alpha=0.13, linewidth=0)
+        # Bars side by side: bands over each other hide which interval belongs to which line.
+        shift = _APART * (methods.index(method) - (len(methods) - 1) / 2)
+        beside = axes.transData + ScaledTranslation(shift / 72, 0, figure.dpi_scale_trans)
+        axes.plot(x, y, color=color, linestyle=style, linewidth=1.6, transform=beside)
+        axes.plot(x, y, "o", color=color, markersize=3.5, transform=beside)
+        axes.vlines(x, below, above, color=color, linewidth=1.3, alpha=0.5, transform=beside)
         if y[-1] <= high:
             labels.append((float(y[-1]), method, color))
         if y.max() > high:
@@ -116,7 +125,7 @@ def measured_on(rows: Sequence[Cells]) -> str:
     )
     return (
         f"{tasks} held-out tasks, {adaptations} adaptations of each, {seeds} training seeds of a "
-        f"method; bands: 95% intervals over tasks and training seeds"
+        f"method; bars: 95% intervals over tasks and training seeds"
     )
 
 
@@ -129,7 +138,9 @@ def _scale_steps(axes: "Axes", steps: Sequence[int]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(list(steps)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
-    axes.set_xlim(steps[0], max(steps[-1], steps[0] + 1))
+    last = max(steps[-1], steps[0] + 1)
+    room = 0.04 * last
+    axes.set_xlim(steps[0] - (0.4 if steps[-1] > _MANY_STEPS else room), last + 3 * room)
 
 
 def _episodes_of_a_step(rows: Sequence[Cells]) -> str:

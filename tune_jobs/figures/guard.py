@@ -34,6 +34,7 @@ COLUMNS = (
 )
 
 _ROW_HEIGHT = 0.24
+_FINE, _FINE_TICKS = 2.5, (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2)
 _TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 5)
 _WIDE, _WIDE_TICKS = 10.0, (0.5, 1, 2, 5, 10, 20, 50)
 
@@ -220,7 +221,9 @@ def _scale(axes: "Axes", rows: Sequence[Cells]) -> None:
     low, high = values.min() * 0.93, values.max() * 1.07
     axes.set_xscale("log")
     axes.set_xlim(low, high)
-    axes.xaxis.set_major_locator(FixedLocator(_WIDE_TICKS if high > _WIDE * low else _TICKS))
+    ratio = high / low
+    ticks = _FINE_TICKS if ratio < _FINE else _TICKS if ratio <= _WIDE else _WIDE_TICKS
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
 

@@ -21,6 +21,7 @@ from cluster_env.evaluation import (
     tuned_numbers,
 )
 from cluster_env.worlds import get_heuristic
+from meta.maml.options import MAMLOptions
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment
 from tune_jobs.comparing.wording import described, jobs_of, on_jobs
@@ -63,7 +64,8 @@ def collect(request: FigureRequest) -> list[Row]:
     """Reads the runs' metrics and evaluates the heuristics on the same validation jobsets.
 
     Raises:
-        InputError: if there is no run, one has recorded nothing, or they learn different tasks.
+        InputError: if there is no run, one has recorded nothing or is of
+            meta-training, or they learn different tasks.
     """
     if not request.runs:
         raise InputError(
@@ -119,10 +121,16 @@ def draw(table: Path) -> "Figure":
 
 def _read(path: Path) -> _Recorded:
     run = open_run(path)
+    config = run.config()
+    if isinstance(config.training, MAMLOptions):
+        raise InputError(
+            f"{path} is a run of meta-training, whose tasks have costs in different units; "
+            f"metasched figure meta-curves draws its curves"
+        )
     rows = run.history.rows()
     if not rows:
         raise InputError(f"{path} has recorded no iteration yet")
-    return _Recorded(path, run.config(), rows)
+    return _Recorded(path, config, rows)
 
 
 def _check_same_task(runs: Sequence[_Recorded]) -> None:

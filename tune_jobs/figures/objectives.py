@@ -6,13 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation import METRICS, Result, best
+from cluster_env.evaluation import METRICS, Metric, Result, best
 from tune_jobs.comparing.comparison import check_specs, evaluate_specs, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import POLICY, is_learned, look_of, measured_on, read_rows
+from tune_jobs.figures.comparison import POLICY, is_learned, measured_on, read_rows
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, number
@@ -29,10 +31,11 @@ COLUMNS = (
     *("interval_over", "reference", "best", "tied", "unfinished"),
 )
 
-_ROW_HEIGHT = 0.46
-_TITLE_CHARACTERS = 22
-_NAME_CHARACTERS = 26
-_WIDEST = 2.5  # times the best heuristic; whoever is farther is an arrow at the edge
+_ROW_HEIGHT = 0.42
+_TITLE_CHARACTERS = 12
+_NAME_CHARACTERS = 34
+_WORST = 2.5  # times the best heuristic; whoever is farther has the same color
+_DARK = 2.0  # from here on the color is too dark for black letters
 
 
 def collect(request: FigureRequest) -> list[Row]:
@@ -79,28 +82,41 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
+    from matplotlib.colors import TwoSlopeNorm
+
     rows = read_rows(table, COLUMNS)
-    metrics = list(dict.fromkeys(row["metric"] for row in rows))
-    keys = list(dict.fromkeys(row["key"] for row in rows))
-    columns = 2 if len(metrics) in (2, 4) else 3
-    lines = -(-len(metrics) // columns)
+    metrics = [METRICS.get(name) for name in dict.fromkeys(row["metric"] for row in rows)]
+    cells = {(row["key"], row["metric"]): row for row in rows}
+    policies = {row["key"]: row for row in rows if row["metric"] == rows[0]["metric"]}
+    worse = np.array(
+        [[_times_worse(cells[key, metric.name], metric) for metric in metrics] for key in policies]
+    )
     with styled():
-        figure = new_figure(1.1 + lines * (1.1 + _ROW_HEIGHT * len(keys)))
-        panels = figure.subplots(lines, columns, sharey=True, squeeze=False).ravel()
-        far = any(number(row, "ratio") > _WIDEST for row in rows)
-        beyond = f"; arrows: more than {_WIDEST:g} times" if far else ""
+        figure = new_figure(2.4 + _ROW_HEIGHT * len(policies))
+        axes = figure.subplots()
         headline(
             figure,
             f"How policies do by each objective, {on_jobs(rows[0])}",
-            f"{measured_on(rows)}; bold: the best, and what cannot be told from it{beyond}",
+            f"Means; {measured_on(rows)}. Color: times worse (brown) or better (green) than the "
+            f"best heuristic; bold: the best of a column, and what cannot be told from it",
         )
-        for axes, metric in zip(panels, metrics, strict=False):
-            _draw_panel(axes, [row for row in rows if row["metric"] == metric], rows)
-        for axes in panels[len(metrics) :]:
-            axes.set_visible(False)
-        names = [_name_of(row) for row in rows[: len(keys)]]
-        panels[0].set_yticks(range(len(keys)), names)
-        panels[0].set_ylim(len(keys) - 0.5, -0.8)
+        limit = np.log(_WORST)
+        axes.imshow(
+            np.clip(np.log(worse), -limit, limit),
+            cmap="BrBG_r",
+            norm=TwoSlopeNorm(0.0, -limit, limit),
+            alpha=0.75,
+            aspect="auto",
+        )
+        for line, key in enumerate(policies):
+            for column, metric in enumerate(metrics):
+                _write_cell(axes, column, line, cells[key, metric.name], metric)
+        axes.set_yticks(range(len(policies)), [_name_of(row) for row in policies.values()])
+        axes.set_xticks(range(len(metrics)), [_head(metric) for metric in metrics])
+        axes.tick_params(labelsize=8.5, length=0, top=True, labeltop=True, bottom=False)
+        axes.tick_params(labelbottom=False)
+        axes.grid(visible=False)
+        axes.spines[:].set_visible(False)
     return figure
 
 
@@ -140,45 +156,33 @@ def _rows(pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, metric:
     return rows
 
 
-def _draw_panel(axes: "Axes", panel: Sequence[Cells], rows: list[Cells]) -> None:
-    """The policies by one metric, one below the other."""
-    metric = METRICS.get(panel[0]["metric"])
-    for place, row in enumerate(panel):
-        color, marker = look_of(row["key"], rows)
-        value = min(number(row, "ratio"), _WIDEST)
-        beyond = number(row, "ratio") > _WIDEST
-        if not beyond:
-            low, high = (min(number(row, f"ratio_{end}"), _WIDEST) for end in ("low", "high"))
-            axes.hlines(place, low, high, color, linewidth=3)
-        axes.plot(
-            value,
-            place,
-            marker=">" if beyond else marker,
-            color=color,
-            markersize=7,
-            linestyle="none",
-        )
-        bold = "True" in (row["best"], row["tied"])
-        cut = "at least " if number(row, "unfinished") and metric.per == "job" else ""
-        axes.annotate(
-            f"{cut}{_written(row)}",
-            (value, place),
-            xytext=(0, 6),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=9,
-            fontweight="bold" if bold else "normal",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-        )
-    axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-    axes.set_title("\n".join(textwrap.wrap(metric.label, _TITLE_CHARACTERS)), fontsize=10)
-    reference = next(row for row in panel if row["policy"] == row["reference"])
+def _times_worse(row: Cells, metric: Metric) -> float:
+    """How many times worse than the best heuristic's the mean is; below 1 it is better."""
+    ratio = max(number(row, "ratio"), 1 / _WORST)
+    return 1 / ratio if metric.higher_is_better else ratio
+
+
+def _write_cell(axes: "Axes", column: int, line: int, row: Cells, metric: Metric) -> None:
+    """The mean, with a sign where jobs were left unfinished."""
+    cut = (
+        "\N{GREATER-THAN OR EQUAL TO}" if number(row, "unfinished") and metric.per == "job" else ""
+    )
+    axes.annotate(
+        f"{cut}{_written(row)}",
+        (column, line),
+        ha="center",
+        va="center",
+        fontsize=9.5,
+        fontweight="bold" if "True" in (row["best"], row["tied"]) else "normal",
+        color="white" if _times_worse(row, metric) > _DARK else INK,
+    )
+
+
+def _head(metric: Metric) -> str:
+    """Name of a column."""
     better = "; higher is better" if metric.higher_is_better else ""
-    axes.set_xlabel(f"over the best heuristic,\n{reference['policy']}{better}", fontsize=9.5)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0, labelsize=9.5)
-    axes.margins(x=0.16)
+    label = metric.label.removeprefix("mean ")
+    return textwrap.fill(f"{label}{better}", _TITLE_CHARACTERS, break_long_words=False)
 
 
 def _name_of(row: Cells) -> str:

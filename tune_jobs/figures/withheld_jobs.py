@@ -99,9 +99,14 @@ def draw(table: Path) -> "Figure":
             f"Jobs kept waiting though there is room for them, {on_jobs(rows[0])}",
             f"{measured_on(rows)}; time steps in which a job is kept waiting: {_holding(rows)}",
         )
-        titles = ("(a) mean slowdown", "(b) share of jobs withheld", "(c) steps withheld")
-        for axes, title, column in zip(panels, titles, OF_A_LENGTH, strict=True):
+        titles = (
+            ("(a) slowdown", "mean slowdown"),
+            ("(b) jobs withheld", "share of jobs"),
+            ("(c) how long", "mean steps withheld"),
+        )
+        for axes, (title, label), column in zip(panels, titles, OF_A_LENGTH, strict=True):
             axes.set_title(title)
+            axes.set_ylabel(label)
             _draw_lines(axes, rows, column)
             axes.set_xlabel("job length (steps)")
         _scale(panels, rows)

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from meta.maml.options import MAMLOptions
 from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
@@ -238,7 +239,9 @@ class _Loop:
             self._say_how_to_resume(f"Stopped after iteration {self._trainer.done}.")
         else:
             if self._draw is not None:
-                self._draw("deeprm-fig6", self._run, self._tracker)
+                learns_tasks = isinstance(self._config.training, MAMLOptions)
+                curves = "meta-curves" if learns_tasks else "deeprm-fig6"
+                self._draw(curves, self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
 
     def _announce_stop(self, signal_name: str) -> None:
