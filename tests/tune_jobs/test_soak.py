@@ -35,7 +35,14 @@ sys.stdin.read()
 
 
 def reading(minutes: float, process: str = "driver 1", **values: float) -> Reading:
-    steady = {"uss_mib": 100, "rss_mib": 150, "descriptors": 9, "threads": 3, "objects": 5000}
+    steady = {
+        "heap_mib": 100,
+        "uss_mib": 110,
+        "rss_mib": 150,
+        "descriptors": 9,
+        "threads": 3,
+        "objects": 5000,
+    }
     return Reading(minutes, process, **{**steady, "blocks": 20000, **values})
 
 
@@ -46,15 +53,15 @@ def slopes(found: list[Growth]) -> dict[tuple[str, str], float]:
 class TestGrowth:
     def test_the_slope_of_a_leak_is_found_after_the_warm_up(self):
         """A GiB comes in the warm-up, then two MiB a minute."""
-        rows = [reading(m, uss_mib=100 * min(m, 10) + 2 * max(m - 10, 0)) for m in range(31)]
-        (leak,) = [each for each in growths(rows, 10.0) if each.quantity == "uss_mib"]
+        rows = [reading(m, heap_mib=100 * min(m, 10) + 2 * max(m - 10, 0)) for m in range(31)]
+        (leak,) = [each for each in growths(rows, 10.0) if each.quantity == "heap_mib"]
         assert leak.slope == pytest.approx(2.0)
         assert (leak.first, leak.last) == (1001.0, 1039.0)
         assert leak.is_too_fast
 
     def test_an_odd_reading_is_no_leak(self):
-        rows = [reading(m, uss_mib=100 + 50 * (m in (13, 29, 30))) for m in range(31)]
-        assert slopes(growths(rows, 10.0))["driver 1", "uss_mib"] == 0.0
+        rows = [reading(m, heap_mib=100 + 50 * (m in (13, 29, 30))) for m in range(31)]
+        assert slopes(growths(rows, 10.0))["driver 1", "heap_mib"] == 0.0
 
     def test_what_stays_is_let_be(self):
         found = growths([reading(m) for m in range(31)], 10.0)
@@ -63,7 +70,7 @@ class TestGrowth:
 
     @pytest.mark.parametrize("minutes", [range(12, 31), range(25)], ids=["late", "gone"])
     def test_a_process_that_was_not_there_all_the_time_is_not_judged(self, minutes):
-        rows = [reading(m, "idle worker 1", uss_mib=9 * m) for m in minutes]
+        rows = [reading(m, "idle worker 1", heap_mib=9 * m) for m in minutes]
         rows += [reading(m) for m in range(31)]
         assert {each.process for each in growths(rows, 10.0)} == {"driver 1"}
 
@@ -119,20 +126,20 @@ def test_a_leaking_process_is_found_and_its_neighbor_is_not(tmp_path):
         parent.kill()
         parent.wait()
     found = growths(rows, rows[0].minutes)
-    leaks = {each.process for each in found if each.is_too_fast and each.quantity == "uss_mib"}
+    leaks = {each.process for each in found if each.is_too_fast and each.quantity == "heap_mib"}
     assert leaks == {"other 1", "total"}
     grown = slopes(found)
     assert grown["other 1", "descriptors"] > 60  # 20 a second on a quiet machine
     assert grown["other 1", "objects"] > 3000
     assert grown["other 2", "descriptors"] == 0.0
-    assert grown["total", "uss_mib"] == pytest.approx(grown["other 1", "uss_mib"], rel=0.2)
+    assert grown["total", "heap_mib"] == pytest.approx(grown["other 1", "heap_mib"], rel=0.2)
 
 
 class TestReport:
     @pytest.fixture
     def leaky(self, monkeypatch):
         rows = [
-            reading(m / 2, process, uss_mib=100 + gain * m)
+            reading(m / 2, process, heap_mib=100 + gain * m)
             for m in range(61)
             for process, gain in (("driver 1", 1.0), ("runner 1", 0.0))
         ]
@@ -149,7 +156,7 @@ class TestReport:
 
     def test_it_fails_and_names_what_grows(self, tmp_path, leaky, capsys):
         out = tmp_path / "soak"
-        with pytest.raises(Failure, match=r"^grows too fast: uss_mib of driver 1 by 2\.00 a min"):
+        with pytest.raises(Failure, match=r"^grows too fast: heap_mib of driver 1 by 2\.00 a min"):
             soak_report.report_soak(30.0, 5.0, "deeprm-ppo", 2, out, _draw)
         assert {path.name for path in out.iterdir()} == {"readings.csv", "growth.csv", "soak.png"}
         (shown,) = [line for line in capsys.readouterr().out.splitlines() if "driver 1" in line]

@@ -9,7 +9,7 @@ from scipy.stats import theilslopes
 from tune_jobs.benchmarks.processes import Reading
 
 LIMITS: Mapping[str, float] = {
-    "uss_mib": 0.5,
+    "heap_mib": 0.5,
     "descriptors": 0.1,
     "threads": 0.1,
     "objects": 500.0,

@@ -35,7 +35,9 @@ class Reading:
     Attributes:
         minutes: since the beginning.
         process: what it is, with a number where there are several: ``runner 2``.
-        uss_mib: memory that would be free without it.
+        heap_mib: memory that its programs have asked for and written to; what leaks, leaks here.
+        uss_mib: memory that would be free without it. It falls when another process maps the same
+            libraries, and rises when that one ends.
         rss_mib: memory that it sees, what it shares included.
         descriptors: open files and sockets.
         threads: of the operating system.
@@ -45,6 +47,7 @@ class Reading:
 
     minutes: float
     process: str
+    heap_mib: float
     uss_mib: float
     rss_mib: float
     descriptors: float
@@ -81,24 +84,24 @@ class ProcessSampler:
         for process in sorted(self._root.children(recursive=True), key=lambda each: each.pid):
             try:
                 readings.append(self._read_one(process, minutes))
-            except self._psutil.Error:
+            except (self._psutil.Error, OSError):
                 continue
         return [*readings, _total(readings, minutes)]
 
     def _read_one(self, process: Any, minutes: float) -> Reading:
-        with process.oneshot():
-            memory = process.memory_full_info()
-            objects, blocks = self._counted(process.pid)
-            return Reading(
-                minutes=minutes,
-                process=self._name(process),
-                uss_mib=memory.uss / 2**20,
-                rss_mib=memory.rss / 2**20,
-                descriptors=process.num_fds(),
-                threads=process.num_threads(),
-                objects=objects,
-                blocks=blocks,
-            )
+        memory = process.memory_full_info()
+        objects, blocks = self._counted(process.pid)
+        return Reading(
+            minutes=minutes,
+            process=self._name(process),
+            heap_mib=_heap_bytes(process.pid) / 2**20,
+            uss_mib=memory.uss / 2**20,
+            rss_mib=memory.rss / 2**20,
+            descriptors=process.num_fds(),
+            threads=process.num_threads(),
+            objects=objects,
+            blocks=blocks,
+        )
 
     def _counted(self, pid: int) -> tuple[float, float]:
         try:
@@ -123,6 +126,14 @@ def role_of(command: Sequence[str]) -> str:
     """What a process does, by its command line; ``other`` if nobody knows."""
     text = " ".join(command)
     return next((role for word, role in _ROLES if word in text), "other")
+
+
+def _heap_bytes(pid: int) -> float:
+    """Anonymous memory of a process, which psutil does not tell; NaN for one that has ended."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon:"):
+            return 1024 * float(line.split()[1])
+    return math.nan
 
 
 def _total(readings: Sequence[Reading], minutes: float) -> Reading:

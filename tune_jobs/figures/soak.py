@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _PANELS = {
-    "uss_mib": "memory (MiB)",
+    "heap_mib": "memory (MiB)",
     "descriptors": "descriptors",
     "threads": "threads",
     "objects": "Python objects",
@@ -81,7 +81,7 @@ def _draw_panel(
     """Draws the lines of one quantity, and returns what is to be written beside them."""
     end = max(number(row, "minutes") for row in rows)
     allowed = limit * (end - warm_up_min)
-    labels = [(allowed, f"limit: {limit:g} a minute", INK)]
+    labels = [(allowed, f"limit: {limit:g}/min", INK)]
     low, high = -0.2 * allowed, 1.2 * allowed
     for process in dict.fromkeys(row["process"] for row in rows):
         own = [row for row in rows if row["process"] == process]
@@ -95,11 +95,11 @@ def _draw_panel(
         color = _COLORS.get(role, MUTED)
         axes.plot(minutes, gained, color=color, linewidth=1.3 if role in _COLORS else 0.6)
         low, high = min(low, gained[-late.size :].min()), max(high, gained[-late.size :].max())
-        if role in _COLORS:
+        if role in _COLORS and np.ptp(gained[-late.size :]) > 0.01 * allowed:  # others lie on zero
             labels.append((float(np.median(gained[-tenth:])), process, color))
     axes.plot([warm_up_min, end], [0, allowed], color=INK, linestyle="--", linewidth=1)
     axes.axvspan(0, warm_up_min, color=GRID, alpha=0.5, linewidth=0)
-    axes.set(xlim=(0, end), ylim=(low, high))
+    axes.set(xlim=(0, end), ylim=(max(low, -high), high))
     return labels
 
 
