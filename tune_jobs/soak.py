@@ -29,7 +29,7 @@ from tune_jobs.terminal.options import CONTEXT
 def command(**options: Any) -> None:
     """Train with an MLflow server for half an hour, and fail if a process grows too fast.
 
-    Memory, descriptors, threads and Python objects of every process are read every few seconds.
+    Memory, descriptors, threads and Python's blocks of every process are read every few seconds.
     The first third is warm-up; the slope of the rest is compared with a limit. Status 1 means that
     something grows faster.
 

@@ -1,11 +1,13 @@
-"""Counts the Python objects of a process from inside, again and again, for a soak.
+"""Counts what Python has allocated in a process, from inside and again and again, for a soak.
+
+The counter must not touch an object: ``gc.get_objects`` in a thread of its own takes hold of tuples
+that another thread is building, and Python then fails there with a SystemError.
 
 A soak puts a copy of this file, named ``sitecustomize.py``, on the path of all that it starts, so
 that Python imports it in each of them: in the driver, in Ray's workers and agents, in MLflow.
 """
 
 import contextlib
-import gc
 import os
 import sys
 import threading
@@ -19,17 +21,16 @@ EVERY = "METASCHED_SOAK_EVERY_S"
 
 
 def count_for_ever(folder: Path, every_s: float) -> None:
-    """Writes two numbers to a file named like the process, and again after every `every_s`.
+    """Writes a number to a file named like the process, and again after every `every_s`.
 
-    They are the objects that the collector of garbage knows, and the blocks of memory that Python
-    has handed out for objects of any kind.
+    It is how many blocks of memory Python has handed out, one or two for each object.
     """
     path = folder / str(os.getpid())
     aside = path.with_suffix(".part")
     while True:
         time.sleep(every_s)
         with contextlib.suppress(OSError):  # the folder is gone when the soak is done
-            aside.write_text(f"{len(gc.get_objects())} {sys.getallocatedblocks()}")
+            aside.write_text(str(sys.getallocatedblocks()))
             aside.replace(path)
 
 

@@ -12,9 +12,10 @@ LIMITS: Mapping[str, float] = {
     "heap_mib": 0.5,
     "descriptors": 0.1,
     "threads": 0.1,
-    "objects": 500.0,
+    "blocks": 2000.0,
 }
-"""What a process may gain a minute. Half a MiB a minute is 720 MiB a day."""
+"""What a process may gain a minute. Half a MiB a minute is 720 MiB a day, and so are 2,000 blocks
+of 256 bytes."""
 
 
 @dataclass(frozen=True)

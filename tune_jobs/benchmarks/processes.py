@@ -1,4 +1,4 @@
-"""What the processes below one process hold: memory, descriptors, threads, Python objects."""
+"""What the processes below one process hold: memory, descriptors, threads, Python's blocks."""
 
 import importlib
 import math
@@ -41,8 +41,8 @@ class Reading:
         rss_mib: memory that it sees, what it shares included.
         descriptors: open files and sockets.
         threads: of the operating system.
-        objects: Python objects that the collector of garbage knows; NaN where there is no Python.
-        blocks: pieces of memory that Python has handed out; NaN likewise.
+        blocks: of memory that Python has handed out, one or two for each object; NaN where there is
+            no Python.
     """
 
     minutes: float
@@ -52,7 +52,6 @@ class Reading:
     rss_mib: float
     descriptors: float
     threads: float
-    objects: float
     blocks: float
 
 
@@ -90,7 +89,6 @@ class ProcessSampler:
 
     def _read_one(self, process: Any, minutes: float) -> Reading:
         memory = process.memory_full_info()
-        objects, blocks = self._counted(process.pid)
         return Reading(
             minutes=minutes,
             process=self._name(process),
@@ -99,16 +97,14 @@ class ProcessSampler:
             rss_mib=memory.rss / 2**20,
             descriptors=process.num_fds(),
             threads=process.num_threads(),
-            objects=objects,
-            blocks=blocks,
+            blocks=self._counted(process.pid),
         )
 
-    def _counted(self, pid: int) -> tuple[float, float]:
+    def _counted(self, pid: int) -> float:
         try:
-            objects, blocks = (self._counts / str(pid)).read_text().split()
+            return float((self._counts / str(pid)).read_text())
         except (OSError, ValueError):
-            return math.nan, math.nan
-        return float(objects), float(blocks)
+            return math.nan
 
     def _name(self, process: Any) -> str:
         """What a process is; an idle worker that has become something else gets a new name."""

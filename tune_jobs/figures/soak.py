@@ -27,7 +27,7 @@ _PANELS = {
     "heap_mib": "memory (MiB)",
     "descriptors": "descriptors",
     "threads": "threads",
-    "objects": "Python objects",
+    "blocks": "blocks of Python objects",
 }
 _COLORS = {
     "driver": "#d55e00",
