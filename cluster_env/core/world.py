@@ -117,6 +117,18 @@ class Simulator(Protocol):
         """The jobs that have arrived in each episode, and what became of them."""
 
 
+class PlayingSimulator(Simulator, Protocol):
+    """A simulator that plays rules of its world by itself; see `PlayedPolicy`."""
+
+    def play(self, rule: Any, keys: NDArray[np.uint64] | None = None) -> None:
+        """Plays all episodes to their ends; states and rewards are left as they are.
+
+        Args:
+            rule: what decides, of the world's own kind.
+            keys: of the episodes' random numbers, uint64 ``(num_rows,)``.
+        """
+
+
 class World(Protocol):
     """What a scheduler acts in: a frozen dataclass of its options.
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import Policy
+from cluster_env.core.policy import PlayedPolicy, Policy
 from cluster_env.core.schedule import Schedule, join_attributes, join_pieces
 from cluster_env.core.seeding import episode_keys, row_keys, uniforms
 from cluster_env.core.world import Simulator, World
@@ -106,6 +106,9 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
 def _run(policy: Policy, simulator: Simulator, keys: NDArray[np.uint64]) -> None:
     """Decides until all rows have ended; those that have leave the batch."""
     keys = row_keys(keys, simulator.episode)
+    if isinstance(policy, PlayedPolicy):
+        policy.play(simulator, keys)
+        return
     rows = np.flatnonzero(simulator.active).astype(np.int32)
     rewards = np.empty(simulator.num_rows, np.float64)
     decision = 0

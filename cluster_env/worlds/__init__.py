@@ -5,10 +5,11 @@ A world of one's own is entered into `cluster_env.core.world.WORLDS` from its ow
 """
 
 from cluster_env.core.world import WORLDS, Kind, World, get_heuristic, kind_of
-from cluster_env.worlds import deeprm
+from cluster_env.worlds import deeprm, hpc
 
 if "deeprm" not in WORLDS.names():
     WORLDS.register("deeprm")(deeprm.KIND)
+    WORLDS.register("hpc")(hpc.KIND)
 
 get_kind = WORLDS.get
 

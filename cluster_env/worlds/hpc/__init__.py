@@ -1,0 +1,6 @@
+"""Batch scheduling of rigid jobs on a machine of any size, event by event, in seconds."""
+
+from cluster_env.worlds.hpc.kind import KIND
+from cluster_env.worlds.hpc.world import HPC
+
+__all__ = ["HPC", "KIND"]

@@ -1,0 +1,44 @@
+"""What an environment of this world promises at every step."""
+
+from typing import Any
+
+import numpy as np
+
+from cluster_env.core.promises import Moment, Promises, require
+
+
+def _check_step(
+    core: Any, before: Moment, after: Moment, action: int, reward: float, where: str
+) -> None:
+    """An allowed job starts at once; waiting starts none, but on an empty machine the oldest.
+
+    Time never goes back, and the free units are those that the schedule says.
+    """
+    started = after.num_placed - before.num_placed
+    jobs = before.schedule
+    runs = (jobs.start >= 0) & (jobs.start + jobs.duration > before.time)
+    allowed = bool(before.mask[action]) and action < core.world.queue
+    expected = 1 if allowed or not runs.any() else 0
+    require(started == expected, f"{started} jobs start instead of {expected} {where}")
+    require(after.time >= before.time, f"the clock goes back {where}")
+    new = after.schedule.start[: jobs.start.size] != jobs.start
+    at_once = bool((after.schedule.start[: jobs.start.size][new] == before.time).all())
+    require(at_once, f"a job does not start at the time of the decision {where}")
+    _check_units(core, where)
+
+
+def _check_units(core: Any, where: str) -> None:
+    jobs, now = core.schedule(), int(core.simulator.time[0])
+    if not core.simulator.active[0]:
+        return
+    runs = (jobs.start >= 0) & (jobs.start <= now) & (now < jobs.start + jobs.duration)
+    layout = core.world.layout
+    free = core.simulator.states[0, layout.jobs_at - layout.num_resources : layout.jobs_at]
+    used = runs @ jobs.demand.astype(np.int64)
+    require(
+        np.array_equal(np.asarray(core.world.capacity) - used, free),
+        f"the free units are not those of the schedule {where}",
+    )
+
+
+PROMISES = Promises(_check_step, lambda world: int(world.max_time), lambda world: True)

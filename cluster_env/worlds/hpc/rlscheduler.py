@@ -1,0 +1,172 @@
+"""RLScheduler's event loop, to repeat its published table (Zhang et al., SC 2020).
+
+It differs from ordinary practice: a job once chosen blocks the others until it fits and is never
+chosen anew; one event is one arrival or one completion, also where several happen at an instant;
+backfilling has no rule for spare processors; and wfp and unicep use a waiting time that is always
+-1 minus the time of submission, so that they prefer long jobs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.hpc.events import Jobs, fits
+
+SCORES = ("fcfs", "sjf", "wfp", "uni", "f1", "f2", "f3", "f4", "smallest")
+"""Orders under its own names."""
+
+
+def peer_scores(
+    name: str,
+    estimate: NDArray[np.int32],
+    size: NDArray[np.int32],
+    submit: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Scores as its code has them, lower first, float64 ``(num_jobs,)``.
+
+    Args:
+        name: one of `SCORES`.
+        estimate: requested seconds.
+        size: processors.
+        submit: seconds of the log's clock.
+    """
+    r, n, s = (np.asarray(column, np.float64) for column in (estimate, size, submit))
+    later = np.log10(np.where(s > 0, s, np.nan))
+    later[np.isnan(later)] = -np.inf
+    scores: dict[str, Callable[[], Any]] = {
+        "fcfs": lambda: s,
+        "sjf": lambda: r,
+        "wfp": lambda: -np.float_power((-1 - s) / r, 3) * n,
+        "uni": lambda: -((-1 - s) + 1e-15) / (np.log2(n + 1e-15) * r),
+        "f1": lambda: np.log10(r) * n + 870 * later,
+        "f2": lambda: np.sqrt(r) * n + 25_600 * later,
+        "f3": lambda: r * n + 6_860_000 * later,
+        "f4": lambda: r * np.sqrt(n) + 530_000 * later,
+        "smallest": lambda: n,
+    }
+    return np.asarray(scores[name](), np.float64)
+
+
+@njit(cache=True, nogil=True)
+def play_like_rlscheduler(
+    jobs: Jobs,
+    k: int,
+    capacity: NDArray[np.int64],
+    score: NDArray[np.float64],
+    order: NDArray[np.int64],
+    backfilling: bool,
+    start: NDArray[np.int64],
+) -> int:
+    """Plays a jobset.
+
+    Args:
+        jobs: of all jobsets.
+        k: which jobset.
+        capacity: units of each resource.
+        score: of all jobs, lower first, equals by time of submission.
+        order: of all jobs, those of each jobset from 0: in which they are tried while the chosen
+            one waits, by time of submission and then by score.
+        backfilling: whether jobs may start while the chosen one waits.
+        start: written, int64 ``(num_jobs of the jobset,)``.
+
+    Returns:
+        The clock at the last completion.
+    """
+    first, last = jobs.first[k], jobs.first[k + 1]
+    num_jobs = last - first
+    arrival, score = jobs.arrival[first:last], score[first:last]
+    demand = jobs.demand[first:last]
+    # Of jobs that end at the same time, that goes first which stands first in its list of running
+    # jobs; the list is sorted now by true ends, now by expected ones, and equals stay as they are.
+    end, expected = np.empty(num_jobs, np.int64), np.empty(num_jobs, np.int64)
+    duration, estimate = jobs.duration[first:last], jobs.estimate[first:last]
+    running = np.empty(num_jobs, np.int32)
+    waiting = np.zeros(num_jobs, np.bool_)
+    free = capacity.copy()
+    now, coming, num_running, lowest = np.int64(arrival[0]), 1, 0, 0
+    waiting[0] = True
+    while True:
+        while lowest < coming and not waiting[lowest]:
+            lowest += 1  # no job before it waits
+        if lowest == coming:
+            if coming == num_jobs:
+                break
+            while num_running and end[running[0]] < arrival[coming]:
+                num_running = _complete(running, num_running, end, demand, free)
+            now = np.int64(arrival[coming])
+            waiting[coming] = True
+            coming += 1
+            continue
+        pick = lowest
+        for job in range(lowest + 1, coming):
+            if waiting[job] and score[job] < score[pick]:
+                pick = job
+        waiting[pick] = False
+        known = coming
+        reservation = now
+        if backfilling and not fits(demand, pick, free):
+            _sort(running, num_running, expected)
+            spare = free.copy()
+            for place in range(num_running):
+                spare += demand[running[place]]
+                reservation = expected[running[place]]
+                if fits(demand, pick, spare):
+                    break
+        while not fits(demand, pick, free):
+            # Those that were known when the choice was made come first, and then the others.
+            for place in range(num_jobs + coming - known if backfilling else 0):
+                job = order[first + place] if place < num_jobs else known + place - num_jobs
+                if place < num_jobs and job >= known:
+                    continue
+                fit = waiting[job] and fits(demand, job, free)
+                if fit and now + estimate[job] < reservation:
+                    waiting[job] = False
+                    start[job], end[job] = now, now + duration[job]
+                    expected[job] = now + estimate[job]
+                    running[num_running] = job
+                    num_running += 1
+                    free -= demand[job]
+            _sort(running, num_running, end)
+            if coming < num_jobs and arrival[coming] <= end[running[0]]:
+                now = np.int64(arrival[coming])
+                waiting[coming] = True
+                coming += 1
+            else:
+                now = end[running[0]]
+                num_running = _complete(running, num_running, end, demand, free)
+        start[pick], end[pick] = now, now + duration[pick]
+        expected[pick] = now + estimate[pick]
+        running[num_running] = pick
+        num_running += 1
+        free -= demand[pick]
+        _sort(running, num_running, end)
+    return end.max()
+
+
+@njit(cache=True, nogil=True)
+def _complete(
+    running: NDArray[np.int32],
+    num_running: int,
+    end: NDArray[np.int64],
+    demand: NDArray[np.int32],
+    free: NDArray[np.int64],
+) -> int:
+    """Lets the first of the list end; returns how many are left."""
+    free += demand[running[0]]
+    for place in range(num_running - 1):
+        running[place] = running[place + 1]
+    return num_running - 1
+
+
+@njit(cache=True, nogil=True)
+def _sort(running: NDArray[np.int32], size: int, key: NDArray[np.int64]) -> None:
+    """Sorts a list of jobs by their keys; equals stay in order."""
+    for place in range(1, size):
+        job, hole = running[place], place
+        while hole > 0 and key[running[hole - 1]] > key[job]:
+            running[hole] = running[hole - 1]
+            hole -= 1
+        running[hole] = job

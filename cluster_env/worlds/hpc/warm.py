@@ -1,0 +1,25 @@
+"""Runs everything of this world that is compiled, once; `cluster_env.warm` calls it."""
+
+import numpy as np
+
+from cluster_env.core.world import get_heuristic
+from cluster_env.evaluation import evaluate
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.hpc.heuristics import HEURISTICS
+from cluster_env.worlds.hpc.rules import PEER
+from cluster_env.worlds.hpc.workloads import LublinWorkload
+from cluster_env.worlds.hpc.world import HPC
+
+
+def warm() -> None:
+    """Plays every rule, takes a step, and computes features once."""
+    world = HPC(processors=16, queue=4)
+    jobset = LublinWorkload(processors=16, jobs=8).sample(np.random.default_rng(0))
+    for name in HEURISTICS.names():
+        spec = f"{name}:fcfs" if name in PEER else name
+        evaluate(get_heuristic(spec, world), [jobset], world)
+    simulator = world.simulator()
+    simulator.load([jobset], get_objective("bounded_slowdown"))
+    action = get_heuristic("saf", world).act(simulator.states, np.zeros(1))
+    simulator.step(np.zeros(1, np.int32), action, np.empty(1))
+    world.features(simulator.states)

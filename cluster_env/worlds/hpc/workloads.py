@@ -1,0 +1,287 @@
+"""Where jobs come from: logs of a site's own, and generators."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import Registry
+from cluster_env.core.seeding import Split
+from cluster_env.core.world import WorkloadKind
+from cluster_env.workloads.csv_jobs import read_csv_jobs
+from cluster_env.workloads.estimates import ESTIMATES
+from cluster_env.workloads.lublin import draw_jobs, types_for
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.swf import read_swf_jobs
+from cluster_env.worlds.hpc.world import HPC
+
+PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
+"""Between which shares of a log's time the jobs of a split were submitted."""
+
+_SAMPLE = 20_000  # jobs that the load of a generator is measured on
+
+
+@dataclass(frozen=True)
+class LublinWorkload:
+    """Jobs after Lublin and Feitelson (2003), at a chosen load.
+
+    Attributes:
+        processors: of the machine.
+        jobs: in a jobset.
+        load: work that arrives over what the machine can do; times of arrival are stretched to
+            have it on average. 0 leaves them as the model has them.
+        typed: whether there are interactive and batch jobs, and not one kind of job.
+        start_hour: time of day at which a jobset begins; below 0, any.
+        estimates: ``exact``, ``gaussian`` (an error of half the run time) or ``uniform`` (up to
+            five times the run time).
+    """
+
+    processors: int = 256
+    jobs: int = 256
+    load: float = 0.9
+    typed: bool = False
+    start_hour: float = -1.0
+    estimates: str = "exact"
+
+    def __post_init__(self) -> None:
+        _check(self.jobs, self.load, self.estimates)
+        if self.processors < 4:
+            raise InputError(
+                f"this model needs a machine of 4 processors or more, not {self.processors}"
+            )
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        hour = self.start_hour if self.start_hour >= 0 else float(rng.integers(24))
+        types = types_for(self.processors, self.typed)
+        arrival, run, size, kind = draw_jobs(rng, self.jobs, types, hour)
+        factor = _natural_load(self.processors, self.typed) / self.load if self.load else 1.0
+        return _jobset(rng, arrival, run, size, factor, self.estimates, kind)
+
+
+@dataclass(frozen=True)
+class LognormalWorkload:
+    """Run times, sizes and gaps between arrivals with logarithms that are normal.
+
+    Attributes:
+        processors: of the machine.
+        jobs: in a jobset.
+        load: work that arrives over what the machine can do, on average; 0.9 is 90 %.
+        median_run: seconds, at least 1.
+        spread_run: standard deviation of ln(run time).
+        median_size: share of the machine, above 0 and at most 1.
+        spread_size: standard deviation of ln(processors).
+        burstiness: standard deviation of ln(gap); 0 for regular arrivals, 1 nearly for those of
+            chance, 3 for bursts.
+        correlation: of ln(run time) and ln(processors), -1 to 1.
+        estimates: see `LublinWorkload`.
+    """
+
+    processors: int = 256
+    jobs: int = 256
+    load: float = 0.9
+    median_run: float = 600.0
+    spread_run: float = 2.0
+    median_size: float = 0.03
+    spread_size: float = 1.3
+    burstiness: float = 1.5
+    correlation: float = 0.2
+    estimates: str = "exact"
+
+    def __post_init__(self) -> None:
+        _check(self.jobs, self.load, self.estimates)
+        if not self.load:
+            raise InputError("lognormal arrivals need a load above 0, but 0 was given")
+        if self.median_run < 1 or not 0 < self.median_size <= 1 or abs(self.correlation) > 1:
+            raise InputError(
+                f"median_run must be 1 s or longer, median_size a share of the machine, and "
+                f"correlation from -1 to 1, but {self.median_run:g}, {self.median_size:g} and "
+                f"{self.correlation:g} were given"
+            )
+        if min(self.spread_run, self.spread_size, self.burstiness) < 0:
+            raise InputError("spread_run, spread_size and burstiness must be 0 or larger")
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        run, size, gap = self._draw(rng, self.jobs)
+        work = self._mean_work / self.processors
+        gaps = np.exp(self.burstiness * gap - self.burstiness**2 / 2) * work / self.load
+        arrival = np.cumsum(gaps).astype(np.int64)
+        return _jobset(rng, arrival, run, size, 1.0, self.estimates)
+
+    @cached_property
+    def _mean_work(self) -> float:
+        run, size, _ = self._draw(np.random.default_rng(0), _SAMPLE)
+        return float((run * size).mean())
+
+    def _draw(self, rng: np.random.Generator, count: int) -> tuple[NDArray[Any], ...]:
+        normal, other, gap = rng.standard_normal((3, count))
+        of_size = self.correlation * normal + math.sqrt(1 - self.correlation**2) * other
+        run = np.exp(math.log(self.median_run) + self.spread_run * normal)
+        median = max(self.median_size * self.processors, 1.0)
+        size = median * np.exp(self.spread_size * of_size)
+        whole = np.clip(np.round(size), 1, self.processors).astype(np.int64)
+        return np.clip(np.ceil(run), 1, 30 * 86_400).astype(np.int64), whole, gap
+
+
+@dataclass(frozen=True)
+class TracePart:
+    """A stretch of a log.
+
+    Attributes:
+        recorded: its jobs.
+        jobs: in a jobset; 0 for all of them.
+        processors: of the machine.
+    """
+
+    recorded: RecordedJobs
+    jobs: int
+    processors: int
+
+    @property
+    def load(self) -> float:
+        """Measured mean demand for processors over what there is; 0.7 is 70 %."""
+        work = float((self.recorded.run * self.recorded.demand[:, 0]).sum())
+        return work / self.processors / self.recorded.span
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Cuts out a window that begins with any job; all that lie inside are equally likely."""
+        num_jobs = self.recorded.num_jobs
+        count = min(self.jobs or num_jobs, num_jobs)
+        first = int(rng.integers(num_jobs - count, endpoint=True))
+        return self.recorded.jobset(slice(first, first + count))
+
+
+@dataclass(frozen=True)
+class TraceWorkload:
+    """Jobs of a log of one's own: SWF, plain or with gzip, or CSV in seconds.
+
+    A jobset is a window of consecutive jobs; the machine is empty when it begins. The splits share
+    no job: training windows lie in the first 60 % of the log's time, validation windows in the next
+    20 % and held-out windows in the last 20 %. Windows of one split may overlap.
+
+    Attributes:
+        path: the file, ``.csv`` for CSV, anything else for SWF.
+        capacity: units of each resource of the machine.
+        jobs: in a jobset; 0 for all jobs of a split.
+        stretch: factor on all times of submission: 0.5 doubles the load.
+        whole: whether every split has all jobs of the log, to replay it as it was.
+
+    Raises:
+        InputError: if the file cannot be read, no job fits the machine, or a split has no jobs.
+    """
+
+    path: Path | str
+    capacity: tuple[int, ...] = (256,)
+    jobs: int = 1024
+    stretch: float = 1.0
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.jobs < 0:
+            raise InputError(
+                f"a jobset needs 1 job or more, or 0 for all, but {self.jobs} was given"
+            )
+        for split in PARTS:
+            if not self._stretch_of(split).num_jobs:
+                begin, end = PARTS[split]
+                raise InputError(
+                    f"no job of {self.path} was submitted between {begin:.0%} and {end:.0%} of its "
+                    f"time, where the {split.name.lower().replace('_', '-')} jobs come from; "
+                    f"whole=true takes all jobs for each"
+                )
+
+    @property
+    def name(self) -> str:
+        """Name of the file."""
+        return Path(self.path).name
+
+    @property
+    def load(self) -> float:
+        """Measured load of the whole log; that of a split is ``part(split).load``."""
+        return TracePart(self.recorded, self.jobs, self.capacity[0]).load
+
+    @cached_property
+    def recorded(self) -> RecordedJobs:
+        """All jobs that fit the machine."""
+        path = Path(self.path)
+        read = read_csv_jobs if path.suffix.lower() == ".csv" else read_swf_jobs
+        machine = f"the machine of {self.capacity[0]:,} processors"
+        return read(path).that_fit(self.capacity, machine).stretched(self.stretch)
+
+    def part(self, split: Split) -> TracePart:
+        """The stretch of the log that the jobsets of a split come from."""
+        return TracePart(self._stretch_of(split), self.jobs, self.capacity[0])
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
+        return TracePart(self.recorded, self.jobs, self.capacity[0]).sample(rng)
+
+    def _stretch_of(self, split: Split) -> RecordedJobs:
+        return self.recorded if self.whole else self.recorded.between(*PARTS[split])
+
+
+def _jobset(
+    rng: np.random.Generator,
+    arrival: NDArray[np.int64],
+    run: NDArray[np.int64],
+    size: NDArray[np.int64],
+    factor: float,
+    estimates: str,
+    kind: NDArray[np.int64] | None = None,
+) -> JobSet:
+    """Drawn jobs as a jobset that begins with the first of them."""
+    begun = ((arrival - arrival[0]) * factor).astype(np.int64)
+    most = 2**31 - 1
+    if begun[-1] >= most:
+        raise InputError(
+            f"{arrival.size:,} jobs at this load arrive over {begun[-1]:,} seconds, but {most:,} "
+            f"are the most; take fewer jobs or a higher load"
+        )
+    estimate = ESTIMATES.get(estimates)(rng, run)
+    return JobSet.of(
+        begun,
+        run,
+        size[:, None],
+        job_class=None if kind is None else kind,
+        attributes={"estimate": estimate},
+    )
+
+
+@lru_cache
+def _natural_load(processors: int, typed: bool) -> float:
+    """Load of the model as it is, measured on many jobs."""
+    rng = np.random.default_rng(0)
+    arrival, run, size, _ = draw_jobs(rng, _SAMPLE, types_for(processors, typed))
+    return float((run * size).sum()) / processors / float(arrival[-1])
+
+
+def _check(jobs: int, load: float, estimates: str) -> None:
+    if jobs < 1:
+        raise InputError(f"a jobset needs 1 job or more, but {jobs} was given")
+    if not (0 <= load < float("inf")) or 0 < load < 1e-3:
+        raise InputError(f"a load must be 0 or from 0.001 on, but {load:g} was given")
+    ESTIMATES.get(estimates)
+
+
+WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+
+
+def _processors(world: HPC) -> dict[str, Any]:
+    if len(world.capacity) > 1:
+        raise InputError(
+            f"generated jobs ask for processors alone, but this machine counts "
+            f"{' and '.join(world.resources)}; take jobs from a file"
+        )
+    return {"processors": world.processors}
+
+
+WORKLOADS.register("lublin")(WorkloadKind(LublinWorkload, _processors))
+WORKLOADS.register("lognormal")(WorkloadKind(LognormalWorkload, _processors))
+WORKLOADS.register("trace")(WorkloadKind(TraceWorkload, lambda world: {"capacity": world.capacity}))

@@ -1,0 +1,151 @@
+"""A batch-scheduled machine as a world: its options, and what a network sees of it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import unknown
+from cluster_env.core.world import Features
+from cluster_env.worlds.hpc.features import context_names, describe, item_names
+from cluster_env.worlds.hpc.rules import BACKFILLING
+from cluster_env.worlds.hpc.simulator import HPCSimulator
+from cluster_env.worlds.hpc.state import StateLayout
+
+LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class HPC:
+    """A machine of identical processors, and rigid jobs that run to their ends.
+
+    Attributes:
+        processors: at least 1.
+        memory: units of memory, in whatever unit jobs ask for it; 0 if it is not counted.
+        gpus: GPUs; 0 if they are not counted.
+        queue: waiting jobs that a policy sees, the first in order of arrival, and may start.
+        backfilling: ``strict``, ``skip``, ``easy`` or ``conservative``, what rules do that are
+            named without it (`cluster_env.worlds.hpc.rules.Rule`).
+        kill_at_estimate: whether jobs are killed when they have run for as long as they asked for,
+            and not left to run on.
+        max_time: clock after which an episode is truncated, in seconds.
+    """
+
+    kind: ClassVar[str] = "hpc"
+
+    processors: int = 256
+    memory: int = 0
+    gpus: int = 0
+    queue: int = 64
+    backfilling: str = "easy"
+    kill_at_estimate: bool = False
+    max_time: int = LARGEST
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.processors <= LARGEST:
+            raise InputError(
+                f"a machine needs 1 to {LARGEST:,} processors, but {self.processors} was given"
+            )
+        for name in ("memory", "gpus"):
+            if not 0 <= getattr(self, name) <= LARGEST:
+                raise InputError(
+                    f"{name} must be 0 (not counted) to {LARGEST:,}, but {getattr(self, name)} was "
+                    f"given"
+                )
+        if not 1 <= self.max_time <= LARGEST:
+            raise InputError(
+                f"max_time must be 1 to {LARGEST:,} seconds, but {self.max_time} was given"
+            )
+        if self.backfilling not in BACKFILLING:
+            raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
+        StateLayout(1, self.queue)
+
+    @cached_property
+    def capacity(self) -> tuple[int, ...]:
+        """Units of each resource that is counted, processors first."""
+        return (self.processors, *(units for units in (self.memory, self.gpus) if units))
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """Names of the resources that are counted."""
+        counted = (name for name in ("memory", "gpus") if getattr(self, name))
+        return ("processors", *counted)
+
+    @cached_property
+    def layout(self) -> StateLayout:
+        """Where the parts of a state lie."""
+        return StateLayout(len(self.capacity), self.queue)
+
+    @cached_property
+    def state_space(self) -> spaces.Box:
+        """Whole numbers, see `cluster_env.worlds.hpc.state`."""
+        return spaces.Box(-LARGEST, LARGEST, (self.layout.size,), np.int32)
+
+    @property
+    def num_actions(self) -> int:
+        """One for each job that is seen, and waiting."""
+        return self.queue + 1
+
+    @cached_property
+    def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """See `cluster_env.worlds.hpc.features`."""
+        return item_names(self.resources), context_names(self.resources)
+
+    def check(self, jobset: JobSet) -> None:
+        """Makes sure that every job can run on the empty machine.
+
+        Raises:
+            InputError: if one cannot, or has an impossible estimate.
+        """
+        if jobset.num_resources != len(self.capacity):
+            raise InputError(
+                f"jobs of this machine ask for {' and '.join(self.resources)}, but they ask for "
+                f"{jobset.num_resources} resources"
+            )
+        too_large = (jobset.demand > np.asarray(self.capacity)).any(axis=1)
+        narrow = jobset.demand[:, 0] < 1
+        for broken, what in ((too_large, "more than the machine has"), (narrow, "no processor")):
+            if broken.any():
+                job = int(np.argmax(broken))
+                raise InputError(
+                    f"job {job} asks for {what}: {jobset.demand[job].tolist()} of "
+                    f"{list(self.capacity)} {', '.join(self.resources)}"
+                )
+        estimate = jobset.attributes.get("estimate")
+        if estimate is None or not jobset.num_jobs:
+            return
+        if estimate.ndim != 1 or estimate.min() < 1 or estimate.max() > LARGEST:
+            raise InputError(
+                f"estimates must be 1 to {LARGEST:,} seconds, one for each job, but they reach "
+                f"from {estimate.min()} to {estimate.max()}"
+            )
+
+    def simulator(self) -> HPCSimulator:
+        """A new simulator, with nothing loaded."""
+        return HPCSimulator(
+            self.capacity, self.layout, self.max_time, self.kill_at_estimate, self.check
+        )
+
+    def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
+        """What a network sees: waiting jobs, the machine, and what may be done.
+
+        A job may be started if it fits. Waiting is forbidden where nothing runs.
+
+        Args:
+            states: int32 ``(n, state_size)``.
+            out: written if given.
+        """
+        if out is None:
+            n, (of_item, of_context) = states.shape[0], map(len, self.feature_names)
+            out = Features(
+                np.empty((n, self.queue, of_item), np.float32),
+                np.empty((n, of_context), np.float32),
+                np.empty((n, self.num_actions), np.bool_),
+            )
+        describe(states, np.asarray(self.capacity, np.int64), self.layout.jobs_at, *out)
+        return out

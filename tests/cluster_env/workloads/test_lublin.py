@@ -1,0 +1,102 @@
+"""Lublin and Feitelson's model against 200,000 recorded jobs of the authors' program."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.workloads import sample_jobsets
+from cluster_env.workloads.lublin import BATCH, INTERACTIVE, draw_jobs, types_for
+from cluster_env.worlds.hpc.workloads import LognormalWorkload, LublinWorkload, TraceWorkload
+
+COUNT = 200_000
+CASES = [
+    (f"{kind}_p{size}", size)
+    for kind in ("typeless", "schedgym")
+    for size in (128, 256, 1024, 163_840)
+]
+
+
+@pytest.mark.parametrize(("name", "processors"), [*CASES, ("typed_default_p128", 128)])
+def test_the_model_is_the_recorded_one(golden: Path, name: str, processors: int) -> None:
+    """Within the bounds that two samples of the program itself keep."""
+    typed = not name.startswith("typeless")
+    types = (INTERACTIVE, BATCH) if "default" in name else types_for(processors, typed)
+    hour = 8 if name.startswith("schedgym") else 0
+    arrival, run, size, kind = draw_jobs(np.random.default_rng(1), COUNT, types, hour)
+    with np.load(golden / "lublin" / f"{name}.npz") as file:
+        expected = {key: file[key] for key in file.files}
+    pooled = 0.012 if typed else 0.0
+    samples = {"ia": (np.diff(arrival), pooled), "run": (run, pooled)}
+    for k in range(2 if typed else 0):
+        samples[f"ia_type{k}"] = (np.diff(arrival[kind == k]), 0.0)
+        samples[f"run_type{k}"] = (run[kind == k], 0.0)
+    for key, (values, more) in samples.items():
+        ours = np.searchsorted(np.sort(values), expected["grid"], side="right") / values.size
+        bound = 1.63 * np.sqrt(1 / values.size + 1 / expected[f"{key}_n"]) + 0.004 + more
+        assert np.abs(ours - expected[f"{key}_ecdf"]).max() <= bound, key
+    counts = np.cumsum(expected["size_count"]) / expected["size_count"].sum()
+    ours = np.searchsorted(np.sort(size), expected["size_value"], side="right") / COUNT
+    assert np.abs(ours - counts).max() <= 1.63 * np.sqrt(2 / COUNT) + 0.004 + pooled
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        LublinWorkload(jobs=4000, load=0.7),
+        LublinWorkload(jobs=4000, load=0.7, typed=True),
+        LognormalWorkload(jobs=4000, load=0.7, spread_run=1.0, burstiness=0.5),
+    ],
+)
+def test_jobs_have_the_load_that_is_asked_for(workload) -> None:
+    jobsets = sample_jobsets(workload, 0, Split.TRAIN, range(6))
+    loads = [one.work[0] / workload.processors / one.window for one in jobsets]
+    assert np.mean(loads) == pytest.approx(0.7, rel=0.15)
+    assert all(one.arrival[0] == 0 for one in jobsets)
+
+
+def test_estimates_are_exact_or_have_errors() -> None:
+    def estimates(kind: str):
+        jobset = LublinWorkload(jobs=500, estimates=kind).sample(np.random.default_rng(3))
+        return jobset.duration, jobset.attributes["estimate"]
+
+    run, exact = estimates("exact")
+    assert (exact == run).all()
+    assert (estimates("uniform")[1] >= run).all()
+    assert (estimates("gaussian")[1] < run).mean() == pytest.approx(0.5, abs=0.15)
+
+
+def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
+    for options in ({"load": -1}, {"jobs": 0}, {"estimates": "exakt"}, {"processors": 1}):
+        with pytest.raises(InputError):
+            LublinWorkload(**options)
+    for options in ({"load": 0}, {"correlation": 2}, {"median_size": 0}, {"burstiness": -1}):
+        with pytest.raises(InputError):
+            LognormalWorkload(**options)
+    with pytest.raises(InputError, match="1 job or more, or 0 for all"):
+        TraceWorkload(tmp_path / "none.swf", jobs=-1)
+
+
+def test_a_log_is_cut_into_parts_and_windows(tmp_path: Path) -> None:
+    rows = [f"{10 * k},5,{1 + k % 3}" for k in range(100)]
+    path = tmp_path / "jobs.csv"
+    path.write_text("\n".join(["arrival,duration,processors", *rows]))
+    workload = TraceWorkload(path, (4,), jobs=8, stretch=0.5)
+    submits = {
+        split: {
+            int(at)
+            for one in sample_jobsets(workload, 0, split, range(20))
+            for at in one.attributes["submit"]
+        }
+        for split in Split
+    }
+    assert max(submits[Split.TRAIN]) < min(submits[Split.VALIDATION])
+    assert max(submits[Split.VALIDATION]) < min(submits[Split.HELD_OUT])
+    assert {one.num_jobs for one in sample_jobsets(workload, 0, Split.TRAIN, range(9))} == {8}
+    whole = TraceWorkload(path, (4,), jobs=0, whole=True)
+    (everything,) = sample_jobsets(whole, 0, Split.HELD_OUT, [0])
+    assert everything.num_jobs == 100
+    with pytest.raises(InputError, match="all 100 jobs"):
+        TraceWorkload(path, (0,))

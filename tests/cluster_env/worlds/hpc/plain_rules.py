@@ -1,0 +1,92 @@
+"""Rules in plain Python, second by second and with nothing remembered: what kernels must equal."""
+
+import math
+
+import numpy as np
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.worlds.hpc.orders import FIXED_ORDERS
+from cluster_env.worlds.hpc.rules import Rule
+
+
+def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
+    """Start of each job of a jobset that asks for processors alone."""
+    arrival, run = jobset.arrival.tolist(), jobset.duration.tolist()
+    estimate = jobset.attributes["estimate"].tolist()
+    size = jobset.demand[:, 0].tolist()
+    columns = [np.asarray(c, float) for c in (estimate, size, jobset.attributes["submit"])]
+    fixed = FIXED_ORDERS[rule.order](*columns) if rule.order in FIXED_ORDERS else None
+    start: dict[int, int] = {}
+    for now in sorted({*range(max(arrival) + 1), *range(sum(run) + max(arrival) + 1)}):
+        running = [j for j in start if start[j] + run[j] > now]
+        waiting = [j for j in range(len(run)) if arrival[j] <= now and j not in start]
+        event = now in arrival or any(start[j] + run[j] == now for j in start)
+        if not waiting or not event:
+            continue
+        free = processors - sum(size[j] for j in running)
+
+        def score(j: int, free: int = free, now: int = now) -> float:
+            if fixed is not None:
+                return float(fixed[j])
+            waited, share = now - arrival[j], free / processors * size[j] / processors
+            return {
+                "wfp3": -((waited / estimate[j]) ** 3) * size[j],
+                "unicep": -(waited + 1e-15) / (math.log2(size[j] + 1e-15) * estimate[j]),
+                "packer": -share,
+                "tetris": -0.5 * (share + 1 / estimate[j]),
+            }[rule.order]
+
+        ends = [(max(start[j] + estimate[j], now + 1), size[j]) for j in running]
+        order = sorted(waiting, key=lambda j: (score(j), j))
+        for j in _chosen(rule, order, free, ends, now, size, estimate):
+            start[j] = now
+    return [start[j] for j in range(len(run))]
+
+
+def _chosen(rule, order, free, ends, now, size, estimate) -> list[int]:
+    if rule.backfilling == "conservative":
+        return _planned(order, free, ends, now, size, estimate)
+    started: list[int] = []
+    blocked = False
+    shadow = spare = 0
+    for j in order:
+        if not blocked:
+            fits = size[j] <= free
+            if not fits and rule.backfilling == "easy":
+                blocked = True
+                now_running = ends + [(now + estimate[k], size[k]) for k in started]
+                shadow = min(t for t, _ in now_running if free + _ended(now_running, t) >= size[j])
+                spare = free + _ended(now_running, shadow) - size[j]
+            if not fits and rule.backfilling == "strict":
+                return started
+        else:
+            late = now + estimate[j] > shadow
+            fits = size[j] <= free and (not late or size[j] <= spare)
+            spare -= size[j] if fits and late else 0
+        if fits:
+            started.append(j)
+            free -= size[j]
+    return started
+
+
+def _ended(running, time) -> int:
+    return sum(units for end, units in running if end <= time)
+
+
+def _planned(order, free, ends, now, size, estimate) -> list[int]:
+    """Books jobs one after the other, looking at each second by itself."""
+    last = max([end for end, _ in ends], default=now) + sum(estimate[j] for j in order) + 1
+    room = {t: free + _ended(ends, t) for t in range(now, last + 1)}
+    started = []
+    for j in order:
+        at = next(
+            t
+            for t in range(now, last + 1)
+            if all(room.get(u, size[j]) >= size[j] for u in range(t, t + estimate[j]))
+        )
+        for u in range(at, at + estimate[j]):
+            if u in room:
+                room[u] -= size[j]
+        if at == now:
+            started.append(j)
+    return started

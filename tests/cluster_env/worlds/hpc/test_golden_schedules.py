@@ -1,0 +1,116 @@
+"""Recorded schedules, job by job: plain oracles of real logs, RLScheduler, sched-rl-gym."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.rlscheduler import SCORES
+from cluster_env.worlds.hpc.rules import Rule
+from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played, waits
+
+TRACES = [
+    f"{name}{ending}"
+    for name, stretch in (("nasa", "x0.5"), ("theta_train", "x0.6"), ("theta_validate", "x0.6"))
+    for ending in ("", f"_{stretch}")
+]
+LUBLIN = ("lublin1_256", "lublin1_1024", "lublin2_256", "lublin2_1024", "lublin1noisy_256")
+TRACE_OF = {
+    "lublin1": "lublin_256",
+    "lublin2": "lublin_256_new2",
+    "lublin1noisy": "lublin_256_noisy",
+}
+
+# Of a study with another simulator; offsets are those of the recorded sequences.
+TABLE = {
+    "lublin1": (
+        ("wspt/strict", 18.23),
+        ("saf/strict", 26.95),
+        ("saf/easy", 34.38),
+        ("f4/easy", 29.66),
+    ),
+    "lublin2": (
+        ("saf/strict", 46.14),
+        ("wspt/easy", 74.97),
+        ("unicep/easy", 88.73),
+        ("f3/strict", 652.07),
+    ),
+}
+
+
+def rule_of(name: str) -> Rule:
+    parts = name.split("_")
+    if parts[0] == "rls":
+        return Rule(parts[1], "rls_easy" if len(parts) > 2 else "rls")
+    return Rule(parts[0], parts[1] if len(parts) > 1 else "strict")
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_real_logs_are_scheduled_as_by_a_plain_event_loop(golden: Path, trace: str) -> None:
+    data = arrays(golden / "traces" / f"oracle_{trace}.npz")
+    jobset = jobset_of(data["submit"], data["run"], data["est"], data["procs"])
+    world = HPC(processors=int(data["procs_total"]))
+    policies = [name.removeprefix("wait_") for name in data if name.startswith("wait_")]
+    assert len(policies) >= 12
+    for name in policies:
+        np.testing.assert_array_equal(
+            waits(world, jobset, rule_of(name)), data[f"wait_{name}"], err_msg=name
+        )
+
+
+@pytest.mark.parametrize("sequences", [*LUBLIN, "theta_train_256"])
+def test_rlscheduler_is_repeated_job_by_job(golden: Path, sequences: str) -> None:
+    (path,) = (golden / "rls").glob(f"{sequences}_s*.npz")
+    data = arrays(path)
+    trace = arrays(
+        golden / "rls" / f"trace_{TRACE_OF.get(sequences.split('_')[0], 'theta_train')}.npz"
+    )
+    world, length = HPC(processors=int(trace["max_procs"])), int(data["length"])
+    columns = [trace[f"trace_{name}"] for name in ("submit", "run", "req_time", "procs")]
+    jobsets = [jobset_of(*(c[o : o + length] for c in columns)) for o in data["offsets"]]
+    assert set(data["heuristics"]) == set(SCORES)
+    for k, name in enumerate(data["heuristics"]):
+        for mode, backfilling in (("bf0", "rls"), ("bf1", "rls_easy")):
+            schedule = played(world, jobsets, Rule(str(name), backfilling))
+            found = (schedule.start - schedule.arrival).reshape(len(jobsets), length)
+            np.testing.assert_array_equal(
+                found, data[f"wait_{mode}"][:, k], err_msg=f"{name} {mode}"
+            )
+
+
+@pytest.mark.parametrize("sequences", sorted(TABLE))
+def test_the_table_of_ordinary_rules(golden: Path, sequences: str) -> None:
+    data = arrays(golden / "rls" / f"{sequences}_1024_s1.npz")
+    trace = arrays(golden / "rls" / f"trace_{TRACE_OF[sequences]}.npz")
+    columns = [trace[f"trace_{name}"] for name in ("submit", "run", "req_time", "procs")]
+    jobsets = [jobset_of(*(c[o : o + 1024] for c in columns)) for o in data["offsets"]]
+    for name, expected in TABLE[sequences]:
+        schedule = played(HPC(processors=256), jobsets, Rule(*name.split("/")))
+        stretched = np.maximum(schedule.completion / np.maximum(schedule.duration, 10), 1)
+        assert round(float(stretched.mean()), 2) == expected, name
+
+
+def test_sched_rl_gym_where_it_counts_processors(golden: Path) -> None:
+    rules = {"fifo": ("fcfs", "strict"), "sjf": ("sjf", "skip")}
+    rules |= {"easy": ("fcfs", "easy"), "cons": ("fcfs", "conservative")}
+    compared = 0
+    for path in sorted((golden / "srg").glob("*.npz")):
+        data = arrays(path)
+        meta = json.loads(str(data["meta"]))
+        demand = np.stack([data["procs"], data["mem"]], axis=1)
+        counted = [meta["procs"], 0 if meta["ignore_memory"] else meta["mem"]]
+        if meta["ignore_memory"]:
+            demand = data["procs"]
+        jobset = jobset_of(data["submit"], data["run"], data["est"], demand)
+        world = HPC(processors=counted[0], memory=counted[1])
+        for name, rule in rules.items():
+            same = meta["results"].get(name, {}).get("oracle_same")
+            exact = name in ("fifo", "sjf") or same == meta["n"]
+            if not exact or f"start_{name}" not in data:
+                continue
+            found = played(world, [jobset], Rule(*rule)).start + data["submit"][0]
+            np.testing.assert_array_equal(found, data[f"start_{name}"], err_msg=f"{path} {name}")
+            compared += 1
+    assert compared == 38

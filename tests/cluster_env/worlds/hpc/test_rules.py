@@ -1,0 +1,158 @@
+"""Rules on small jobsets, against plain Python and against what they promise."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.invariants import check_schedule
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.world import get_heuristic
+from cluster_env.evaluation import evaluate
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.orders import MOVING_ORDERS
+from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Reserve, Rule
+from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
+
+WORLD = HPC(processors=PROCESSORS)
+EASY_HEAD = jobset_of([0, 1, 2, 3, 4], [10, 10, 4, 9, 20], [10, 10, 4, 9, 20], [6, 8, 2, 2, 1])
+
+
+@pytest.mark.parametrize("backfilling", BACKFILLING)
+@pytest.mark.parametrize("order", [name for name in ORDERS if name not in ("random", "priority")])
+@given(jobset=small_jobsets())
+@settings(max_examples=15)
+def test_every_rule_is_that_of_a_plain_loop(order: str, backfilling: str, jobset: JobSet) -> None:
+    rule = Rule(order, backfilling)
+    schedule = played(WORLD, [jobset], rule)
+    check_schedule(schedule, [jobset], complete_until=WORLD.max_time)
+    assert schedule.start.tolist() == plain_starts(jobset, rule, PROCESSORS)
+
+
+@given(jobset=small_jobsets(), rule=st.builds(Rule, st.sampled_from(ORDERS), st.just("easy")))
+def test_no_rule_breaks_a_law_of_schedules(jobset: JobSet, rule: Rule) -> None:
+    """Capacity, arrivals, whole lengths, no job lost; also random and priority."""
+    check_schedule(played(WORLD, [jobset], rule), [jobset], complete_until=WORLD.max_time)
+
+
+@given(jobset=small_jobsets(exact=True))
+def test_conservative_delays_nobody_beyond_fcfs(jobset: JobSet) -> None:
+    """With exact estimates a later job changes nothing for those before it."""
+    whole = played(WORLD, [jobset], Rule("fcfs", "conservative")).start
+    for count in range(1, jobset.num_jobs):
+        part = jobset.select(slice(count), window=jobset.window)
+        alone = played(WORLD, [part], Rule("fcfs", "conservative")).start
+        assert whole[:count].tolist() == alone.tolist()
+
+
+def test_easy_backfills_what_ends_in_time_and_what_is_spare() -> None:
+    """Six of eight processors are taken until 10; job 1 needs all eight then.
+
+    Job 2 ends at 6. Job 3 would end at 12, and job 4 at 24: nothing is spare beside job 1.
+    """
+    starts = played(WORLD, [EASY_HEAD], Rule("fcfs", "easy")).start
+    assert starts.tolist() == [0, 10, 2, 20, 20]
+    assert played(WORLD, [EASY_HEAD], Rule("fcfs", "strict")).start.tolist() == [0, 10, 20, 20, 20]
+    assert played(WORLD, [EASY_HEAD], Rule("fcfs", "skip")).start.tolist() == [0, 30, 2, 6, 10]
+
+
+def test_a_reserve_keeps_long_jobs_from_filling_the_machine() -> None:
+    jobset = jobset_of([0, 1, 2], [5, 200_000, 60], [5, 200_000, 60], [1, 2, 8])
+    rule = Rule("sjf", "skip", reserve=Reserve(share=1.0))
+    starts = played(WORLD, [jobset], rule).start
+    assert starts.tolist() == [0, 65, 5]  # the long one may start only where nothing runs
+    assert played(WORLD, [jobset], Rule("sjf", "skip")).start.tolist() == [0, 1, 200_001]
+
+
+def test_memory_and_gpus_hold_jobs_back() -> None:
+    world = HPC(processors=4, memory=10, gpus=1)
+    jobset = jobset_of([0, 0, 0], [5, 5, 5], [5, 5, 5], [[1, 8, 0], [1, 3, 1], [1, 1, 1]])
+    assert played(world, [jobset], Rule("fcfs", "skip")).start.tolist() == [0, 5, 0]
+
+
+def test_jobs_outlive_their_estimates_or_are_killed() -> None:
+    jobset = jobset_of([0, 1], [50, 5], [10, 5], [8, 8])
+    runs_on = played(WORLD, [jobset], Rule("fcfs", "easy"))
+    assert runs_on.finish.tolist() == [50, 55]
+    killed = played(HPC(PROCESSORS, kill_at_estimate=True), [jobset], Rule("fcfs", "easy"))
+    assert killed.finish.tolist() == [10, 15]
+
+
+def test_an_episode_is_cut_at_the_end_of_time() -> None:
+    jobset = jobset_of([0, 1, 2], [50, 50, 50], [50, 50, 50], [8, 8, 8])
+    schedule = played(HPC(PROCESSORS, max_time=70), [jobset], Rule("fcfs", "easy"))
+    assert schedule.finish.tolist() == [50, -1, -1]
+    assert schedule.start.tolist() == [0, 50, -1]
+    assert schedule.end.tolist() == [70]
+
+
+def test_jobs_that_finish_make_room_at_the_same_instant() -> None:
+    jobset = jobset_of([0, 5, 5], [5, 3, 2], [5, 3, 2], [8, 4, 4])
+    assert played(WORLD, [jobset], Rule("fcfs", "strict")).start.tolist() == [0, 5, 5]
+
+
+def test_the_machine_may_be_of_any_size() -> None:
+    """What counts is the share of the machine, so a thousand times everything changes nothing."""
+    rng = np.random.default_rng(0)
+    submit, run = np.cumsum(rng.integers(0, 30, 300)), rng.integers(1, 100, 300)
+    size = rng.integers(1, 129, 300)
+    small = played(HPC(128), [jobset_of(submit, run, run, size)], Rule("saf", "easy"))
+    large = played(HPC(128_000), [jobset_of(submit, run, run, size * 1000)], Rule("saf", "easy"))
+    assert small.start.tolist() == large.start.tolist()
+
+
+def test_moving_orders_of_long_queues_are_sorted() -> None:
+    """A queue that reverses its order at once is sorted by other means than insertion."""
+    count = 400
+    run = np.concatenate([[10_000], np.arange(count, 0, -1)])
+    jobset = jobset_of(np.arange(count + 1), run, run, np.concatenate([[8], np.full(count, 8)]))
+    rule = Rule("wfp3", "strict")
+    assert played(WORLD, [jobset], rule).start.tolist() == plain_starts(jobset, rule, PROCESSORS)
+
+
+def test_fair_share_puts_the_greedy_user_behind() -> None:
+    jobset = JobSet.of(
+        *([0, 1, 2], [1000, 10, 10], [[8], [8], [8]]),
+        attributes={"user": [0, 0, 1], "estimate": [1000, 10, 10]},
+    )
+    assert played(WORLD, [jobset], Rule("priority", "strict")).start.tolist() == [0, 1010, 1000]
+    assert "priority" in MOVING_ORDERS
+
+
+def test_names_say_order_and_backfilling() -> None:
+    names = {"sjf": Rule("sjf", "easy"), "sjf:strict": Rule("sjf", "strict")}
+    names |= {"saf-strict": Rule("saf", "strict"), "rls_easy:wfp": Rule("wfp", "rls_easy")}
+    for name, rule in names.items():
+        policy = get_heuristic(name, WORLD)
+        assert (policy.rule, policy.name) == (rule, name)
+    strict = get_heuristic("sjf", HPC(backfilling="strict"))
+    assert strict.rule == Rule("sjf", "strict")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("sjf:esay", "did you mean 'easy'"),
+        ("rls:sff", "needs one of RLScheduler's orders"),
+        ("saf-strict:easy", "takes no number"),
+        ("jsf", "did you mean 'sjf'"),
+    ],
+)
+def test_unknown_names_are_refused(name: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        get_heuristic(name, WORLD)
+
+
+def test_random_order_differs_by_seed_alone() -> None:
+    size = np.full(60, 8)
+    jobset = jobset_of(np.zeros(60), np.ones(60), np.ones(60), size)
+    policy = get_heuristic("random", WORLD)
+    starts = [evaluate(policy, [jobset, jobset], WORLD, run_seed=seed).start for seed in (0, 0, 1)]
+    assert starts[0].tolist() == starts[1].tolist()
+    assert starts[0].tolist() != starts[2].tolist()
+    assert starts[0][:60].tolist() != starts[0][60:].tolist()
+    assert all(later >= earlier for earlier, later in pairwise(sorted(starts[0][:60])))

@@ -1,0 +1,162 @@
+"""The world behind the seam: decisions, rewards, features, environments."""
+
+import gymnasium
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.invariants import check_schedule
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.heuristics import RulePolicy
+from cluster_env.worlds.hpc.rules import Rule
+from cluster_env.worlds.hpc.workloads import LublinWorkload
+from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+
+WORLD = HPC(PROCESSORS, queue=16)
+SHOWN_RULES = [("fcfs", "easy")]  # those of which a state shows enough to decide one by one
+SHOWN_RULES += [(order, mode) for order in ("fcfs", "sjf", "wfp3") for mode in ("strict", "skip")]
+
+
+def stepped(world: HPC, jobset: JobSet, policy, objective: str) -> tuple[Schedule, float]:
+    simulator = world.simulator()
+    simulator.load([jobset], get_objective(objective))
+    total, reward, row = 0.0, np.empty(1), np.zeros(1, np.int32)
+    while simulator.active[0]:
+        simulator.step(row, policy.act(simulator.states, np.zeros(1)), reward)
+        total += reward[0]
+    return simulator.schedule(), total
+
+
+@pytest.mark.parametrize(("order", "backfilling"), SHOWN_RULES)
+@given(jobset=small_jobsets())
+@settings(max_examples=15)
+def test_decisions_one_by_one_give_the_schedule_that_is_played(
+    order: str, backfilling: str, jobset: JobSet
+) -> None:
+    rule = Rule(order, backfilling)
+    schedule, _ = stepped(WORLD, jobset, RulePolicy(WORLD, order, rule), "slowdown")
+    assert schedule.start.tolist() == played(WORLD, [jobset], rule).start.tolist()
+
+
+class Anything:
+    """Any action, allowed or not, and often none."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def act(self, states, uniforms):
+        return self._rng.integers(-1, WORLD.num_actions + 3, states.shape[0]).astype(np.int32)
+
+
+OBJECTIVES = ("slowdown", "bounded_slowdown", "makespan", "utilization", "fair_slowdown")
+
+
+@given(small_jobsets(), st.integers(0, 9), st.sampled_from(OBJECTIVES), st.integers(5, 80))
+def test_returns_are_what_schedules_cost(
+    jobset: JobSet, seed: int, objective: str, max_time: int
+) -> None:
+    """Also where an episode is cut."""
+    world = HPC(PROCESSORS, queue=16, max_time=max_time)
+    schedule, total = stepped(world, jobset, Anything(seed), objective)
+    check_schedule(schedule, [jobset], complete_until=max_time - 1)
+    cost = get_objective(objective).cost_of_episodes(schedule)[0]
+    if objective == "makespan" and not schedule.finished.all():
+        return  # a makespan of unfinished jobs is a lower bound
+    assert total == pytest.approx(-cost, abs=1e-9)
+
+
+def test_an_empty_machine_may_not_wait() -> None:
+    simulator = WORLD.simulator()
+    jobset = jobset_of([0, 0], [5, 5], [5, 5], [8, 8])
+    simulator.load([jobset], get_objective("slowdown"))
+    allowed = WORLD.features(simulator.states).allowed[0]
+    assert np.flatnonzero(allowed).tolist() == [0, 1]
+    simulator.step(np.zeros(1, np.int32), np.array([WORLD.queue], np.int32), np.empty(1))
+    assert simulator.schedule().start.tolist() == [0, -1]
+    assert simulator.time.tolist() == [5]  # nothing could start before
+
+
+def test_features_are_those_of_the_jobs_that_wait() -> None:
+    simulator = WORLD.simulator()
+    jobset = jobset_of([0, 3, 3], [10, 4, 9], [10, 4, 9], [6, 8, 2])
+    simulator.load([jobset], get_objective("slowdown"))
+    simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
+    names = dict(
+        zip(WORLD.feature_names[0], WORLD.features(simulator.states).items[0].T, strict=True)
+    )
+    assert simulator.time.tolist() == [3]
+    assert names["present"].tolist() == [1, 1] + [0] * 14
+    assert names["size"][:2].tolist() == [1.0, 0.25]
+    assert names["fits"][:2].tolist() == [0, 1]
+    assert names["log_estimate"][1] == pytest.approx(np.log(9) / 12)
+    assert names["backfills"][:2].tolist() == [0, 0]  # job 2 would end at 12, job 1 can start at 10
+    context = dict(
+        zip(WORLD.feature_names[1], WORLD.features(simulator.states).context[0], strict=True)
+    )
+    assert context["free_processors"] == 0.25
+    assert context["reservation"] == pytest.approx(np.log(1 + 7) / 12)
+
+
+def test_features_do_not_know_the_size_of_the_machine() -> None:
+    small, large = HPC(64, queue=8), HPC(64_000, queue=8)
+    jobs = [(10, 4), (30, 64), (7, 32)]
+    seen = []
+    for world, unit in ((small, 1), (large, 1000)):
+        run, size = np.array(jobs).T
+        simulator = world.simulator()
+        simulator.load([jobset_of([0, 1, 2], run, run, size * unit)], get_objective("slowdown"))
+        simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
+        seen.append(world.features(simulator.states))
+    names = WORLD.feature_names[0]
+    kept = [k for k, name in enumerate(names) if name != "log_size"]
+    np.testing.assert_allclose(seen[0].items[:, :, kept], seen[1].items[:, :, kept], atol=2e-3)
+
+
+@pytest.mark.parametrize("observation", ["jobs", "state"])
+def test_environments_keep_their_promises(observation: str) -> None:
+    world = HPC(16, queue=6)
+    options = {"world": world, "workload": LublinWorkload(16, jobs=20), "observation": observation}
+    check_cluster_env(ClusterEnv(**options, objective="bounded_slowdown"), num_episodes=3)
+    several = ClusterVectorEnv(3, **options)
+    several.reset(seed=0)
+    rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(60))
+    assert (rewards < 0).all()
+
+
+def test_the_environment_has_an_id() -> None:
+    env = gymnasium.make("HPC-v0", workload={"jobs": 8})
+    observation, info = env.reset(seed=0)
+    assert observation["jobs"].shape == (64, 13)
+    assert info["action_mask"][0] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"processors": 0}, "a machine needs 1 to"),
+        ({"queue": 0}, "a queue of 1 to 4096 jobs"),
+        ({"backfilling": "eazy"}, "did you mean 'easy'"),
+        ({"gpus": -1}, "gpus must be 0"),
+        ({"max_time": 0}, "max_time must be 1"),
+    ],
+)
+def test_impossible_machines_are_refused(options: dict, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        HPC(**options)
+
+
+def test_jobs_that_cannot_run_are_refused() -> None:
+    for size, words in ((9, "more than the machine has"), (0, "no processor")):
+        demand = [[size, 1]]
+        with pytest.raises(InputError, match=words):
+            HPC(8, memory=4).check(jobset_of([0], [1], [1], demand))
+    with pytest.raises(InputError, match="ask for processors and memory"):
+        HPC(8, memory=4).check(jobset_of([0], [1], [1], [1]))
+    with pytest.raises(InputError, match="estimates must be 1 to"):
+        HPC(8).check(jobset_of([0], [1], [0], [1]))
