@@ -3,8 +3,12 @@
 import json
 import os
 import pickletools
+import signal
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +17,14 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.sync import command as sync
 from tune_jobs.tracking import Delivery, Tracker, local_uri
 from tune_jobs.tracking.model import _load_pyfunc, example
 
@@ -164,3 +170,73 @@ def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:
         model.predict({name: array[0] for name, array in batch.items()})
     with pytest.raises(InputError, match="argmax or sample"):
         model.predict(batch, params={"decode": "best"})
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_registered_model_answers_over_http(
+    tmp_path: Path, run_dir: Path, free_port: int, client: Any
+) -> None:
+    small_policy(run_dir / "policy")
+    with Tracker.open(run_dir, run_name="r"):
+        pass
+    done = CliRunner().invoke(sync, [str(run_dir), "--register", "served"])
+    assert done.exit_code == 0, done.output
+    [version] = client.search_model_versions("name = 'served'")
+    assert int(version.version) == 1
+    [model] = client.search_logged_models(["1"])
+    folder = Path(model.artifact_location.removeprefix("file://"))
+    question = (folder / "serving_input_example.json").read_bytes()
+    uri = local_uri(tmp_path)
+    arguments = ["--model-uri", "models:/served/1", "--env-manager", "local"]
+    arguments += ["--host", "127.0.0.1", "--port", str(free_port), "--workers", "1"]
+    with (tmp_path / "serve.log").open("wb") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "mlflow", "models", "serve", *arguments],
+            env={
+                **os.environ,
+                "MLFLOW_TRACKING_URI": uri,
+                "MLFLOW_REGISTRY_URI": uri,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
+            cwd=tmp_path,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        answer = ask_until_it_answers(f"http://127.0.0.1:{free_port}/invocations", question, server)
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+    policy, config = load_policy(run_dir, decode="argmax")
+    states = example(config)["observations"]
+    expected = policy.act(states, np.zeros(len(states)))
+    assert answer == {"predictions": expected.tolist()}
+
+
+def ask_until_it_answers(url: str, question: bytes, server: subprocess.Popen) -> Any:
+    request = urllib.request.Request(url, question, {"Content-Type": "application/json"})
+    deadline = time.monotonic() + 100
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read()) from error
+        except OSError:
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("../x", "--register takes letters"), ("fine", "has no policy to register")]
+)
+def test_what_cannot_be_registered_is_said(run_dir: Path, name: str, said: str) -> None:
+    with Tracker.open(run_dir, run_name="r"):
+        pass
+    result = CliRunner().invoke(sync, [str(run_dir), "--register", name])
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
