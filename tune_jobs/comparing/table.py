@@ -65,7 +65,7 @@ def markdown_rows(rows: Sequence[Row]) -> str:
         for block in _blocks(rows)
     ]
     legend = _legend(rows, False).splitlines()
-    return "\n\n".join([*blocks, "\n".join(f"- {line}" for line in legend)])
+    return "\n\n".join([*blocks, "\n".join(f"- {line}" for line in legend).replace("- >", r"- \>")])
 
 
 def _blocks(rows: Sequence[Row]) -> list[list[Row]]:

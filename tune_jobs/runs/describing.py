@@ -16,19 +16,21 @@ TITLE = "Result"
 
 
 def headline(row: Mapping[str, float], metric: str, price: Iterable[str]) -> dict[str, float]:
-    """The metrics of an evaluation that come first: what counts, what it beats, and its price.
+    """The metrics of an evaluation that come first: what counts, what it beats, and a price.
+
+    There are three, so that they fit beside preset and load, and are one row of charts.
 
     Args:
         row: metrics of an iteration.
         metric: name of the one that counts.
-        price: names of those that stand beside it in every table.
+        price: names of those that stand beside it in every table; the first is shown here too.
 
     Returns:
         Four digits of each, for a table; empty without an evaluation.
     """
     if f"eval/{metric}" not in row:
         return {}
-    names = dict.fromkeys((f"eval/{metric}", RATIO, *(f"eval/{name}" for name in price)))
+    names = dict.fromkeys((f"eval/{metric}", RATIO, *(f"eval/{name}" for name in list(price)[:1])))
     short = {name: f"{HEADLINE}/{name.removeprefix('eval/')}" for name in names if name in row}
     return {short[name]: float(f"{row[name]:.4g}") for name in short}
 
