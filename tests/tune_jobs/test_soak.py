@@ -99,7 +99,7 @@ def test_counting_does_not_disturb_what_is_counted(tmp_path):
     shutil.copyfile(counting.__file__, tmp_path / "sitecustomize.py")
     building = """
 import time
-kept = [[] for _ in range(300_000)]  # so that a list of all takes longer than a thread's turn
+kept = [[] for _ in range(1_000_000)]  # a list of all takes longer than a turn
 end = time.monotonic() + 2
 while time.monotonic() < end:
     tuple(i for i in range(1000))
