@@ -67,12 +67,14 @@ def _fixed(name: str, rule: Rule) -> Callable[[HPC, str], Policy]:
 
 def _like_rlscheduler(backfilling: str) -> Callable[[HPC, str], Policy]:
     def make(world: HPC, argument: str) -> Policy:
-        if argument not in SCORES:
+        name = f"{backfilling}:{argument}" if argument else backfilling
+        order = argument or "sjf"
+        if order not in SCORES:
             raise InputError(
                 f"'{backfilling}:' needs one of RLScheduler's orders, {', '.join(SCORES)}, not "
                 f"'{argument}'"
             )
-        return RulePolicy(world, f"{backfilling}:{argument}", Rule(argument, backfilling))
+        return RulePolicy(world, name, Rule(order, backfilling))
 
     return make
 

@@ -13,6 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.orders import MOVING_ORDERS
 from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Reserve, Rule
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
@@ -131,6 +132,16 @@ def test_names_say_order_and_backfilling() -> None:
         assert (policy.rule, policy.name) == (rule, name)
     strict = get_heuristic("sjf", HPC(backfilling="strict"))
     assert strict.rule == Rule("sjf", "strict")
+
+
+def test_every_name_works_without_an_argument() -> None:
+    """As `metasched compare` uses them where no policy is named."""
+    jobset = jobset_of([0, 1, 2], [5, 4, 3], [5, 4, 3], [8, 4, 8])
+    names = HEURISTICS.names()
+    assert len(names) > 15
+    for name in names:
+        schedule = evaluate(get_heuristic(name, WORLD), [jobset], WORLD)
+        assert schedule.finished.all(), name
 
 
 @pytest.mark.parametrize(
