@@ -72,5 +72,6 @@ KIND = Kind(
     },
     promises=PROMISES,
     warm=_warm,
+    price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     transfers=("processors", "queue", "backfilling", "kill_at_estimate", "max_time"),
 )
