@@ -10,6 +10,7 @@ from tune_jobs.terminal.options import (
     COMPARISON_TABLE,
     CONTEXT,
     at_option,
+    limit_option,
     task_options,
 )
 from tune_jobs.terminal.task_command import TaskCommand
@@ -35,6 +36,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Add guarded lines: each learned policy only where it is proven better than the best "
     "heuristic, elsewhere that heuristic.",
 )
+@limit_option
 @task_options
 @click.option(
     "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."

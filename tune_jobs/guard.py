@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, count
+from tune_jobs.terminal.options import CONTEXT, SEED, count, limit_option, warmup_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -32,13 +32,8 @@ from tune_jobs.terminal.task_command import TaskCommand
     default=500,
     help="Validation jobsets to decide on.",
 )
-@click.option(
-    "--warmup",
-    type=count(0),
-    default=0,
-    help="Leave out the jobs that arrive in so many first and last steps of the time in which jobs "
-    "arrive.",
-)
+@warmup_option
+@limit_option
 @click.option(
     "--seed",
     type=SEED,
@@ -51,6 +46,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     default="sample",
     help="How the learned policy chooses.",
 )
+@click.option("--wide", is_flag=True, help="Show differences to the best heuristic, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the decision as JSON.")
 @click.option(
     "--out",
@@ -62,8 +58,11 @@ def command(**options: Any) -> None:
 
     The policy is used if its mean is better than that of the best heuristic with the whole 95 %
     interval of the difference, on validation jobsets of the task, and if it leaves no more jobs
-    unfinished. The heuristics are all of the task's world; those with a number are tuned on other
-    validation jobsets. Of jobs that vary in training, the point that their settings name is taken.
+    unfinished. A policy or heuristic whose price, as utilization and waits, is too much worse than
+    that of the best baseline is never used: --limit says how much. The heuristics are all of the
+    task's world; those with a number are tuned on other validation jobsets. Of jobs that vary in
+    training, the point that their settings name is taken; windows of recorded jobs are long, unless
+    their length is said.
 
     \b
     Examples:

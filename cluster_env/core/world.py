@@ -295,6 +295,8 @@ class Kind:
             if none is given, those that the features allow.
         axis: what a comparison varies.
         shorthands: settings of a task that commands offer as options, by the option's name.
+        steady: shorthands and the warm-up, in units of time, of a comparison whose user says
+            neither; from a task. In short windows it pays to keep jobs waiting.
         columns: the head of a table's rows: what is to be known of a task.
         describe: says in words what the columns say.
         remarks: sentences that belong under a table of rows, from the rows.
@@ -325,6 +327,7 @@ class Kind:
     )
     axis: Axis | None = None
     shorthands: Mapping[str, Shorthand] = field(default_factory=dict)
+    steady: Callable[[Any], tuple[Mapping[str, Any], int]] = lambda task: ({}, 0)
     columns: Callable[[Any], Mapping[str, Value]] = lambda task: {}
     describe: Callable[[Mapping[str, Any]], str] = lambda columns: ""
     remarks: Callable[[Sequence[Mapping[str, Any]]], Sequence[str]] = lambda rows: ()

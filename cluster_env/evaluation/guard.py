@@ -1,7 +1,12 @@
-"""Never worse than the best heuristic: a learned policy is used only where it has proven itself."""
+"""Never worse than the best heuristic: a learned policy is used only where it has proven itself.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A mean slowdown can be bought: who keeps long jobs waiting, and the machines idle, has a low one in
+a short window. So nothing is used, learned or not, that is far worse than a baseline in what such a
+mean costs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
@@ -22,12 +27,16 @@ class Candidate:
         difference: its mean minus that of the best heuristic on the same jobsets, with the 95 %
             interval of the paired bootstrap.
         num_unfinished: jobs that it left unfinished.
+        price: its means of the limited metrics, by their names.
+        too_dear: in which of them it is beyond a limit, in words; empty if it keeps all limits.
     """
 
     name: str
     mean: Estimate
     difference: Estimate
     num_unfinished: int
+    price: Mapping[str, float] = field(default_factory=dict)
+    too_dear: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class GuardDecision:
         reason: one sentence.
         candidates: the heuristics from best to worst, then the learned policy.
         seconds: that the decision took, without what `Guard` did before for all policies.
+        reference: name of the best baseline, which prices are compared with.
+        limits: by what share each metric may be worse than the reference's.
     """
 
     chosen: Policy
@@ -49,30 +60,39 @@ class GuardDecision:
     reason: str
     candidates: tuple[Candidate, ...]
     seconds: float
+    reference: str
+    limits: Mapping[str, float]
 
 
 class Guard:
     """Heuristics on calibration jobsets, which learned policies have to beat there.
 
-    A learned policy is used if its mean is better than that of the best heuristic with the whole
-    95 % interval of the paired difference, and if it leaves no more jobs unfinished. In every
-    other case the best heuristic is used, which is the one with the best mean among those that
-    finish all jobs, if any does. As the best of several is picked on the same jobsets, it looks a
-    little better than it is, so that the guard errs on the side of the heuristics. What it
-    protects from is a policy that is worse on jobs like the calibration's; it cannot know that
-    tomorrow's jobs are others.
+    The reference is the best of the baselines: the one with the best mean among those that finish
+    all jobs, if any does. Nothing is used whose price is beyond a limit, as if its utilization is
+    more than a tenth below the reference's. The best heuristic is the best of the reference and of
+    those other heuristics that keep all limits. A learned policy is used if it keeps them, too, if
+    its mean is better than that of the best heuristic with the whole 95 % interval of the paired
+    difference, and if it leaves no more jobs unfinished. In every other case the best heuristic is
+    used. As the best of several is picked on the same jobsets, it looks a little better than it is,
+    so that the guard errs on the side of the heuristics. What it protects from is a policy that is
+    worse on jobs like the calibration's; it cannot know that tomorrow's jobs are others.
 
     Args:
         baselines: heuristics, one policy each, tuned on other jobsets.
         jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
         world: see `evaluate`.
+        others: further heuristics, for instance such as keep jobs waiting on purpose.
+        limits: by what share metrics may be worse than the reference's, by their names: with
+            ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit. By
+            default `Kind.price` of the world.
         metric: name of the metric that decides; by default the world's headline.
         run_seed: see there.
         warmup: see `summarize`.
 
     Attributes:
-        heuristic: the best of the baselines.
-        seconds: that evaluating the baselines took.
+        heuristic: the best one.
+        reference: name of the best baseline.
+        seconds: that evaluating the heuristics took.
     """
 
     def __init__(
@@ -81,6 +101,8 @@ class Guard:
         jobsets: Sequence[JobSet],
         world: World,
         *,
+        others: Sequence[PolicyGroup] = (),
+        limits: Mapping[str, float] | None = None,
         metric: str | None = None,
         run_seed: int = 0,
         warmup: int = 0,
@@ -88,14 +110,21 @@ class Guard:
         started = perf_counter()
         self._jobsets = jobsets
         self._world = world
-        metric = metric or kind_of(world).headline
-        self._metric = get_metric(metric)
+        kind = kind_of(world)
+        self.limits = dict(kind.price if limits is None else limits)
+        self._metric = get_metric(metric or kind.headline)
         self._run_seed = run_seed
         self._warmup = warmup
-        results = [self._evaluate(baseline) for baseline in baselines]
-        order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
-        self.heuristic = baselines[order[0]]
+        groups = [*baselines, *others]
+        results = [self._evaluate(group) for group in groups]
+        order = sorted(
+            range(len(results)), key=lambda k: rank_finishing(results[k], self._metric.name)
+        )
         self._ranking = [results[k] for k in order]
+        self._reference = results[next(k for k in order if k < len(baselines))]
+        self.reference = self._reference.name
+        best = next(k for k in order if not self._beyond_limits(results[k]))
+        self._best, self.heuristic = results[best], groups[best]
         self.seconds = perf_counter() - started
 
     def decide(self, policy: Policy, name: str | None = None) -> GuardDecision:
@@ -108,15 +137,17 @@ class Guard:
         started = perf_counter()
         learned = self._evaluate(PolicyGroup(name or policy.name, (policy,)))
         candidates = [self._candidate(result) for result in [*self._ranking, learned]]
-        used, reason = self._judge(candidates[-1], candidates[0])
-        chosen = policy if used else self.heuristic.members[0]
+        best = next(one for one in candidates if one.name == self._best.name)
+        used, reason = self._judge(candidates[-1], best)
         return GuardDecision(
-            chosen=chosen,
+            chosen=policy if used else self.heuristic.members[0],
             name=learned.name if used else self.heuristic.name,
             learned_is_used=used,
             reason=reason,
             candidates=tuple(candidates),
             seconds=perf_counter() - started,
+            reference=self.reference,
+            limits=self.limits,
         )
 
     def _judge(self, learned: Candidate, best: Candidate) -> tuple[bool, str]:
@@ -133,19 +164,42 @@ class Guard:
             return False, (
                 f"the {label} of {learned.name} cannot be told from that of {over} ({interval})"
             )
+        better = (gap.low > 0) == self._metric.higher_is_better
         word = "lower" if gap.high < 0 else "higher"
-        return (gap.low > 0) == self._metric.higher_is_better, (
+        reason = (
             f"the {label} of {learned.name} is {abs(gap.value):.3g} {word} than that of {over} "
             f"({interval})"
         )
+        if better and learned.too_dear:
+            return False, f"{reason}, but {learned.too_dear}"
+        return better, reason
 
     def _candidate(self, result: Result) -> Candidate:
         return Candidate(
             result.name,
             result.estimate(self._metric.name),
-            result.difference(self._ranking[0], self._metric.name),
+            result.difference(self._best, self._metric.name),
             int(result.means["unfinished"]),
+            {name: result.mean(name) for name in self.limits},
+            self._beyond_limits(result),
         )
+
+    def _beyond_limits(self, result: Result) -> str:
+        """In which metrics a result is too much worse than the reference, in words."""
+        found = []
+        for name, limit in self.limits.items():
+            metric = get_metric(name)
+            value, reference = result.mean(name), self._reference.mean(name)
+            if metric.higher_is_better:
+                beyond, side = value < (1 - limit) * reference, "below"
+            else:
+                beyond, side = value > (1 + limit) * reference, "above"
+            if beyond:
+                found.append(
+                    f"its {metric.label} of {value:.3g} is more than {limit:.0%} {side} the "
+                    f"{reference:.3g} of {self.reference}"
+                )
+        return ", and ".join(found)
 
     def _evaluate(self, group: PolicyGroup) -> Result:
         return compare_policies(
@@ -153,7 +207,7 @@ class Guard:
             self._jobsets,
             self._world,
             run_seed=self._run_seed,
-            also=[self._metric.name],
+            also=[self._metric.name, *self.limits],
             warmup=self._warmup,
         )[0]
 

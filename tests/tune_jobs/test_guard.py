@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
@@ -17,10 +19,12 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure, guard
 from tune_jobs.comparing import comparison, protocol
+from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.guarding import load_decided
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -71,7 +75,7 @@ def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
         as_learned("poor", "random", "packer"),
     ]
     rows = comparison.compare(
-        EvaluationProtocol(TASK, num_jobsets=30, num_guard_jobsets=60), specs, [1.1]
+        EvaluationProtocol(TASK, num_jobsets=30, num_guard_jobsets=60, limits={}), specs, [1.1]
     )
     shown = {str(row["policy"]): row for row in rows}
     sjf = shown["sjf"]
@@ -85,7 +89,7 @@ def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     for end in ("", "_low", "_high"):
         assert poor[f"slowdown{end}"] == sjf[f"slowdown{end}"]
     assert [row["guard_used"] for row in (good, mixed, poor)] == [2, 1, 0]
-    text = format_rows(rows)
+    text = format_rows(rows, wide=True)
     assert "guarded mixed (trained at 70%, 2 seeds) -> policy 1, sjf 1" in text
     assert "where 60 validation jobsets prove it better than the best heuristic" in text
 
@@ -195,3 +199,67 @@ def test_the_guard_measures_what_a_warm_up_leaves(trained: Path) -> None:
     assert every != some
     text = run(guard.command, *args[:-1], "--warmup", "10").stdout
     assert "10 validation jobsets; jobs that arrive in steps 10 to 29 of 40" in text
+
+
+@pytest.fixture
+def gaps(tmp_path: Path) -> Path:
+    """A trace of busy spells with long gaps, which long jobs that are put off wait for."""
+    rng, lines = np.random.default_rng(0), ["arrival,duration,cpu,memory"]
+    for spell in range(18):
+        jobs = BimodalWorkload(load=0.7, window=300).sample(rng)
+        for k in range(jobs.num_jobs):
+            numbers = (400 * spell + jobs.arrival[k], jobs.duration[k], *jobs.demand[k])
+            lines.append(",".join(map(str, numbers)))
+    path = tmp_path / "gaps.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_rule_that_idles_the_site_is_never_chosen(gaps: Path, tmp_path: Path) -> None:
+    """In short windows, keeping jobs back has the lowest slowdown by far."""
+    site = ("task.world.cluster.capacity=[10, 10]", "task.world.cluster.horizon=20")
+    policy = make_run(tmp_path / "poor", "name=poor", *site)
+    args = (str(policy), "--jobsets", "20", "--json", "--set", f"task.workload.trace={gaps}")
+    free = ("--limit", "utilization=off", "--limit", "wait=off", "--limit", "longest_wait=off")
+    before = json.loads(run(guard.command, *args, *free, "--window", "30").stdout)
+    assert before["chosen"].startswith("hold")
+    for window in ((), ("--window", "30")):
+        after = json.loads(run(guard.command, *args, *window).stdout)
+        chosen = next(one for one in after["candidates"] if one["policy"] == after["chosen"])
+        assert not after["chosen"].startswith("hold")
+        busiest = max(one["utilization"] for one in after["candidates"])
+        assert chosen["utilization"] > 0.95 * busiest
+    short = next(one for one in after["candidates"] if one["policy"] == before["chosen"])
+    assert "mean utilization in the arrival window of 0.276 is more than 10%" in short["too_dear"]
+
+
+def test_windows_of_a_trace_are_long_unless_somebody_says_how_long(gaps: Path) -> None:
+    overrides = [f"task.workload.trace={gaps}"]
+    config, warmup = choose_comparison(None, overrides, {}, [], None)
+    workload: Any = config.task.build_workload()
+    mean = workload.trace.jobs.duration.mean()
+    assert workload.window - 2 * warmup >= 20 * mean
+    assert warmup >= 4 * mean
+    assert config.task.world.max_time >= 10 * workload.window
+    for shorthands, more in (({"window": "40"}, []), ({}, ["task.workload.window=40"])):
+        config, warmup = choose_comparison(None, [*overrides, *more], shorthands, [], None)
+        assert (config.task.build_workload().window, warmup) == (40, 0)
+    assert choose_comparison(None, overrides, {}, [], 7)[1] == 7
+    assert choose_comparison(None, [], {}, [], None)[1] == 0
+
+
+def test_the_report_says_the_limits_and_who_is_beyond_them(trained: Path) -> None:
+    text = run(guard.command, str(trained), "--jobsets", "20", "--limit", "makespan=0.5").stdout
+    lines = text.splitlines()
+    assert lines[1].split()[:6] == ["policy", "slowdown", "[95%]", "util", "wait", "longest"]
+    table = lines[1 : lines.index("")]
+    assert max(map(len, table)) <= 80
+    assert "the best baseline, by at most: mean utilization in the arrival window 10%" in text
+    assert "mean makespan (steps) 50%" in text
+    assert "difference" in run(guard.command, str(trained), "--jobsets", "20", "--wide").stdout
+
+
+@pytest.mark.parametrize("limit", ["wait", "wait=x", "wait=-1", "wayt=1"])
+def test_a_limit_that_makes_no_sense_is_refused(trained: Path, limit: str) -> None:
+    with pytest.raises(InputError, match=r"--limit takes|did you mean 'wait'"):
+        run(guard.command, str(trained), "--limit", limit)

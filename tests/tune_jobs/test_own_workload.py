@@ -58,7 +58,7 @@ def trained(trace: Path) -> Path:
 
 
 def test_a_trace_is_compared_at_its_own_load_on_held_out_jobs(trace: Path) -> None:
-    args = ("--policies", "sjf", "--set", f"task.workload.trace={trace}")
+    args = ("--policies", "sjf", "--set", f"task.workload.trace={trace}", "--window", "50")
     row = json.loads(run(compare.command, *args, "--json").stdout)[0]
     workload = TraceWorkload(trace)
     jobsets = sample_jobsets(workload, 0, Split.HELD_OUT, range(10))

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.evaluation import objective_metric
+from cluster_env.evaluation import get_metric, objective_metric
 from cluster_env.objectives import get_objective
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import Kind, get_kind
 from rllib_configs.loading import change, make_config, parse_config, parse_override, read_config
 from rllib_configs.migration import new_key
 from rllib_configs.schema import ExperimentConfig
@@ -63,6 +63,54 @@ def choose_config(
         settings = {f"task.{key}": setting for key, setting in follows.items()}
         change(data, {key: settings[key] for key in settings if key not in given})
     return make_config(data)
+
+
+def choose_comparison(
+    source: str | None,
+    overrides: Sequence[str],
+    shorthands: Mapping[str, Any],
+    runs: Sequence[TrainedRun],
+    warmup: int | None,
+) -> tuple[ExperimentConfig, int]:
+    """The config of `choose_config`, and a warm-up, both in a steady state if nobody asks for less.
+
+    Args:
+        source: see `choose_config`, as for the next three.
+        overrides: see there.
+        shorthands: see there.
+        runs: see there.
+        warmup: steps, if the user has said it.
+    """
+    config = choose_config(source, overrides, shorthands, runs)
+    kind = get_kind(config.task.world.kind)
+    steady, steps = kind.steady(config.task.build())
+    given = {new_key(parse_override(text)[0]) for text in overrides}
+    if any(name in shorthands or f"task.{kind.shorthands[name].key}" in given for name in steady):
+        return config, warmup or 0
+    if steady:
+        config = choose_config(source, overrides, {**shorthands, **steady}, runs)
+    return config, steps if warmup is None else warmup
+
+
+def parse_limits(texts: Sequence[str], kind: Kind) -> dict[str, float]:
+    """The world's limits of prices, changed by texts like ``wait=0.5`` and ``wait=off``.
+
+    Raises:
+        InputError: if there is no such metric, or a limit is no number from 0.
+    """
+    limits = dict(kind.price)
+    for text in texts:
+        name, _, value = text.partition("=")
+        get_metric(name)
+        try:
+            limits[name] = math.inf if value == "off" else float(value)
+        except ValueError:
+            limits[name] = math.nan
+        if not limits[name] >= 0:
+            raise InputError(
+                f"--limit takes a metric and a share, as wait=0.5 or wait=off: '{text}'"
+            )
+    return limits
 
 
 def order_specs(

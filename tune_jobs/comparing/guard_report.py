@@ -1,18 +1,20 @@
 """What ``metasched guard`` does: decides on one task, shows why, and keeps the decision."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from cluster_env.evaluation import Candidate, GuardDecision
-from tune_jobs.comparing.choices import choose_config, metric_of
+from cluster_env.evaluation import GuardDecision, get_metric
+from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.guarding import calibrate, write_decision
 from tune_jobs.comparing.policy_specs import learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
 from tune_jobs.terminal.tables import aligned
@@ -26,18 +28,26 @@ def report_decision(
     objective: str | None,
     num_jobsets: int,
     shorthands: Mapping[str, str],
-    warmup: int,
+    warmup: int | None,
+    limits: Sequence[str],
     seed: int,
     decode: Decode,
+    wide: bool,
     as_json: bool,
     out: Path | None,
 ) -> None:
     """Lets the guard decide, and prints what it found; the arguments are the command's options."""
     runs = load_runs(find_runs([str(run)]), decode)
-    config = choose_config(source, overrides, shorthands, runs)
+    config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
     metric = metric_of(objective, config)
     task = config.task.build(config.name, seed)
-    whole = EvaluationProtocol(task, metric, warmup=warmup, num_guard_jobsets=num_jobsets)
+    whole = EvaluationProtocol(
+        task,
+        metric,
+        warmup=steps,
+        num_guard_jobsets=num_jobsets,
+        limits=parse_limits(limits, task.kind),
+    )
     protocol = whole.at(*whole.values())
     spec = learned_specs(runs, decode)[0]
     check_specs(protocol, [spec])
@@ -49,7 +59,9 @@ def report_decision(
         click.echo(json.dumps(_as_data(decision, metric, seconds), indent=1))
     else:
         click.echo(click.style(_title(protocol), bold=True))
-        click.echo(_table(decision, metric))
+        click.echo(_table(decision, metric, wide))
+        for line in _prices(decision):
+            click.echo(line)
         verb = "is" if decision.learned_is_used else "is not"
         click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
         click.echo(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
@@ -68,24 +80,40 @@ def _title(protocol: EvaluationProtocol) -> str:
     )
 
 
-def _table(decision: GuardDecision, metric: str) -> str:
+def _table(decision: GuardDecision, metric: str, wide: bool) -> str:
     """The candidates, the chosen one marked."""
-    best = decision.candidates[0].name
-    titles = ["", "policy", f"{metric} [95%]", f"difference to {best}", "unfinished"]
-    lines = [titles, *(_cells(candidate, decision) for candidate in decision.candidates)]
+    shown = [name for name in decision.limits if name != metric]
+    cut = wide or any(one.num_unfinished for one in decision.candidates)
+    titles = ["", "policy", f"{metric} [95%]", *(column_of(name)[0] for name in shown)]
+    lines = [[*titles, *(["unfinished"] if cut else []), *(["difference"] if wide else [])]]
+    for one in decision.candidates:
+        mean, gap = one.mean, one.difference
+        cells = [
+            ">" if one.name == decision.name else "",
+            one.name,
+            f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
+            *(column_of(name)[1](one.price[name]) for name in shown),
+        ]
+        if cut:
+            cells.append(f"{one.num_unfinished:,}")
+        if wide:
+            cells.append(f"{gap.value:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]")
+        lines.append(cells)
     return "\n".join(aligned(lines, names=2))
 
 
-def _cells(candidate: Candidate, decision: GuardDecision) -> list[str]:
-    mean, gap = candidate.mean, candidate.difference
-    is_best = candidate is decision.candidates[0]
-    return [
-        ">" if candidate.name == decision.name else "",
-        candidate.name,
-        f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
-        "" if is_best else f"{gap.value:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]",
-        f"{candidate.num_unfinished:,}",
+def _prices(decision: GuardDecision) -> list[str]:
+    """What the limits are, and who is out because of them."""
+    limits = [
+        f"{get_metric(name).label} {limit:.0%}"
+        for name, limit in decision.limits.items()
+        if math.isfinite(limit)
     ]
+    if not limits:
+        return []
+    said = f"Prices may be worse than those of {decision.reference}, the best baseline, by at most:"
+    dear = [one for one in decision.candidates if one.too_dear]
+    return ["", f"{said} {', '.join(limits)}.", *(f"{one.name}: {one.too_dear}." for one in dear)]
 
 
 def _as_data(decision: GuardDecision, metric: str, seconds: float) -> dict[str, Any]:
@@ -95,6 +123,8 @@ def _as_data(decision: GuardDecision, metric: str, seconds: float) -> dict[str, 
         "reason": decision.reason,
         "metric": metric,
         "seconds": seconds,
+        "reference": decision.reference,
+        "limits": {k: v if math.isfinite(v) else None for k, v in decision.limits.items()},
         "candidates": [
             {
                 "policy": candidate.name,
@@ -105,6 +135,8 @@ def _as_data(decision: GuardDecision, metric: str, seconds: float) -> dict[str, 
                 "difference_low": candidate.difference.low,
                 "difference_high": candidate.difference.high,
                 "unfinished": candidate.num_unfinished,
+                **candidate.price,
+                "too_dear": candidate.too_dear,
             }
             for candidate in decision.candidates
         ],

@@ -46,6 +46,7 @@ class Guarded:
             "guard_choice": choice_of(self.decisions),
             "guard_used": sum(decision.learned_is_used for decision in self.decisions),
             "guard_jobsets": self.num_jobsets,
+            "guard_reason": "; ".join(dict.fromkeys(one.reason for one in self.decisions)),
             "guard_s": self.seconds,
         }
 
@@ -110,10 +111,15 @@ def calibrate(protocol: EvaluationProtocol) -> Calibration:
     """
     started = perf_counter()
     jobsets = protocol.guard_jobsets()
+    kind = protocol.task.kind
+    groups = {name: heuristic_spec(name).make(protocol) for name in kind.heuristics.names()}
+    baselines = [group for name, group in groups.items() if name in (kind.baselines or groups)]
     guard = Guard(
-        [heuristic_spec(name).make(protocol) for name in protocol.task.kind.heuristics.names()],
+        baselines,
         jobsets,
         protocol.task.world,
+        others=[group for group in groups.values() if group not in baselines],
+        limits=protocol.limits,
         metric=protocol.metric,
         run_seed=protocol.task.seed,
         warmup=protocol.warmup,

@@ -1,6 +1,6 @@
 """What policies are compared on, and how."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster_env.core.errors import InputError
@@ -30,6 +30,8 @@ class EvaluationProtocol:
             empties. Heuristics are tuned on the same.
         num_guard_jobsets: validation jobsets on which the guard decides between a learned policy
             and the best heuristic; with 0 nothing is guarded. See `tune_jobs.comparing.guarding`.
+        limits: by what share a guarded policy may be worse than the best baseline, by metric; by
+            default `Kind.price` of the world.
         cap: whether a value that the task cannot have is replaced by the largest that it can;
             else it is an error.
         asked: the value of the axis that `at` was asked for; the task's own if unset.
@@ -41,6 +43,7 @@ class EvaluationProtocol:
     num_episodes: int = 1
     warmup: int = 0
     num_guard_jobsets: int = 0
+    limits: Mapping[str, float] | None = None
     cap: bool = False
     asked: float | None = None
 

@@ -10,7 +10,14 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparing.choices import choose_config, metric_of, order_specs, parse_values
+from cluster_env.worlds import get_kind
+from tune_jobs.comparing.choices import (
+    choose_comparison,
+    metric_of,
+    order_specs,
+    parse_limits,
+    parse_values,
+)
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.policy_specs import split_names
@@ -33,7 +40,8 @@ def report_comparison(
     source: str | None,
     overrides: Sequence[str],
     shorthands: Mapping[str, str],
-    warmup: int,
+    warmup: int | None,
+    limits: Sequence[str],
     num_jobsets: int,
     num_episodes: int,
     seed: int,
@@ -56,13 +64,14 @@ def report_comparison(
         raise InputError("--policies names nothing; try --policies random")
     values = [] if at is None else parse_values(at)
     runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
-    config = choose_config(source, overrides, shorthands, runs)
+    config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
     protocol = EvaluationProtocol(
         config.task.build(config.name, seed),
         metric_of(objective, config),
         num_jobsets=num_jobsets,
         num_episodes=num_episodes,
-        warmup=warmup,
+        warmup=steps,
+        limits=parse_limits(limits, get_kind(config.task.world.kind)),
         num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
     )
     rows = compare(

@@ -43,6 +43,11 @@ WIDTH = 80
 _LONGEST_TITLE, _SHORTEST_NAME = 20, 12
 
 
+def column_of(metric: str) -> tuple[str, Callable[[float], str]]:
+    """Title of a metric's column, and how its values are written."""
+    return COLUMNS.get(metric, (metric, "{:.3g}".format))
+
+
 def format_rows(rows: Sequence[Row], wide: bool = False) -> str:
     """The rows as text: one block for each place of the axis, and what its columns mean.
 
@@ -173,7 +178,8 @@ def _legend(rows: Sequence[Row], wide: bool) -> str:
         seconds = sorted(float(row["guard_s"]) for row in guarded)
         lines.append(
             f"guarded: the learned policy where {guarded[0]['guard_jobsets']} validation jobsets "
-            f"prove it better than the best heuristic, elsewhere that heuristic (-> says which); "
+            f"prove it better than the best heuristic, and not too dear (see metasched guard), "
+            f"elsewhere that heuristic (-> says which); "
             f"deciding took {seconds[0]:.1f} to {seconds[-1]:.1f} s."
         )
     if any(float(row["unfinished"]) for row in rows):

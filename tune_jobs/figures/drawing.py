@@ -29,6 +29,7 @@ def report_figure(
     out: Path,
     table: Path | None,
     track: bool,
+    warmup: int | None = None,
     **request: Any,
 ) -> None:
     """Draws a figure and says where it is.
@@ -42,6 +43,7 @@ def report_figure(
         runs=split_names(runs),
         at=[] if at is None else parse_values(at),
         progress=Progress(),
+        warmup=warmup or 0,
         **request,
     )
     image, csv = make_figure(name, wanted, out, table)

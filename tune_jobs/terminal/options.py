@@ -51,6 +51,22 @@ def _together(*options: Decorator) -> Decorator:
     return decorate
 
 
+warmup_option = click.option(
+    "--warmup",
+    type=count(0),
+    help="Measure a world in steady operation: leave out the jobs that arrive in so many first and "
+    "last steps of the time in which jobs arrive. By default 0; of recorded jobs, a sixth.",
+)
+
+limit_option = click.option(
+    "--limit",
+    "limits",
+    metavar="METRIC=SHARE",
+    multiple=True,
+    help="By what share a guarded policy may be worse than the best baseline, as wait=0.5; off is "
+    "no limit. Can be repeated.",
+)
+
 task_options = _together(
     click.option(
         "--config",
@@ -65,13 +81,7 @@ task_options = _together(
         multiple=True,
         help="Change a setting of it, for instance task.objective=makespan.",
     ),
-    click.option(
-        "--warmup",
-        type=count(0),
-        default=0,
-        help="Measure a cluster in steady operation: leave out the jobs that arrive in so many "
-        "first and last steps of the time in which jobs arrive.",
-    ),
+    warmup_option,
     click.option(
         "--jobsets",
         "num_jobsets",

@@ -1,5 +1,6 @@
 """The registration of DeepRM's world."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,12 +23,15 @@ from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.plain import PlainCluster
 from cluster_env.worlds.deeprm.promises import PROMISES
 from cluster_env.worlds.deeprm.render import draw
-from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.trace import MIN_WINDOWS, TraceWorkload
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
 
 STEPS_PER_WINDOW = 10
 """How many times as long as the arrival window episodes may be at least, with ``--window``."""
+
+NUM_DURATIONS = 20
+"""Mean durations of a job that are measured in a window of recorded jobs."""
 
 WORKLOADS: Registry[WorkloadKind] = Registry("workload")
 
@@ -109,6 +113,20 @@ def _long_episodes(task: Any) -> Mapping[str, Any]:
     return {"world.max_time": max(task.world.max_time, STEPS_PER_WINDOW * task.workload.window)}
 
 
+def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+    """Long windows of recorded jobs: 20 mean durations between two warm-ups of a sixth each.
+
+    In a shorter trace they are as long as a part of it.
+    """
+    workload = task.workload
+    if not isinstance(workload, TraceWorkload):
+        return {}, 0
+    jobs = workload.trace.jobs
+    wanted = math.ceil(1.5 * NUM_DURATIONS * float(jobs.duration.mean()))
+    window = max(workload.window, min(wanted, jobs.window // MIN_WINDOWS))
+    return {"window": window}, window // 6
+
+
 def _reach(task: Task) -> float:
     """Load of these jobs when one arrives in every step."""
     workload: Any = task.workload
@@ -158,6 +176,7 @@ KIND = Kind(
             "are registered.",
         ),
     },
+    steady=_steady,
     columns=_columns,
     describe=_describe,
     remarks=_remarks,

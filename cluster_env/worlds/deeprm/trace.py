@@ -15,7 +15,8 @@ from cluster_env.worlds.deeprm.trace_file import Trace, read_once
 PARTS = {Split.TRAIN: (0, 60), Split.VALIDATION: (60, 80), Split.HELD_OUT: (80, 100)}
 """Between which percents of a trace's time the jobs of a split arrive."""
 
-_MIN_WINDOWS = 5  # windows in a trace, so that one fits into 20 % of it
+MIN_WINDOWS = 5
+"""Windows that a trace spans at least, so that one fits into 20 % of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +97,10 @@ class TraceWorkload:
             )
         self.trace.check(self.cluster)
         length = self.trace.jobs.window
-        if length < _MIN_WINDOWS * self.window:
+        if length < MIN_WINDOWS * self.window:
             raise InputError(
                 f"the trace {self.path} is too short: its arrivals span {length} steps, but "
-                f"windows of {self.window} steps need {_MIN_WINDOWS * self.window}, so that one "
+                f"windows of {self.window} steps need {MIN_WINDOWS * self.window}, so that one "
                 f"fits into each of its parts (60 % training, 20 % validation, 20 % held out); "
                 f"take a longer trace or a smaller window"
             )

@@ -6,6 +6,7 @@ import pytest
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import Guard, PolicyGroup, evaluate
+from cluster_env.objectives.metric import utilization
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
@@ -20,9 +21,13 @@ def heuristic(spec: str) -> Policy:
     return get_heuristic(spec, DeepRM(CLUSTER))
 
 
+def groups(*specs: str) -> list[PolicyGroup]:
+    return [PolicyGroup(f"{spec}!", (heuristic(spec),)) for spec in specs]
+
+
 def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
-    baselines = [PolicyGroup(f"{spec}!", (heuristic(spec),)) for spec in specs]
-    return Guard(baselines, JOBSETS[:jobsets], DeepRM(CLUSTER), metric=metric)
+    """One that asks no price."""
+    return Guard(groups(*specs), JOBSETS[:jobsets], DeepRM(CLUSTER), metric=metric, limits={})
 
 
 class Idle:
@@ -91,3 +96,44 @@ def test_the_table_holds_means_and_paired_differences() -> None:
         assert candidate.difference.value == pytest.approx(gap)
         assert candidate.num_unfinished == 0
     assert decision.seconds > 0
+
+
+def test_a_better_mean_that_costs_too_much_is_refused_with_its_price() -> None:
+    dear = heuristic("hold:8")
+    decision = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER)).decide(dear, "dear")
+    assert not decision.learned_is_used
+    assert decision.reference == "sjf!"
+    assert decision.limits == {"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0}
+    assert "lower than that of sjf!" in decision.reason
+    sjf, learned = (
+        evaluate(heuristic(spec), JOBSETS, DeepRM(CLUSTER)) for spec in ("sjf", "hold:8")
+    )
+    used = [utilization(schedule).mean() for schedule in (learned, sjf)]
+    assert used[0] < 0.9 * used[1]
+    assert (
+        f"but its mean utilization in the arrival window of {used[0]:.3g} is more than 10% below "
+        f"the {used[1]:.3g} of sjf!" in decision.reason
+    )
+    price = decision.candidates[-1].price
+    assert price["wait"] == pytest.approx((learned.start - learned.arrival).mean())
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "used"),
+    [("utilization", 0.3, False), ("utilization", 0.4, True), ("wait", 0.1, False)],
+)
+def test_a_limit_says_how_much_worse_a_price_may_be(metric: str, limit: float, used: bool) -> None:
+    limits = {metric: limit}
+    judge = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER), limits=limits)
+    assert judge.decide(heuristic("hold:8")).learned_is_used is used
+
+
+def test_a_heuristic_that_is_too_dear_is_not_the_best() -> None:
+    world, others = DeepRM(CLUSTER), groups("hold:8")
+    free = Guard(groups("sjf"), JOBSETS, world, others=others, limits={})
+    assert free.heuristic.name == "hold:8!"
+    strict = Guard(groups("sjf"), JOBSETS, world, others=others)
+    assert (strict.heuristic.name, strict.reference) == ("sjf!", "sjf!")
+    hold, sjf, _ = strict.decide(heuristic("tetris:0")).candidates
+    assert (hold.name, sjf.name, sjf.too_dear) == ("hold:8!", "sjf!", "")
+    assert "mean utilization" in hold.too_dear
