@@ -108,7 +108,7 @@ def parse_limits(texts: Sequence[str], kind: Kind) -> dict[str, float]:
             limits[name] = math.nan
         if not limits[name] >= 0:
             raise InputError(
-                f"--limit takes a metric and a share, as wait=0.5 or wait=off: '{text}'"
+                f"--limit takes a metric and a share, as wait=0.5 or wait=off: '{shortened(text)}'"
             )
     return limits
 
