@@ -1,14 +1,14 @@
 """What policies cost on a task, and the heuristics that they are measured against."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, get_heuristic
-from cluster_env.evaluation import choose, cost_of, evaluate, tuned_numbers
+from cluster_env.evaluation import choose, cost_of, evaluate, get_metric, tuned_numbers
 from meta.tasks.task import mean_cost
 
 TUNING_JOBSETS = 100
@@ -27,11 +27,13 @@ class Cost:
         value: mean of the task's cost over all jobs, or episodes, of all jobsets; NaN without any.
         num_unfinished: jobs that had not finished when their episode ended, or were dropped; they
             make the cost a lower bound.
+        price: means of the metrics that a low cost may be bought with, see `Kind.price`.
     """
 
     policy: str
     value: float
     num_unfinished: int
+    price: Mapping[str, float] = field(default_factory=dict)
 
 
 def costs_on(
@@ -117,4 +119,5 @@ def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
     schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
     unfinished = int((~schedule.finished).sum())
-    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished)
+    price = {name: mean_cost(get_metric(name), schedule) for name in task.kind.price}
+    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, price)

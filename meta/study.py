@@ -1,7 +1,7 @@
 """How well policies adapt to the tasks of a split: what comparisons of methods rest on."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,6 +36,7 @@ class Measured:
         step: steps that were taken.
         cost: on the task's held-out jobsets.
         num_unfinished: jobs that did not finish there, or were dropped.
+        price: see `meta.scoring.Cost`.
     """
 
     task: int
@@ -43,6 +44,7 @@ class Measured:
     step: int
     cost: float
     num_unfinished: int
+    price: Mapping[str, float] = field(default_factory=dict)
 
 
 def baselines_of(
@@ -105,7 +107,7 @@ def measure(
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
             for step, cost in zip(plan.steps, costs, strict=True):
-                yield Measured(index, seed, step, cost.value, cost.num_unfinished)
+                yield Measured(index, seed, step, cost.value, cost.num_unfinished, cost.price)
 
 
 def choose_rate(

@@ -7,6 +7,10 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
+from cluster_env.objectives.metric import utilization
+from cluster_env.worlds import get_heuristic
 from meta.adaptation import adapt_parameters, load_meta_policy
 from meta.tasks import read_task
 from rllib_configs.policies import load_policy
@@ -68,6 +72,21 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     result = CliRunner().invoke(compare.command, args, catch_exceptions=False)
     assert {row["key"] for row in json.loads(result.output)} == {"sjf", "alone", "alone-adapted"}
     call(out, "--task", "objective=slowdown")
+
+
+def test_what_a_cost_was_bought_with_stands_beside_it(run: Path) -> None:
+    line = ("--task", "objective=slowdown", "--steps", "1")
+    rows = json.loads(call(run, *line, "--json").stdout)
+    task = read_task(["objective=slowdown"], load_meta_policy(run).task)
+    jobsets = task.jobsets(Split.HELD_OUT, range(rows[0]["jobsets"]))
+    sjf = next(row for row in rows if row["policy"] == "sjf")
+    schedule = evaluate(get_heuristic("sjf", task.world), jobsets, task.world)
+    assert sjf["cost"] == pytest.approx(schedule.slowdown.mean())
+    assert sjf["wait"] == pytest.approx((schedule.start - schedule.arrival).mean())
+    assert sjf["utilization"] == pytest.approx(utilization(schedule).mean())
+    text = call(run, *line).stdout
+    assert "util" in text
+    assert "longest" in text
 
 
 def test_the_table_can_be_tracked(

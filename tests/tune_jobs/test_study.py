@@ -72,6 +72,11 @@ def test_there_is_a_row_for_each_task_seed_and_step_of_each_run(out: Path) -> No
         assert [row["episodes"] for row in rows] == ["0", "4", "8"] * 4
     assert {row["method"] for row in heuristics} == {"tetris", "sjf", "packer", "hold", "random"}
     assert len(heuristics) == 2 * 5
+    for row in (*learned, *heuristics):  # some untrained policies start nothing at all
+        assert 0 <= number(row, "utilization") < 1
+        assert number(row, "wait") >= 0
+        assert number(row, "longest_wait") >= 0
+    assert all(number(row, "utilization") > 0 for row in heuristics)
 
 
 def test_ratios_are_costs_over_the_lowest_of_three_heuristics(out: Path) -> None:

@@ -122,6 +122,7 @@ def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
         "task_name": task.name,
         "cost": cost.value,
         "unfinished": cost.num_unfinished,
+        **cost.price,
         "best": baseline.cost,
         "ratio": cost.value / baseline.cost,
     }

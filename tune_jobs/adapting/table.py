@@ -10,6 +10,7 @@ from meta.maml.steps import Parameters
 from meta.scoring import Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
+from tune_jobs.comparing.table import column_of
 from tune_jobs.terminal.tables import Row, Value, aligned, markdown
 
 SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -69,7 +70,7 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
     metric = cost_of(task.objective)
     measured = f"{metric.label} on {rows[0]['jobsets']} held-out jobsets; lower is better"
-    table = "\n".join(aligned(_lines(rows), names=1))
+    table = "\n".join(aligned(_lines(task, rows), names=1))
     return f"{heading}\n{measured}\n\n{table}"
 
 
@@ -78,20 +79,25 @@ def markdown_table(task: Task, rows: Sequence[Row]) -> str:
     label = cost_of(task.objective).label
     measured = f"{label} on {rows[0]['jobsets']} held-out jobsets; lower is better."
     words = f"**{verdict(task, rows)}** {describe(task)}. {measured}"
-    return f"{words}\n\n{markdown(_lines(rows), names=1)}"
+    return f"{words}\n\n{markdown(_lines(task, rows), names=1)}"
 
 
-def _lines(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    lines: list[tuple[str, ...]] = [("policy", "cost", "over best heuristic", "unfinished")]
+def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
+    metric = cost_of(task.objective).name
+    price = [(name, *column_of(name)) for name in task.kind.price if name != metric]
+    lines = [["policy", "cost", "over best heuristic", *(title for _, title, _ in price)]]
     lines += [
-        (
+        [
             str(row["policy"]),
             f"{row['cost']:.4g}",
             f"{row['ratio']:.3f}",
-            f"{row['unfinished']:,}",
-        )
+            *(write(float(row[name])) for name, _, write in price),
+        ]
         for row in rows
     ]
+    if any(row["unfinished"] for row in rows):
+        ends = ("unfinished", *(f"{row['unfinished']:,}" for row in rows))
+        lines = [[*line, end] for line, end in zip(lines, ends, strict=True)]
     return lines
 
 
@@ -113,6 +119,7 @@ def _cells(cost: Cost, best: float) -> dict[str, Value]:
         "cost": cost.value,
         "ratio": cost.value / best if best else float("nan"),
         "unfinished": cost.num_unfinished,
+        **cost.price,
     }
 
 
