@@ -19,6 +19,8 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # Ray starts where a test asks for it, or not at all
+# Several processes share the cores: threads that wait for each other at barriers cost most of them.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["METASCHED_IMPORTS"] = "tests"  # configs may name distributions of the tests
 prepare_environment()  # whichever test comes first, Ray finds the same settings
 

@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import gamma
 
 from cluster_env.core.compiled import njit
 
@@ -159,6 +158,8 @@ def _arrivals(
 def _day_weights(shape: float, scale: float) -> NDArray[np.float64]:
     """How busy each half-hour of the day is, 1 on average; from midnight on."""
     hours = np.arange(_DAY_BEGINS, _DAY_BEGINS + _BUCKETS)
+    from scipy.stats import gamma  # takes half a second, so not for those who only read a config
+
     ends = gamma.cdf((hours[:, None] + [-0.5, 0.5]), shape, scale=scale)
     weights = np.empty(_BUCKETS)
     weights[(hours - 1) % _BUCKETS] = ends[:, 1] - ends[:, 0]

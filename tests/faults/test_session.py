@@ -24,7 +24,7 @@ try:
     with ray_session(config):
         raise RuntimeError
 except RuntimeError:
-    assert len(found()) == 2, found()
+    assert len(found()) >= 2, found()
 """
 
 

@@ -17,7 +17,8 @@ PRESETS = sorted(set(OLD) - {"rllib-ppo", "a run of deeprm-maml", "deeprm-ppo on
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_config_of_an_old_run_is_that_of_its_preset(name: str) -> None:
-    assert make_config(OLD[name]) == load_config(name)
+    # The demo's preset registers its policy today, which says nothing about a run of before.
+    assert make_config(OLD[name]) == load_config(name, ["tracking.model=null"])
 
 
 def test_there_is_an_old_config_of_every_kind() -> None:

@@ -100,6 +100,7 @@ def test_our_runner_is_measured_against_rllib_s(capsys, local_ray):
 
 
 @pytest.mark.integration
+@pytest.mark.service
 @pytest.mark.slow
 def test_an_iteration_is_measured_in_seconds_and_its_reference_is_quoted(
     capsys, monkeypatch, local_ray
@@ -154,6 +155,7 @@ def test_parts_of_meta_training_by_hand(monkeypatch):
 
 
 @pytest.mark.integration
+@pytest.mark.service
 @pytest.mark.slow
 def test_meta_training_is_measured_part_by_part(tmp_path, capsys, monkeypatch, local_ray):
     monkeypatch.setattr("tune_jobs.benchmarks.training.ROUNDS", 1)

@@ -13,26 +13,35 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env, environment_ids
 from cluster_env.objectives import OBJECTIVES
+from cluster_env.worlds import WORLDS, get_kind
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
 
-OPTIONS = [
-    {"observation": observation, "mask": mask, "mask_in_observation": inside}
-    for observation in OBSERVATIONS.names()
-    for mask, inside in zip(MASKS.names(), (True, False, True), strict=True)
-]
 every_id = pytest.mark.parametrize("name", environment_ids())
-every_option = pytest.mark.parametrize(
-    "options", OPTIONS, ids=lambda options: "-".join(str(value) for value in options.values())
-)
+
+
+def every_choice() -> list[Any]:
+    """Ids with every observation and mask of their world, the mask inside and outside."""
+    return [
+        pytest.param(
+            name,
+            {"observation": observation, "mask": mask, "mask_in_observation": k % 2 == 0},
+            id=f"{observation}-{mask}-{name}",
+        )
+        for kind in map(get_kind, WORLDS.names())
+        for name in kind.environments
+        for observation in kind.observations.names()
+        for k, mask in enumerate(kind.masks.names())
+    ]
+
+
+every_option = pytest.mark.parametrize(("name", "options"), every_choice())
 
 
 def test_ids_are_those_that_results_were_published_under() -> None:
-    assert set(environment_ids()) == {"DeepRM-v0", "DeepRMReleased-v0"}
+    assert set(environment_ids()) == {"DeepRM-v0", "DeepRMReleased-v0", "HPC-v0"}
 
 
-@every_id
 @every_option
 def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
     env = gymnasium.make(name, **options)
@@ -41,7 +50,6 @@ def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any
         check_env(env.unwrapped)
 
 
-@every_id
 @every_option
 def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
     check_cluster_env(gymnasium.make(name, **options))

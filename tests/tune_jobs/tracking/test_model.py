@@ -1,5 +1,6 @@
 """A policy in MLflow: a model that needs no Ray and holds no pickled class."""
 
+import contextlib
 import json
 import os
 import pickletools
@@ -199,6 +200,8 @@ def test_a_registered_model_answers_over_http(
                 "MLFLOW_TRACKING_URI": uri,
                 "MLFLOW_REGISTRY_URI": uri,
                 "PYTHONPATH": os.pathsep.join(sys.path),
+                # MLflow looks for uvicorn there.
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             },
             cwd=tmp_path,
             stdout=log,
@@ -208,7 +211,8 @@ def test_a_registered_model_answers_over_http(
     try:
         answer = ask_until_it_answers(f"http://127.0.0.1:{free_port}/invocations", question, server)
     finally:
-        os.killpg(server.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has ended, which is another error
+            os.killpg(server.pid, signal.SIGKILL)
         server.wait()
     policy, config = load_policy(run_dir, decode="argmax")
     states = example(config)["observations"]
