@@ -120,6 +120,8 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         self._row, self._rewards = np.zeros(1, np.int32), np.zeros(1)
         self.observation_space = self.setup.view.observation_space
         self.action_space = self.setup.view.action_space
+        if self.setup.task.kind.draw is None:  # a world without pictures says so
+            self.metadata = {**self.metadata, "render_modes": []}
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
         self.jobset: JobSet | None = None
         self._stream: JobsetStream | None = None

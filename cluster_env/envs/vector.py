@@ -94,6 +94,8 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             mask_in_observation=mask_in_observation,
         )
         self.num_envs = num_envs
+        if self.setup.task.kind.draw is None:
+            self.metadata = {**self.metadata, "render_modes": []}
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
