@@ -34,7 +34,8 @@ def best_startable(
     """
     resources = capacity.size
     # Strictly better only, in the order of the slots: the lowest slot wins ties, as in the released
-    # code.
+    # code. The score is rounded as there, too: (1 - knob) / duration has other last bits than
+    # (1 - knob) * (1 / duration), so that other jobs would tie.
     for i in range(states.shape[0]):
         state = states[i]
         best = -np.inf
@@ -49,7 +50,7 @@ def best_startable(
             alignment = 0.0
             for r in range(resources):
                 alignment += (capacity[r] - state[r]) * state[place + 1 + r]
-            score = knob * alignment + (1.0 - knob) / duration
+            score = knob * alignment + (1.0 - knob) * (1.0 / duration)
             if score > best:
                 best = score
                 actions[i] = slot

@@ -12,6 +12,7 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.state import StateLayout
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
 
 CLUSTER = Cluster(capacity=(10, 10), horizon=20, num_slots=5)
@@ -45,6 +46,49 @@ def test_choices_in_a_hand_worked_state() -> None:
 
 def test_the_first_of_equal_jobs_is_taken() -> None:
     assert choice("sjf", state_of([(3, 1, 1), (2, 4, 1), (2, 9, 9)])) == 1
+
+
+# Free units times demand, and duration, of two jobs whose scores at knob .01 are equal, or not, in
+# the last bit of a double alone: .01 * 1 + .99 * (1/9) is below .01 * 3 + .99 * (1/11), although
+# .01 * 1 + .99/9 is not.
+@pytest.mark.parametrize(
+    ("capacity", "demands", "durations", "chosen"),
+    [
+        ((1, 1, 1), [(1, 0, 0), (1, 1, 1)], (9, 11), 1),
+        ((2, 2, 2), [(2, 2, 2), (2, 2, 1)], (11, 9), 0),
+    ],
+)
+def test_ties_of_tetris_are_broken_as_in_the_released_code(
+    capacity: tuple[int, ...],
+    demands: list[tuple[int, ...]],
+    durations: tuple[int, int],
+    chosen: int,
+) -> None:
+    world = DeepRM(Cluster(capacity=capacity, horizon=20, num_slots=2))
+    simulator = DeepRMSimulator(world.cluster)
+    simulator.load(
+        [JobSet.of([0, 0], list(durations), demands, window=10)], get_objective("slowdown")
+    )
+    policy = get_heuristic("tetris:0.01", world)
+    assert policy.act(simulator.states, np.zeros(1)).tolist() == [chosen]
+
+
+@pytest.mark.parametrize("knob", [0.0, 0.002, 0.01, 0.5, 1.0])
+def test_tetris_rounds_its_score_as_the_released_code_does(knob: float) -> None:
+    """All pairs of jobs of 1 to 15 steps that need 1 to 20 resources of one unit each."""
+    world = DeepRM(Cluster(capacity=(1,) * 20, horizon=16, num_slots=2))
+    layout = StateLayout(world.cluster)
+    duration, need = (grid.ravel() for grid in np.meshgrid(range(1, 16), range(1, 21)))
+    jobs = np.concatenate([duration[:, None], np.arange(20) < need[:, None]], axis=1)
+    first, second = (grid.ravel() for grid in np.indices((duration.size, duration.size)))
+    states = np.zeros((first.size, layout.size), np.uint8)
+    layout.slots_of(states)[:] = np.stack([jobs[first], jobs[second]], axis=1)
+
+    score = np.array(
+        [knob * float(n) + (1 - knob) * (1 / float(d)) for n, d in zip(need, duration, strict=True)]
+    )
+    chosen = get_heuristic(f"tetris:{knob}", world).act(states, np.zeros(first.size))
+    assert np.array_equal(chosen, score[second] > score[first])
 
 
 def test_a_job_that_cannot_start_now_is_passed_over() -> None:
