@@ -1,7 +1,8 @@
 """What runs, as compiled code keeps it: a heap of true ends, and a list of expected ones.
 
 Both are arrays with a size beside them. Policies know the second alone: a job is expected to end
-when its estimate is over, and one that has outlived its estimate in the next second.
+when its estimate is over. Where that was corrected, and the job outlives it, twice the time is
+expected, up to what its user asked for; beyond that, the next second.
 """
 
 from typing import NamedTuple
@@ -21,7 +22,9 @@ class Jobs(NamedTuple):
     first: NDArray[np.int64]  # (num_jobsets + 1,), where those of each begin
     arrival: NDArray[np.int32]  # (num_jobs,), as all that follows but demand
     duration: NDArray[np.int32]  # as they are served: cut at the estimate in worlds that kill
-    estimate: NDArray[np.int32]
+    order_estimate: NDArray[np.int32]  # what orders and policies see
+    estimate: NDArray[np.int32]  # what reservations are made from
+    limit: NDArray[np.int32]  # what the user asked for, to which an outlived estimate is raised
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
 
 
@@ -83,6 +86,48 @@ def forget(times: Times, jobs: Indices, size: int, time: int, job: int) -> None:
         low += 1
     for place in range(low, size - 1):
         times[place], jobs[place] = times[place + 1], jobs[place + 1]
+
+
+@njit(cache=True, nogil=True)
+def raise_outlived(
+    times: Times,
+    jobs: Indices,
+    size: int,
+    now: int,
+    start: NDArray[np.int64],
+    limit: NDArray[np.int32],
+    planned: NDArray[np.int64],
+) -> bool:
+    """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
+
+    Args:
+        times: expected ends.
+        jobs: whose they are.
+        size: how many.
+        now: the clock.
+        start: of each job.
+        limit: seconds beyond which no estimate is raised.
+        planned: written: the expected end of each job.
+
+    Returns:
+        Whether any was moved.
+    """
+    moved, place = False, 0
+    while place < size and times[place] <= now:
+        job = jobs[place]
+        last = start[job] + limit[job]
+        if times[place] >= last:
+            place += 1
+            continue
+        seconds = times[place] - start[job]
+        while start[job] + seconds <= now and start[job] + seconds < last:
+            seconds = min(2 * seconds, np.int64(limit[job]))
+        moved, hole, end = True, place, start[job] + seconds
+        while hole + 1 < size and times[hole + 1] <= end:
+            times[hole], jobs[hole] = times[hole + 1], jobs[hole + 1]
+            hole += 1
+        times[hole], jobs[hole], planned[job] = end, job, end
+    return moved
 
 
 @njit(cache=True, nogil=True, inline="always")

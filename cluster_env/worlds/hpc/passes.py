@@ -19,7 +19,9 @@ class Episode(NamedTuple):
 
     arrival: NDArray[np.int32]  # (num_jobs,), of the jobset
     duration: NDArray[np.int32]
+    order_estimate: NDArray[np.int32]  # see `cluster_env.worlds.hpc.events.Jobs`
     estimate: NDArray[np.int32]
+    limit: NDArray[np.int32]
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
     score: NDArray[np.float64]  # of a fixed order
     left_free: NDArray[np.int64]
@@ -30,6 +32,7 @@ class Episode(NamedTuple):
     weights: NDArray[np.float64]
     usage: NDArray[np.float64]  # (num_users,), processor seconds that fade
     start: NDArray[np.int64]
+    planned: NDArray[np.int64]  # when jobs that run are expected to end
     queue: NDArray[np.int32]  # waiting jobs in their order, from sizes[HEAD] to sizes[TAIL] - 1
     keys: NDArray[np.float64]  # their scores
     ends: NDArray[np.int64]  # heap of true ends
@@ -48,7 +51,8 @@ def begin(it: Episode, job: int, now: int, track: bool) -> None:
     count = it.sizes[RUNNING]
     push(it.ends, it.running, count, now + it.duration[job], job)
     if track:
-        expect(it.expected, it.expected_jobs, count, now + it.estimate[job], job)
+        it.planned[job] = now + it.estimate[job]
+        expect(it.expected, it.expected_jobs, count, it.planned[job], job)
     it.sizes[RUNNING] = count + 1
 
 
@@ -229,7 +233,7 @@ def _score(it: Episode, kind: int, job: int, now: int, total: float) -> float:
     return moving_score(
         kind,
         waited,
-        it.estimate[job],
+        it.order_estimate[job],
         it.demand[job],
         it.free,
         it.capacity,

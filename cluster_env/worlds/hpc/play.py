@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop
+from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived
 from cluster_env.worlds.hpc.orders import FIXED
 from cluster_env.worlds.hpc.passes import (
     HEAD,
@@ -84,7 +84,9 @@ def _begin_episode(
     return Episode(
         jobs.arrival[first:last],
         jobs.duration[first:last],
+        jobs.order_estimate[first:last],
         jobs.estimate[first:last],
+        jobs.limit[first:last],
         jobs.demand[first:last],
         rule.score[first:last],
         rule.left_free[first:last],
@@ -95,6 +97,7 @@ def _begin_episode(
         rule.weights,
         np.zeros(user.max() + 1 if user.size else 1, np.float64),
         start,
+        np.empty(n, np.int64),
         np.empty(n, np.int32),
         np.empty(n, np.float64),
         np.empty(n, np.int64),
@@ -118,12 +121,22 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
             now = min(now, it.ends[0])
         if now > max_time:
             break
-        finished = _finish(it, now, now - before, mode >= EASY, fixed)
+        changed = _finish(it, now, now - before, mode >= EASY, fixed)
+        if mode >= EASY and it.sizes[RUNNING] > 0 and it.expected[0] <= now:
+            changed |= raise_outlived(
+                it.expected,
+                it.expected_jobs,
+                it.sizes[RUNNING],
+                now,
+                it.start,
+                it.limit,
+                it.planned,
+            )
         first_new = coming
         while coming < num_jobs and it.arrival[coming] == now:
             coming += 1
         waiting = it.sizes[TAIL] > it.sizes[HEAD]
-        alone = fixed and waiting and not finished and coming - first_new == 1
+        alone = fixed and waiting and not changed and coming - first_new == 1
         if alone and _behind(it, first_new, mode, shadow, now):
             if _joins(it, first_new, mode, shadow, now):
                 begin(it, first_new, now, mode >= EASY)
@@ -160,8 +173,7 @@ def _finish(it: Episode, now: int, passed: int, track: bool, fixed: bool) -> boo
     while it.sizes[RUNNING] > 0 and it.ends[0] == now:
         job = pop(it.ends, it.running, it.sizes[RUNNING])
         if track:
-            planned = it.start[job] + it.estimate[job]
-            forget(it.expected, it.expected_jobs, it.sizes[RUNNING], planned, job)
+            forget(it.expected, it.expected_jobs, it.sizes[RUNNING], it.planned[job], job)
         it.sizes[RUNNING] -= 1
         for r in range(it.free.size):
             it.free[r] += it.demand[job, r]

@@ -145,7 +145,7 @@ class HPCSimulator:
             machine.capacity,
             compiled(
                 rule,
-                jobs.estimate,
+                jobs.order_estimate,
                 jobs.demand,
                 self._submits(),
                 np.concatenate(users).astype(np.int32),
@@ -164,7 +164,7 @@ class HPCSimulator:
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
-        by_job = ("start", "queue", "ends", "running", "expected", "expected_jobs")
+        by_job = ("start", "planned", "queue", "ends", "running", "expected", "expected_jobs")
         for name, theirs in other._rows._asdict().items():
             own = getattr(self._rows, name)
             if name in by_job:
@@ -214,7 +214,7 @@ class HPCSimulator:
 
     def _play_like_rlscheduler(self, rule: Rule) -> None:
         rows, machine, jobs = self._rows, self._machine, self._jobs
-        score = peer_scores(rule.order, jobs.estimate, jobs.demand[:, 0], self._submits())
+        score = peer_scores(rule.order, jobs.order_estimate, jobs.demand[:, 0], self._submits())
         parts = zip(jobs.first[:-1], jobs.first[1:], strict=True)
         order = np.concatenate(
             [np.lexsort((score[a:b], jobs.arrival[a:b])).astype(np.int64) for a, b in parts]
@@ -233,15 +233,21 @@ def _join(jobsets: Sequence[JobSet], kill: bool) -> Jobs:
     def column(name: str) -> NDArray[np.int32]:
         return np.concatenate([getattr(one, name) for one in jobsets]).astype(np.int32)
 
-    duration = column("duration")
-    estimate = np.concatenate(
-        [np.asarray(one.attributes.get("estimate", one.duration)) for one in jobsets]
-    ).astype(np.int32)
+    def seconds(one: JobSet, *names: str) -> NDArray[Any]:
+        given = (one.attributes.get(name) for name in names)
+        return next((np.asarray(column) for column in given if column is not None), one.duration)
+
+    def estimates(*names: str) -> NDArray[np.int32]:
+        return np.concatenate([seconds(one, *names) for one in jobsets]).astype(np.int32)
+
+    duration, limit = column("duration"), estimates("estimate")
     return Jobs(
         first=np.cumsum([0] + [one.num_jobs for one in jobsets]).astype(np.int64),
         arrival=column("arrival"),
-        duration=np.minimum(duration, estimate) if kill else duration,
-        estimate=estimate,
+        duration=np.minimum(duration, limit) if kill else duration,
+        order_estimate=estimates("order_estimate", "estimate"),
+        estimate=estimates("reserve_estimate", "estimate"),
+        limit=limit,
         demand=column("demand"),
     )
 
@@ -259,7 +265,7 @@ def _costs(jobsets: Sequence[JobSet], objective: Objective, jobs: Jobs) -> Costs
             np.int64
         ),
         finish_gain=np.zeros(num_jobs) if gain is None else column(gain),
-        log=np.log(np.maximum(jobs.estimate, 1).astype(np.float64)),
+        log=np.log(np.maximum(jobs.order_estimate, 1).astype(np.float64)),
         window=np.array([one.window for one in jobsets], np.int64),
         busy_cost=float(objective.busy_cost),
         utilization_gain=float(objective.utilization_gain),
@@ -273,6 +279,7 @@ def _rows(jobset: NDArray[np.int32], jobs: Jobs, layout: StateLayout) -> Rows:
         jobset=jobset,
         place=(np.cumsum(num_jobs) - num_jobs).astype(np.int64),
         start=np.zeros(places, np.int64) - 1,
+        planned=np.zeros(places, np.int64),
         queue=np.zeros(places, np.int32),
         ends=np.zeros(places, np.int64),
         running=np.zeros(places, np.int32),

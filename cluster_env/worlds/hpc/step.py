@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, reserve
+from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived, reserve
 from cluster_env.worlds.hpc.passes import HEAD, RUNNING, TAIL, Episode, begin
 from cluster_env.worlds.hpc.state import RECENT
 
@@ -29,7 +29,7 @@ class Costs(NamedTuple):
     late_rate: NDArray[np.float64]  # (num_late, num_jobs), beside it
     late_after: NDArray[np.int64]  # (num_late, num_jobs), from so many seconds on
     finish_gain: NDArray[np.float64]  # (num_jobs,)
-    log: NDArray[np.float64]  # (num_jobs,), ln of the estimate
+    log: NDArray[np.float64]  # (num_jobs,), ln of the estimate that policies see
     window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
     busy_cost: float
     utilization_gain: float
@@ -40,7 +40,8 @@ class Rows(NamedTuple):
 
     jobset: NDArray[np.int32]  # (num_rows,)
     place: NDArray[np.int64]  # (num_rows,), where an episode's jobs begin
-    start: NDArray[np.int64]  # (places,), as the next six
+    start: NDArray[np.int64]  # (places,), as the next seven
+    planned: NDArray[np.int64]
     queue: NDArray[np.int32]
     ends: NDArray[np.int64]
     running: NDArray[np.int32]
@@ -133,7 +134,9 @@ def _episode(machine: Machine, jobs: Jobs, rows: Rows, e: int) -> Episode:
     return Episode(
         jobs.arrival[first:last],
         jobs.duration[first:last],
+        jobs.order_estimate[first:last],
         jobs.estimate[first:last],
+        jobs.limit[first:last],
         jobs.demand[first:last],
         floats,
         integers,
@@ -144,6 +147,7 @@ def _episode(machine: Machine, jobs: Jobs, rows: Rows, e: int) -> Episode:
         floats,
         floats,
         rows.start[begin_at:end_at],
+        rows.planned[begin_at:end_at],
         rows.queue[begin_at:end_at],
         floats,
         rows.ends[begin_at:end_at],
@@ -180,9 +184,9 @@ def _start(
     index = jobs.first[rows.jobset[e]] + job
     sums, size = rows.sums[e], it.demand[job, 0]
     sums[QUEUE_LOG] -= costs.log[index]
-    sums[QUEUE_WORK] -= float(it.estimate[job]) * size
+    sums[QUEUE_WORK] -= float(it.order_estimate[job]) * size
     sums[RUN_LOG] += costs.log[index]
-    sums[RUN_WORK] += float(now + it.estimate[job]) * size
+    sums[RUN_WORK] += float(it.planned[job]) * size
     sums[RUN_SIZE] += size
     finish = now + it.duration[job]
     until = min(finish, machine.max_time)
@@ -221,7 +225,7 @@ def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it:
         rows.time[e] = now
         while it.sizes[RUNNING] > 0 and it.ends[0] == now:
             job = pop(it.ends, it.running, it.sizes[RUNNING])
-            planned = it.start[job] + it.estimate[job]
+            planned = it.planned[job]
             forget(it.expected, it.expected_jobs, it.sizes[RUNNING], planned, job)
             it.sizes[RUNNING] -= 1
             sums[RUN_LOG] -= costs.log[jobs.first[rows.jobset[e]] + job]
@@ -229,6 +233,8 @@ def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it:
             sums[RUN_SIZE] -= it.demand[job, 0]
             for r in range(it.free.size):
                 it.free[r] += it.demand[job, r]
+        if it.sizes[RUNNING] > 0 and it.expected[0] <= now:
+            _raise_outlived(it, now, sums)
         while rows.coming[e] < num_jobs and it.arrival[rows.coming[e]] == now:
             job = rows.coming[e]
             it.queue[it.sizes[TAIL]] = job
@@ -237,13 +243,28 @@ def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it:
             _note_arrival(
                 sums,
                 now,
-                it.estimate[job],
+                it.order_estimate[job],
                 it.demand[job, 0],
                 costs.log[jobs.first[rows.jobset[e]] + job],
             )
         if _can_start(machine, it):
             return
     rows.active[e] = False
+
+
+@njit(cache=True, nogil=True)
+def _raise_outlived(it: Episode, now: int, sums: NDArray[np.float64]) -> None:
+    """Brings expected ends up to date, and with them the work that is left."""
+    running = it.sizes[RUNNING]
+    late = 0
+    while late < running and it.expected[late] <= now:
+        job = it.expected_jobs[late]
+        sums[RUN_WORK] -= float(it.planned[job]) * it.demand[job, 0]
+        late += 1
+    jobs = it.expected_jobs[:late].copy()
+    raise_outlived(it.expected, it.expected_jobs, running, now, it.start, it.limit, it.planned)
+    for job in jobs:
+        sums[RUN_WORK] += float(it.planned[job]) * it.demand[job, 0]
 
 
 @njit(cache=True, nogil=True)
@@ -317,7 +338,7 @@ def _show(machine: Machine, costs: Costs, jobs: Jobs, rows: Rows, e: int, it: Ep
     place = machine.jobs_at
     for slot in range(min(waiting, machine.queue)):
         job = it.queue[head + slot]
-        out[place], out[place + 1] = it.estimate[job], now - it.arrival[job]
+        out[place], out[place + 1] = it.order_estimate[job], now - it.arrival[job]
         for r in range(it.free.size):
             out[place + 2 + r] = it.demand[job, r]
         place += 2 + it.free.size

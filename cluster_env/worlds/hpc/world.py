@@ -19,6 +19,11 @@ from cluster_env.worlds.hpc.state import StateLayout
 
 LARGEST = 2**31 - 1
 
+ESTIMATES = ("estimate", "order_estimate", "reserve_estimate")
+"""Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
+believed instead, where jobs are put in order and where reservations are made. Where one of those
+two is missing, the first holds."""
+
 
 @dataclass(frozen=True)
 class HPC:
@@ -116,14 +121,15 @@ class HPC:
                     f"job {job} asks for {what}: {jobset.demand[job].tolist()} of "
                     f"{list(self.capacity)} {', '.join(self.resources)}"
                 )
-        estimate = jobset.attributes.get("estimate")
-        if estimate is None or not jobset.num_jobs:
-            return
-        if estimate.ndim != 1 or estimate.min() < 1 or estimate.max() > LARGEST:
-            raise InputError(
-                f"estimates must be 1 to {LARGEST:,} seconds, one for each job, but they reach "
-                f"from {estimate.min()} to {estimate.max()}"
-            )
+        for name in ESTIMATES:
+            estimate = jobset.attributes.get(name)
+            if estimate is None or not jobset.num_jobs:
+                continue
+            if estimate.ndim != 1 or estimate.min() < 1 or estimate.max() > LARGEST:
+                raise InputError(
+                    f"estimates must be 1 to {LARGEST:,} seconds, one for each job, but those of "
+                    f"the attribute {name} reach from {estimate.min()} to {estimate.max()}"
+                )
 
     def simulator(self) -> HPCSimulator:
         """A new simulator, with nothing loaded."""

@@ -15,13 +15,13 @@ from cluster_env.worlds.hpc.rules import Rule
 PROCESSORS = 8
 
 
-def jobset_of(submit, run, estimate, demand) -> JobSet:
+def jobset_of(submit, run, estimate, demand, **attributes) -> JobSet:
     submit, demand = np.asarray(submit), np.asarray(demand)
     return JobSet.of(
         submit - submit[0],
         run,
         demand[:, None] if demand.ndim == 1 else demand,
-        attributes={"estimate": np.asarray(estimate), "submit": submit},
+        attributes={"estimate": np.asarray(estimate), "submit": submit, **attributes},
     )
 
 
@@ -43,8 +43,8 @@ def arrays(path: Path) -> dict[str, NDArray]:
 
 
 @st.composite
-def small_jobsets(draw, exact: bool = False) -> JobSet:
-    """Up to 14 jobs that compete; estimates may be too short or too long."""
+def small_jobsets(draw, exact: bool = False, corrected: bool = False) -> JobSet:
+    """Up to 14 jobs that compete; estimates may be too short or too long, and corrected."""
     count = draw(st.integers(1, 14))
 
     def numbers(low, high):
@@ -52,4 +52,6 @@ def small_jobsets(draw, exact: bool = False) -> JobSet:
 
     run = numbers(1, 9)
     estimate = run if exact else np.maximum(1, run + numbers(-4, 6))
-    return jobset_of(np.cumsum(numbers(0, 4)), run, estimate, numbers(1, PROCESSORS))
+    names = ("order_estimate", "reserve_estimate") if corrected else ()
+    attributes = {name: numbers(1, 12) for name in names}
+    return jobset_of(np.cumsum(numbers(0, 4)), run, estimate, numbers(1, PROCESSORS), **attributes)

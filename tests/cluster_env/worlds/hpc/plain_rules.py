@@ -12,9 +12,11 @@ from cluster_env.worlds.hpc.rules import Rule
 def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
     """Start of each job of a jobset that asks for processors alone."""
     arrival, run = jobset.arrival.tolist(), jobset.duration.tolist()
-    estimate = jobset.attributes["estimate"].tolist()
+    limit = jobset.attributes["estimate"].tolist()
+    ordered = jobset.attributes.get("order_estimate", np.array(limit)).tolist()
+    estimate = jobset.attributes.get("reserve_estimate", np.array(limit)).tolist()
     size = jobset.demand[:, 0].tolist()
-    columns = [np.asarray(c, float) for c in (estimate, size, jobset.attributes["submit"])]
+    columns = [np.asarray(c, float) for c in (ordered, size, jobset.attributes["submit"])]
     fixed = FIXED_ORDERS[rule.order](*columns) if rule.order in FIXED_ORDERS else None
     start: dict[int, int] = {}
     for now in sorted({*range(max(arrival) + 1), *range(sum(run) + max(arrival) + 1)}):
@@ -30,17 +32,27 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
                 return float(fixed[j])
             waited, share = now - arrival[j], free / processors * size[j] / processors
             return {
-                "wfp3": -((waited / estimate[j]) ** 3) * size[j],
-                "unicep": -(waited + 1e-15) / (math.log2(size[j] + 1e-15) * estimate[j]),
+                "wfp3": -((waited / ordered[j]) ** 3) * size[j],
+                "unicep": -(waited + 1e-15) / (math.log2(size[j] + 1e-15) * ordered[j]),
                 "packer": -share,
-                "tetris": -0.5 * (share + 1 / estimate[j]),
+                "tetris": -0.5 * (share + 1 / ordered[j]),
             }[rule.order]
 
-        ends = [(max(start[j] + estimate[j], now + 1), size[j]) for j in running]
+        ends = [
+            (max(start[j] + _expected(estimate[j], limit[j], now - start[j]), now + 1), size[j])
+            for j in running
+        ]
         order = sorted(waiting, key=lambda j: (score(j), j))
         for j in _chosen(rule, order, free, ends, now, size, estimate):
             start[j] = now
     return [start[j] for j in range(len(run))]
+
+
+def _expected(estimate: int, limit: int, passed: int) -> int:
+    """Seconds that a job is expected to run: doubled while it outlives them, up to the limit."""
+    while estimate <= passed and estimate < limit:
+        estimate = min(2 * estimate, limit)
+    return estimate
 
 
 def _chosen(rule, order, free, ends, now, size, estimate) -> list[int]:

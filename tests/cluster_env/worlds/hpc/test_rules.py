@@ -34,6 +34,16 @@ def test_every_rule_is_that_of_a_plain_loop(order: str, backfilling: str, jobset
     assert schedule.start.tolist() == plain_starts(jobset, rule, PROCESSORS)
 
 
+@pytest.mark.parametrize("rule", ["sjf/easy", "saf/conservative", "wfp3/easy", "tetris/skip"])
+@given(jobset=small_jobsets(corrected=True))
+@settings(max_examples=40)
+def test_corrected_estimates_are_those_of_a_plain_loop(rule: str, jobset: JobSet) -> None:
+    """One estimate for the order, one for reservations, doubled while a job outlives it."""
+    chosen = Rule(*rule.split("/"))
+    starts = played(WORLD, [jobset], chosen).start.tolist()
+    assert starts == plain_starts(jobset, chosen, PROCESSORS)
+
+
 @given(jobset=small_jobsets(), rule=st.builds(Rule, st.sampled_from(ORDERS), st.just("easy")))
 def test_no_rule_breaks_a_law_of_schedules(jobset: JobSet, rule: Rule) -> None:
     """Capacity, arrivals, whole lengths, no job lost; also random and priority."""

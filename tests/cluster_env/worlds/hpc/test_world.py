@@ -15,6 +15,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.heuristics import RulePolicy
 from cluster_env.worlds.hpc.rules import Rule
+from cluster_env.worlds.hpc.state import HEADER
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 
@@ -101,6 +102,28 @@ def test_features_are_those_of_the_jobs_that_wait() -> None:
     )
     assert context["free_processors"] == 0.25
     assert context["reservation"] == pytest.approx(np.log(1 + 7) / 12)
+
+
+def test_a_policy_sees_corrected_estimates_and_reservations_that_are_raised() -> None:
+    """Job 0 was to end at 3; at 4 that is past, and twice the time, 6, is expected.
+
+    At 7 that is past, too, and its user's 10 seconds hold; job 2 needs all eight processors.
+    """
+    jobset = jobset_of(
+        *([0, 1, 2, 4, 7], [12, 9, 5, 5, 5], [10, 9, 9, 9, 9], [6, 8, 2, 1, 1]),
+        order_estimate=np.array([4, 8, 6, 5, 5]),
+        reserve_estimate=np.array([3, 9, 9, 9, 9]),
+    )
+    simulator = WORLD.simulator()
+    simulator.load([jobset], get_objective("slowdown"))
+    seen = []
+    for action in (0, WORLD.queue, WORLD.queue):
+        simulator.step(np.zeros(1, np.int32), np.array([action], np.int32), np.empty(1))
+        state = dict(zip(HEADER, simulator.states[0], strict=False))
+        seen.append((int(simulator.time[0]), state["reservation"], state["running_work"]))
+    assert seen == [(2, 1, 1), (4, 2, 2), (7, 3, 2)]  # six of eight processors for 1, 2, 3 seconds
+    jobs = simulator.states[0, WORLD.layout.jobs_at :].reshape(WORLD.queue, -1)
+    assert jobs[:4, 0].tolist() == [8, 6, 5, 5]
 
 
 def test_features_do_not_know_the_size_of_the_machine() -> None:
