@@ -13,6 +13,7 @@ stand in one place, with the identities that tie them: `cluster_env.objectives.s
 the metrics that no reward belongs to, and those that every table shows.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -29,7 +30,12 @@ from cluster_env.objectives import (
     is_small,
     read_mixture,
 )
-from cluster_env.objectives.metric import Values, makespan, utilization
+from cluster_env.objectives.metric import (
+    Values,
+    makespan,
+    utilization,
+    utilization_to_end,
+)
 from cluster_env.objectives.standard import bounded_slowdown, fair_slowdown
 
 __all__ = [
@@ -44,7 +50,9 @@ __all__ = [
     "longest_wait",
     "makespan",
     "objective_metric",
+    "size_class",
     "utilization",
+    "utilization_to_end",
     "wait",
     "within",
 ]
@@ -74,6 +82,26 @@ def longest_wait(schedule: Schedule) -> NDArray[np.float64]:
     longest = np.zeros(schedule.num_episodes)
     np.maximum.at(longest, schedule.episode, wait(schedule))
     return longest
+
+
+NARROW, MEDIUM, WIDE = range(3)
+_SIZES = ("narrow", "medium", "wide")
+
+
+def size_class(schedule: Schedule) -> NDArray[np.int64]:
+    """Whether a job is narrow (0), medium (1) or wide (2), int64 ``(num_jobs,)``.
+
+    A narrow job asks for at most a sixteenth of every resource, or for one unit of each, and a wide
+    one for more than a quarter of any.
+    """
+    share = schedule.demand / schedule.capacity
+    narrow = ((share <= 1 / 16) | (schedule.demand <= 1)).all(axis=1)
+    wide = ((share > 1 / 4) & (schedule.demand > 1)).any(axis=1)
+    return np.where(narrow, NARROW, np.where(wide, WIDE, MEDIUM))
+
+
+def _of_size(which: int) -> Callable[[Schedule], NDArray[np.bool_]]:
+    return lambda schedule: np.asarray(size_class(schedule) == which)
 
 
 def _within(limit: int) -> Values:
@@ -108,6 +136,13 @@ for _metric in (
     OBJECTIVES.get("makespan").metric,
     OBJECTIVES.get("utilization").metric,
     Metric(
+        "utilization_to_end",
+        "mean utilization to the last finish",
+        "episode",
+        utilization_to_end,
+        higher_is_better=True,
+    ),
+    Metric(
         "idle",
         "mean idle share in the arrival window",
         "episode",
@@ -129,6 +164,21 @@ for _metric in (
     METRICS.register(_metric.name)(_metric)
 
 
+BY_SIZE: Registry[Metric] = Registry("metric")
+"""Bounded slowdowns of jobs of each `size_class`, for worlds that name them in `Kind.metrics`."""
+
+for _which, _size in enumerate(_SIZES):
+    BY_SIZE.register(f"bounded_slowdown_{_size}")(
+        Metric(
+            f"bounded_slowdown_{_size}",
+            f"mean bounded slowdown of {_size} jobs",
+            "job",
+            bounded_slowdown,
+            _of_size(_which),
+        )
+    )
+
+
 def get_metric(name: str) -> Metric:
     """Returns the metric of that name.
 
@@ -137,11 +187,12 @@ def get_metric(name: str) -> Metric:
     Raises:
         InputError: if there is none.
     """
-    if name in METRICS.names():
-        return METRICS.get(name)
+    for known in (METRICS, BY_SIZE):
+        if name in known.names():
+            return known.get(name)
     objective = read_mixture(name) or find_objective(name)
     if objective is None:
-        raise unknown("metric", name, {*METRICS.names(), *OBJECTIVES.names()})
+        raise unknown("metric", name, {*METRICS.names(), *BY_SIZE.names(), *OBJECTIVES.names()})
     return objective.metric
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,25 @@ def utilization(schedule: Schedule) -> NDArray[np.float64]:
     Over an episode that finishes all jobs the whole use is a constant, so that only the window
     tells policies apart; float64 ``(num_episodes,)``.
     """
+    return utilization_until(schedule, schedule.window).mean(axis=1)
+
+
+def utilization_to_end(schedule: Schedule) -> NDArray[np.float64]:
+    """Share of the cluster in use up to the last finish, mean over resources.
+
+    float64 ``(num_episodes,)``.
+    """
+    last = np.maximum(makespan(schedule), 1).astype(np.int64)
+    return utilization_until(schedule, last).mean(axis=1)
+
+
+def utilization_until(schedule: Schedule, until: NDArray[Any]) -> NDArray[np.float64]:
+    """Share of each resource in use from time 0 on, float64 ``(num_episodes, num_resources)``.
+
+    Args:
+        schedule: the schedule.
+        until: where the measurement of each episode ends, integers ``(num_episodes,)``, above 0.
+    """
     pieces = schedule.pieces
     if pieces is None:
         episode, begin, units = schedule.episode, schedule.start, schedule.demand
@@ -65,9 +84,10 @@ def utilization(schedule: Schedule) -> NDArray[np.float64]:
     else:
         episode, begin, units = schedule.episode[pieces.job], pieces.begin, pieces.units
         end, held = pieces.end, np.ones(pieces.job.size, np.bool_)
-    until = np.minimum(schedule.window, schedule.end)[episode]
-    stop = np.minimum(end, until)
+    stop = np.minimum(end, np.minimum(until, schedule.end)[episode])
     steps = np.where(held, np.maximum(stop - begin, 0), 0)
-    share = (units / schedule.capacity).mean(axis=1)
-    used = np.bincount(episode, steps * share, minlength=schedule.num_episodes)
-    return used / schedule.window
+    share = units / schedule.capacity
+    used = [
+        np.bincount(episode, steps * column, minlength=schedule.num_episodes) for column in share.T
+    ]
+    return np.stack(used, axis=1) / np.asarray(until)[:, None]

@@ -1,37 +1,101 @@
 """What users say that their jobs will take: run times with errors."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import Registry
+from cluster_env.workloads.tsafrir import draw_estimates
 
 Seconds = NDArray[np.int64]
 
-SHARE = 0.5
-"""Standard deviation of `gaussian`, as a share of the run time."""
-
-MOST = 5.0
-"""How many times the run time `uniform` asks for at most."""
-
-ESTIMATES: Registry[Callable[[np.random.Generator, Seconds], Seconds]] = Registry("estimates")
-"""From run times to estimates, int64 ``(num_jobs,)``, at least 1."""
+MOST = 2**31 - 1
+"""Seconds; larger estimates are cut."""
 
 
-@ESTIMATES.register("exact")
-def exact(rng: np.random.Generator, run: Seconds) -> Seconds:
-    """The run times themselves."""
+@dataclass(frozen=True)
+class EstimateModel:
+    """Where estimates come from.
+
+    Attributes:
+        draw: from a generator, run times in seconds, int64 ``(num_jobs,)``, and the model's number
+            to estimates.
+        number: the model's number where nobody says another.
+        least: the least that it may be; a model without a number has none.
+    """
+
+    draw: Callable[[np.random.Generator, Seconds, float], NDArray[np.float64] | Seconds]
+    number: float = 0.0
+    least: float | None = 0.0
+
+    def __call__(self, rng: np.random.Generator, run: Seconds) -> Seconds:
+        """Estimates of these run times, whole seconds, at least 1, int64 ``(num_jobs,)``."""
+        drawn = np.ceil(self.draw(rng, run, self.number))
+        return np.clip(drawn, 1, MOST).astype(np.int64)
+
+
+def _normal(sign: int) -> Callable[[np.random.Generator, Seconds, float], NDArray[np.float64]]:
+    """Run times plus normal errors: on both sides (0), above (1) or below (-1)."""
+
+    def draw(rng: np.random.Generator, run: Seconds, share: float) -> NDArray[np.float64]:
+        error: NDArray[np.float64] = rng.normal(0.0, share * run)
+        return run + (sign * np.abs(error) if sign else error)
+
+    return draw
+
+
+def _exact(rng: np.random.Generator, run: Seconds, number: float) -> Seconds:
     return run
 
 
-@ESTIMATES.register("gaussian")
-def gaussian(rng: np.random.Generator, run: Seconds) -> Seconds:
-    """Run times with normal errors, so that jobs may outlive their estimates."""
-    return np.maximum(np.rint(rng.normal(run, SHARE * run)), 1).astype(np.int64)
+def _uniform(rng: np.random.Generator, run: Seconds, most: float) -> NDArray[np.float64]:
+    drawn: NDArray[np.float64] = run * rng.uniform(1.0, most, run.size)
+    return drawn
 
 
-@ESTIMATES.register("uniform")
-def uniform(rng: np.random.Generator, run: Seconds) -> Seconds:
-    """Up to `MOST` times the run time, never less (the "f-model" of Feitelson and Weil)."""
-    return np.ceil(run * rng.uniform(1.0, MOST, run.size)).astype(np.int64)
+def _tsafrir(rng: np.random.Generator, run: Seconds, largest: float) -> Seconds:
+    return draw_estimates(rng, run, int(largest))
+
+
+ESTIMATES: Registry[EstimateModel] = Registry("kind of estimates")
+"""Models by name. ``exact``: the run time. ``gaussian:0.5``: the run time plus a normal error with
+half of it as the standard deviation (Cunha 2021, equation 2.6); ``over`` and ``under`` are its
+one-sided variants. ``uniform:5``: one to five times the run time (the f-model of Feitelson and
+Weil). ``tsafrir``: the few round times that people ask for (Tsafrir et al. 2005); a number is the
+largest one allowed, in seconds."""
+
+for _name, _model in {
+    "exact": EstimateModel(_exact, least=None),
+    "gaussian": EstimateModel(_normal(0), 0.5),
+    "over": EstimateModel(_normal(1), 0.5),
+    "under": EstimateModel(_normal(-1), 0.5),
+    "uniform": EstimateModel(_uniform, 5.0, 1.0),
+    "tsafrir": EstimateModel(_tsafrir, 0.0),
+}.items():
+    ESTIMATES.register(_name)(_model)
+
+
+def get_estimates(spec: str) -> EstimateModel:
+    """The model of a name, or a name and its number: ``tsafrir``, ``gaussian:0.2``.
+
+    Raises:
+        InputError: if there is none of that name, or it cannot have that number.
+    """
+    name, colon, text = spec.partition(":")
+    model = ESTIMATES.get(name)
+    if not colon:
+        return model
+    try:
+        number = float(text)
+    except ValueError:
+        number = float("nan")
+    if model.least is None or not model.least <= number <= MOST:
+        wanted = "none" if model.least is None else f"one of {model.least:g} or more"
+        raise InputError(
+            f"a number may stand behind a kind of estimates, as in gaussian:0.5; '{name}' takes "
+            f"{wanted}, but '{shortened(text)}' was given"
+        )
+    return EstimateModel(model.draw, number, model.least)

@@ -154,6 +154,24 @@ def _arrivals(
     return _pass_through_days(np.exp(log) / _BUCKET_S, _day_weights(*kind.day), begin)
 
 
+def pass_through_days(
+    gaps: NDArray[np.float64], start_hour: float, depth: float
+) -> NDArray[np.int64]:
+    """Times of arrivals whose gaps take longer in quiet hours, as those of this model.
+
+    Args:
+        gaps: seconds between arrivals without a daily cycle, ``(num_jobs,)``.
+        start_hour: time of day at which the clock begins.
+        depth: 0 for no cycle, 1 for that of the model.
+
+    Returns:
+        Seconds, int64 ``(num_jobs,)``; the mean rate of whole days is that of the gaps.
+    """
+    begin = int(start_hour * 3600) // _BUCKET_S % _BUCKETS
+    weights = 1 + depth * (_day_weights(*ANY.day) - 1)
+    return _pass_through_days(gaps / _BUCKET_S, weights, begin)
+
+
 @lru_cache
 def _day_weights(shape: float, scale: float) -> NDArray[np.float64]:
     """How busy each half-hour of the day is, 1 on average; from midnight on."""

@@ -81,15 +81,27 @@ class RecordedJobs:
         """Number of jobs."""
         return int(self.submit.size)
 
+    def load(self, capacity: Sequence[int]) -> NDArray[np.float64]:
+        """Work over what a machine can do from the first submission to the last.
+
+        float64 ``(num_resources,)``; 0.7 is 70 %.
+        """
+        work = self.run.astype(np.float64) @ self.demand
+        return np.asarray(work / np.asarray(capacity) / self.span, np.float64)
+
     @property
     def span(self) -> int:
         """Seconds from the first submission to the last, and one more."""
         return int(self.submit[-1] - self.submit[0]) + 1
 
-    def select(self, rows: slice | NDArray[Any]) -> "RecordedJobs":
-        """Some of the jobs; rows in rising order, or a mask."""
+    def select(
+        self, rows: slice | NDArray[Any], submit: NDArray[np.int64] | None = None
+    ) -> "RecordedJobs":
+        """Some of the jobs: rows in rising order or a mask; in any order, with other `submit`."""
         names = ("submit", "run", "estimate", "demand", "line")
         own = {name: getattr(self, name)[rows] for name in names}
+        if submit is not None:
+            own["submit"] = submit
         return replace(self, **own, ids={name: ids[rows] for name, ids in self.ids.items()})
 
     def between(self, begin: float, end: float) -> "RecordedJobs":
@@ -139,16 +151,30 @@ class RecordedJobs:
         lost = Dropped(reason, int(too_large.sum()), int(self.line[too_large].min()))
         return replace(self.select(~too_large), dropped=(*self.dropped, lost))
 
-    def jobset(self, rows: slice = slice(None)) -> JobSet:
-        """Jobs as a jobset that begins with the first of them.
+    def jobset(
+        self, rows: slice = slice(None), *, begin: int | None = None, window: int = 0
+    ) -> JobSet:
+        """Jobs as a jobset.
 
         Its attributes are ``estimate``, ``submit`` (seconds of the log's clock) and `ids`.
+
+        Args:
+            rows: which jobs.
+            begin: second of the log's clock that becomes 0; by default the first job's.
+            window: seconds in which jobs may arrive; by default up to the last.
         """
         submit = self.submit[rows]
+        arrival = submit - (submit[0] if begin is None else begin)
+        if arrival[-1] >= _LARGEST_TIME:
+            raise InputError(
+                f"jobs of {self.path} would be submitted over {arrival[-1]:,} seconds, but "
+                f"{_LARGEST_TIME:,} are the most; take fewer of them"
+            )
         return JobSet(
-            (submit - submit[0]).astype(np.int32),
+            arrival.astype(np.int32),
             self.run[rows].astype(np.int32),
             self.demand[rows].astype(np.int32),
+            window,
             attributes={
                 "estimate": self.estimate[rows],
                 "submit": submit,

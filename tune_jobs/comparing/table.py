@@ -26,6 +26,10 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "utilization": ("util", _share),
     "wait": ("wait", lambda value: _number(value, 1)),
     "longest_wait": ("longest", lambda value: _number(value, 1)),
+    "utilization_to_end": ("to end", _share),
+    "bounded_slowdown_narrow": ("narrow", lambda value: _number(value, 2)),
+    "bounded_slowdown_medium": ("medium", lambda value: _number(value, 2)),
+    "bounded_slowdown_wide": ("wide", lambda value: _number(value, 2)),
     "slowdown": ("slowdown", lambda value: _number(value, 2)),
     "slowdown_small": ("small", lambda value: _number(value, 2)),
     "slowdown_large": ("large", lambda value: _number(value, 2)),
@@ -154,6 +158,13 @@ def _legend(rows: Sequence[Row], wide: bool) -> str:
     shown = _columns(rows[0], wide)
     if "wait" in shown:
         lines.append("wait: mean over jobs; longest: mean of each episode's longest wait.")
+    if "utilization_to_end" in shown:
+        lines.append("util: inside the arrival window; to end: up to the last finish.")
+    if "bounded_slowdown_narrow" in shown:
+        lines.append(
+            "narrow, medium, wide: bounded slowdown of jobs of at most a sixteenth of the machine, "
+            "at most a quarter, and more."
+        )
     lines += ["> best mean; ~ not to be told from it: the 95% interval of the difference holds 0."]
     over = {row["interval_over"] for row in rows}
     if over - {"nothing"}:

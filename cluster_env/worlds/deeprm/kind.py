@@ -155,8 +155,8 @@ KIND = Kind(
     metrics=(
         *("slowdown", "slowdown_finished", "slowdown_small", "slowdown_large"),
         *("bounded_slowdown", "completion_time", "weighted_completion_time"),
-        *("duration_weighted_completion_time", "fair_slowdown", "makespan", "utilization", "idle"),
-        *("wait", "longest_wait"),
+        *("duration_weighted_completion_time", "fair_slowdown", "makespan", "utilization"),
+        *("utilization_to_end", "idle", "wait", "longest_wait"),
         *("within_1", "within_2", "within_3", "within_5"),
     ),
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},

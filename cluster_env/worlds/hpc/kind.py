@@ -1,16 +1,19 @@
 """The registration of the world of batch-scheduled machines."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_env.core.seeding import Split
+from cluster_env.core.shorthand import Shorthand
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
 from cluster_env.workloads import part_of
+from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.observations import OBSERVATIONS
 from cluster_env.worlds.hpc.promises import PROMISES
-from cluster_env.worlds.hpc.workloads import WORKLOADS, TraceWorkload
+from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
+from cluster_env.worlds.hpc.workloads import WORKLOADS
 from cluster_env.worlds.hpc.world import HPC
 
 
@@ -20,19 +23,58 @@ def _columns(task: Task) -> dict[str, Value]:
     return {
         "trace": task.workload.name if isinstance(task.workload, TraceWorkload) else "",
         "processors": world.processors,
-        "jobset_size": getattr(part, "jobs", 0),
+        "jobset_size": getattr(part, "jobs", 0) or 0,
+        "window_s": part.window if isinstance(part, TracePart) and part.jobs is None else 0,
         "backfilling": world.backfilling,
     }
 
 
 def _describe(columns: Mapping[str, Any]) -> str:
-    """``256 processors, 256 jobs each, rules with easy backfilling``."""
-    size = int(float(columns["jobset_size"]))
-    jobs = f"{size:,} jobs each" if size else "all jobs"
+    """``256 processors, 256 jobs each, easy backfilling unless named``; or windows, as days."""
+    size, window = int(float(columns["jobset_size"])), float(columns.get("window_s") or 0)
+    warmup = float(columns.get("warmup") or 0)
+    jobs = f"{size:,} jobs each" if size else f"windows of {_time(window)}"
+    if warmup:
+        jobs += f", the first and last {_time(warmup)} not counted"
     return (
-        f"{int(float(columns['processors'])):,} processors, {jobs}, rules with "
-        f"{columns['backfilling']} backfilling where they name none"
+        f"{int(float(columns['processors'])):,} processors, {jobs}, {columns['backfilling']} "
+        f"backfilling unless named"
     )
+
+
+def _time(seconds: float) -> str:
+    """``3 days``, ``7.5 hours``, ``90 s``."""
+    for name, length in (("days", 86_400), ("hours", 3600)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not any(row.get("trace") for row in rows):
+        return []
+    return [
+        "Jobsets are windows of the last part of the log and may overlap: intervals say nothing of "
+        "other jobs than these."
+    ]
+
+
+def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+    """Long windows of a log that begin on a filled machine, and leave out how it fills and empties.
+
+    What is measured between two warm-ups lasts 20 mean run times or longer. In a log that is too
+    short for it, windows are as long as the part that they are cut from, and a quarter at each end
+    is left out.
+    """
+    workload = task.workload
+    if not isinstance(workload, TraceWorkload) or workload.jobs is not None or workload.whole:
+        return {}, 0
+    measured = max(workload.window, natural_length(workload.recorded))
+    warmup = max(measured // 4, filling_time(workload.recorded))
+    parts = (workload.part(split).recorded for split in (Split.VALIDATION, Split.HELD_OUT))
+    longest = min(part.span for part in parts)
+    window = min(measured + 2 * warmup, longest)
+    return {"window": window}, min(warmup, window // 4)
 
 
 def _words(task: Task) -> str:
@@ -56,13 +98,23 @@ KIND = Kind(
     heuristics=HEURISTICS,
     baselines=("saf", "sjf", "wspt", "fcfs", "saf-strict", "wspt-strict"),
     metrics=(
-        *("bounded_slowdown", "utilization", "wait", "longest_wait", "slowdown"),
-        *("completion_time", "makespan"),
+        *("bounded_slowdown", "bounded_slowdown_narrow", "bounded_slowdown_medium"),
+        *("bounded_slowdown_wide", "utilization", "utilization_to_end", "wait", "longest_wait"),
+        *("slowdown", "completion_time", "makespan"),
     ),
     observations=OBSERVATIONS,
     axis=Axis("workload.load", "load {:.0%}".format),
+    shorthands={
+        "window": Shorthand(
+            "workload.window",
+            "Seconds of a window of a log. By default 20 mean run times or more, between two "
+            "warm-ups in which the machine fills.",
+        ),
+    },
+    steady=_steady,
     columns=_columns,
     describe=_describe,
+    remarks=_remarks,
     words=_words,
     environments={
         "HPC-v0": {

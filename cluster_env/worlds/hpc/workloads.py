@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,11 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.seeding import Split
 from cluster_env.core.world import WorkloadKind
-from cluster_env.workloads.csv_jobs import read_csv_jobs
-from cluster_env.workloads.estimates import ESTIMATES
-from cluster_env.workloads.lublin import draw_jobs, types_for
-from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.swf import read_swf_jobs
+from cluster_env.workloads.estimates import get_estimates
+from cluster_env.workloads.lublin import draw_jobs, pass_through_days, types_for
+from cluster_env.worlds.hpc.traces import TraceWorkload
 from cluster_env.worlds.hpc.world import HPC
-
-PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
-"""Between which shares of a log's time the jobs of a split were submitted."""
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
 
@@ -38,8 +31,9 @@ class LublinWorkload:
             have it on average. 0 leaves them as the model has them.
         typed: whether there are interactive and batch jobs, and not one kind of job.
         start_hour: time of day at which a jobset begins; below 0, any.
-        estimates: ``exact``, ``gaussian`` (an error of half the run time) or ``uniform`` (up to
-            five times the run time).
+        estimates: ``exact``, ``gaussian:0.5`` (a normal error of half the run time; ``over`` and
+            ``under`` on one side alone), ``uniform:5`` (up to five times the run time) or
+            ``tsafrir`` (the few round times that people ask for).
     """
 
     processors: int = 256
@@ -80,6 +74,9 @@ class LognormalWorkload:
         burstiness: standard deviation of ln(gap); 0 for regular arrivals, 1 nearly for those of
             chance, 3 for bursts.
         correlation: of ln(run time) and ln(processors), -1 to 1.
+        daily_cycle: how much more arrives by day than by night: 0 for no difference, 1 for the
+            cycle of Lublin and Feitelson's model.
+        start_hour: time of day at which a jobset begins, where there is a cycle; below 0, any.
         estimates: see `LublinWorkload`.
     """
 
@@ -92,6 +89,8 @@ class LognormalWorkload:
     spread_size: float = 1.3
     burstiness: float = 1.5
     correlation: float = 0.2
+    daily_cycle: float = 0.0
+    start_hour: float = -1.0
     estimates: str = "exact"
 
     def __post_init__(self) -> None:
@@ -106,13 +105,19 @@ class LognormalWorkload:
             )
         if min(self.spread_run, self.spread_size, self.burstiness) < 0:
             raise InputError("spread_run, spread_size and burstiness must be 0 or larger")
+        if not 0 <= self.daily_cycle <= 1:
+            raise InputError(f"daily_cycle must be 0 to 1, but {self.daily_cycle:g} was given")
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
         run, size, gap = self._draw(rng, self.jobs)
         work = self._mean_work / self.processors
         gaps = np.exp(self.burstiness * gap - self.burstiness**2 / 2) * work / self.load
-        arrival = np.cumsum(gaps).astype(np.int64)
+        if self.daily_cycle:
+            hour = self.start_hour if self.start_hour >= 0 else float(rng.integers(24))
+            arrival = pass_through_days(gaps, hour, self.daily_cycle)
+        else:
+            arrival = np.cumsum(gaps).astype(np.int64)
         return _jobset(rng, arrival, run, size, 1.0, self.estimates)
 
     @cached_property
@@ -128,103 +133,6 @@ class LognormalWorkload:
         size = median * np.exp(self.spread_size * of_size)
         whole = np.clip(np.round(size), 1, self.processors).astype(np.int64)
         return np.clip(np.ceil(run), 1, 30 * 86_400).astype(np.int64), whole, gap
-
-
-@dataclass(frozen=True)
-class TracePart:
-    """A stretch of a log.
-
-    Attributes:
-        recorded: its jobs.
-        jobs: in a jobset; 0 for all of them.
-        processors: of the machine.
-    """
-
-    recorded: RecordedJobs
-    jobs: int
-    processors: int
-
-    @property
-    def load(self) -> float:
-        """Measured mean demand for processors over what there is; 0.7 is 70 %."""
-        work = float((self.recorded.run * self.recorded.demand[:, 0]).sum())
-        return work / self.processors / self.recorded.span
-
-    def sample(self, rng: np.random.Generator) -> JobSet:
-        """Cuts out a window that begins with any job; all that lie inside are equally likely."""
-        num_jobs = self.recorded.num_jobs
-        count = min(self.jobs or num_jobs, num_jobs)
-        first = int(rng.integers(num_jobs - count, endpoint=True))
-        return self.recorded.jobset(slice(first, first + count))
-
-
-@dataclass(frozen=True)
-class TraceWorkload:
-    """Jobs of a log of one's own: SWF, plain or with gzip, or CSV in seconds.
-
-    A jobset is a window of consecutive jobs; the machine is empty when it begins. The splits share
-    no job: training windows lie in the first 60 % of the log's time, validation windows in the next
-    20 % and held-out windows in the last 20 %. Windows of one split may overlap.
-
-    Attributes:
-        path: the file, ``.csv`` for CSV, anything else for SWF.
-        capacity: units of each resource of the machine.
-        jobs: in a jobset; 0 for all jobs of a split.
-        stretch: factor on all times of submission: 0.5 doubles the load.
-        whole: whether every split has all jobs of the log, to replay it as it was.
-
-    Raises:
-        InputError: if the file cannot be read, no job fits the machine, or a split has no jobs.
-    """
-
-    path: Path | str
-    capacity: tuple[int, ...] = (256,)
-    jobs: int = 1024
-    stretch: float = 1.0
-    whole: bool = False
-
-    def __post_init__(self) -> None:
-        if self.jobs < 0:
-            raise InputError(
-                f"a jobset needs 1 job or more, or 0 for all, but {self.jobs} was given"
-            )
-        for split in PARTS:
-            if not self._stretch_of(split).num_jobs:
-                begin, end = PARTS[split]
-                raise InputError(
-                    f"no job of {self.path} was submitted between {begin:.0%} and {end:.0%} of its "
-                    f"time, where the {split.name.lower().replace('_', '-')} jobs come from; "
-                    f"whole=true takes all jobs for each"
-                )
-
-    @property
-    def name(self) -> str:
-        """Name of the file."""
-        return Path(self.path).name
-
-    @property
-    def load(self) -> float:
-        """Measured load of the whole log; that of a split is ``part(split).load``."""
-        return TracePart(self.recorded, self.jobs, self.capacity[0]).load
-
-    @cached_property
-    def recorded(self) -> RecordedJobs:
-        """All jobs that fit the machine."""
-        path = Path(self.path)
-        read = read_csv_jobs if path.suffix.lower() == ".csv" else read_swf_jobs
-        machine = f"the machine of {self.capacity[0]:,} processors"
-        return read(path).that_fit(self.capacity, machine).stretched(self.stretch)
-
-    def part(self, split: Split) -> TracePart:
-        """The stretch of the log that the jobsets of a split come from."""
-        return TracePart(self._stretch_of(split), self.jobs, self.capacity[0])
-
-    def sample(self, rng: np.random.Generator) -> JobSet:
-        """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
-        return TracePart(self.recorded, self.jobs, self.capacity[0]).sample(rng)
-
-    def _stretch_of(self, split: Split) -> RecordedJobs:
-        return self.recorded if self.whole else self.recorded.between(*PARTS[split])
 
 
 def _jobset(
@@ -244,7 +152,7 @@ def _jobset(
             f"{arrival.size:,} jobs at this load arrive over {begun[-1]:,} seconds, but {most:,} "
             f"are the most; take fewer jobs or a higher load"
         )
-    estimate = ESTIMATES.get(estimates)(rng, run)
+    estimate = get_estimates(estimates)(rng, run)
     return JobSet.of(
         begun,
         run,
@@ -267,7 +175,7 @@ def _check(jobs: int, load: float, estimates: str) -> None:
         raise InputError(f"a jobset needs 1 job or more, but {jobs} was given")
     if not (0 <= load < float("inf")) or 0 < load < 1e-3:
         raise InputError(f"a load must be 0 or from 0.001 on, but {load:g} was given")
-    ESTIMATES.get(estimates)
+    get_estimates(estimates)
 
 
 WORKLOADS: Registry[WorkloadKind] = Registry("workload")

@@ -57,6 +57,32 @@ def test_jobs_have_the_load_that_is_asked_for(workload) -> None:
     assert all(one.arrival[0] == 0 for one in jobsets)
 
 
+@pytest.mark.parametrize("processors", [128, 256, 1024, 163_840])
+def test_jobs_arrive_with_the_recorded_daily_cycle(golden: Path, processors: int) -> None:
+    """In eighths of a day; six samples of ours differ from the program's by up to 0.075."""
+    arrival = draw_jobs(np.random.default_rng(1), COUNT, types_for(processors, False))[0]
+    with np.load(golden / "lublin" / f"typeless_p{processors}.npz") as file:
+        expected = file["arrivals_per_half_hour_since_start"].reshape(8, 6).sum(axis=1)
+    ours = np.bincount(arrival // (3 * 3600) % 8, minlength=8)
+    assert ours / ours.mean() == pytest.approx(expected / expected.mean(), abs=0.12)
+    assert ours[2:6].sum() > 1.1 * (ours[:2].sum() + ours[6:].sum())  # more by day
+
+
+def test_lognormal_jobs_arrive_with_a_daily_cycle_if_asked_for() -> None:
+    def by_half_hour(depth: float) -> np.ndarray:
+        workload = LognormalWorkload(
+            jobs=60_000, burstiness=0.5, daily_cycle=depth, start_hour=0, load=0.5
+        )
+        jobset = workload.sample(np.random.default_rng(2))
+        assert jobset.work[0] / 256 / jobset.window == pytest.approx(0.5, rel=0.1)
+        return np.bincount(jobset.arrival // 1800 % 48, minlength=48)
+
+    flat, half, full = (counts / counts.mean() for counts in map(by_half_hour, (0, 0.5, 1)))
+    assert flat == pytest.approx(1, abs=0.1)
+    assert full.max() > 2 * full.min()
+    assert half - 1 == pytest.approx((full - 1) / 2, abs=0.15)
+
+
 def test_estimates_are_exact_or_have_errors() -> None:
     def estimates(kind: str):
         jobset = LublinWorkload(jobs=500, estimates=kind).sample(np.random.default_rng(3))
@@ -72,10 +98,10 @@ def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
     for options in ({"load": -1}, {"jobs": 0}, {"estimates": "exakt"}, {"processors": 1}):
         with pytest.raises(InputError):
             LublinWorkload(**options)
-    for options in ({"load": 0}, {"correlation": 2}, {"median_size": 0}, {"burstiness": -1}):
+    for options in ({"load": 0}, {"correlation": 2}, {"median_size": 0}, {"daily_cycle": 2}):
         with pytest.raises(InputError):
             LognormalWorkload(**options)
-    with pytest.raises(InputError, match="1 job or more, or 0 for all"):
+    with pytest.raises(InputError, match="must be 0 or more, but -1"):
         TraceWorkload(tmp_path / "none.swf", jobs=-1)
 
 

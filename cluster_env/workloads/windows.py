@@ -1,0 +1,120 @@
+"""Windows of recorded jobs: by count or by time, from the log as it is or from blocks of it."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.workloads.recorded import RecordedJobs
+
+MEAN_RUNS = 20
+"""A window as long as so many mean run times is long enough to tell policies apart; in a shorter
+one it pays to keep jobs waiting, because nobody counts who comes later."""
+
+FEWEST_JOBS = 256
+"""Jobs that are submitted in such a window, at least and on average."""
+
+_TRIES = 64
+_FEWEST_OCCUPIED = 0.05
+
+
+def natural_length(jobs: RecordedJobs) -> int:
+    """Seconds of a window that tells policies apart: see `MEAN_RUNS` and `FEWEST_JOBS`."""
+    by_runs = MEAN_RUNS * float(jobs.run.mean())
+    by_jobs = FEWEST_JOBS * jobs.span / jobs.num_jobs
+    return math.ceil(max(by_runs, by_jobs))
+
+
+def filling_time(jobs: RecordedJobs) -> int:
+    """Seconds that an empty machine needs at least to fill as it usually is.
+
+    That is the mean run time of what runs, in which jobs count with their processors and run times:
+    long jobs are few, but most of what runs.
+    """
+    work = (jobs.run * jobs.demand[:, 0]).astype(np.float64)
+    return math.ceil(float((work * jobs.run).sum() / work.sum()))
+
+
+def window_by_count(
+    jobs: RecordedJobs, count: int, offset: int, rng: np.random.Generator
+) -> JobSet:
+    """Consecutive jobs.
+
+    Args:
+        jobs: of the log.
+        count: how many, at least 1; all of them, if there are fewer.
+        offset: with which job it begins; below 0, with any, all windows being equally likely.
+        rng: the generator.
+    """
+    count = min(count, jobs.num_jobs)
+    first = int(rng.integers(jobs.num_jobs - count, endpoint=True)) if offset < 0 else offset
+    return jobs.jobset(slice(first, first + count))
+
+
+def window_by_time(
+    jobs: RecordedJobs, length: int, offset: int, rng: np.random.Generator
+) -> JobSet:
+    """All jobs that are submitted in some stretch of time; it holds at least one.
+
+    Args:
+        jobs: of the log.
+        length: of the stretch in seconds, at least 1; the whole log, if that is shorter.
+        offset: seconds from the first submission to the beginning; below 0, any, all moments being
+            equally likely where the log is not empty for as long as the stretch.
+        rng: the generator.
+    """
+    begins, length = int(jobs.submit[0]), min(length, jobs.span)
+    if offset >= 0:
+        return _between(jobs, begins + offset, length)
+    last = begins + jobs.span - length
+    for _ in range(_TRIES):
+        begin = int(rng.integers(begins, last, endpoint=True))
+        first, stop = np.searchsorted(jobs.submit, (begin, begin + length))
+        if stop > first:
+            return _between(jobs, begin, length)
+    job = int(rng.integers(jobs.num_jobs))  # of a log that is nearly empty, around any job
+    return _between(jobs, min(int(jobs.submit[job]), last), length)
+
+
+def _between(jobs: RecordedJobs, begin: int, length: int) -> JobSet:
+    first, stop = np.searchsorted(jobs.submit, (begin, begin + length))
+    return jobs.jobset(slice(int(first), int(stop)), begin=begin, window=length)
+
+
+def resampled(
+    jobs: RecordedJobs, block: int, num_jobs: int, length: int, rng: np.random.Generator
+) -> RecordedJobs:
+    """A log made of blocks of another, drawn with replacement and put one behind the other.
+
+    Blocks begin at multiples of their length by the log's clock, so that days stay days and weeks
+    weeks, and jobs keep what they have in common with their neighbors (the block bootstrap of
+    Künsch, Annals of Statistics 1989; of job logs, Zakay and Feitelson, 2013). Blocks at the ends
+    that the log covers in part are left out where there are whole ones, and empty blocks where
+    hardly any other is left. There is at least one job.
+
+    Args:
+        jobs: of the log.
+        block: seconds of a block, at least 1.
+        num_jobs: jobs that are wanted, or 0; the last block may bring more.
+        length: seconds that are wanted, or 0; the last block may bring more.
+        rng: the generator.
+    """
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    blocks = np.arange(-(-first // block), (last + 1) // block)
+    edges = np.searchsorted(jobs.submit, [blocks * block, (blocks + 1) * block])
+    if not (edges[1] > edges[0]).any():
+        blocks = np.arange(first // block, last // block + 1)
+        edges = np.searchsorted(jobs.submit, [blocks * block, (blocks + 1) * block])
+    if (occupied := edges[1] > edges[0]).mean() < _FEWEST_OCCUPIED:
+        blocks, edges = blocks[occupied], edges[:, occupied]
+    rows: list[NDArray[np.int64]] = []
+    submit: list[NDArray[np.int64]] = []
+    count = drawn = 0
+    while count < max(num_jobs, 1) or drawn * block < length:
+        k = int(rng.integers(blocks.size))
+        chosen = np.arange(edges[0][k], edges[1][k])
+        submit.append(jobs.submit[chosen] + (drawn - int(blocks[k])) * block)
+        rows.append(chosen)
+        count, drawn = count + chosen.size, drawn + 1
+    return jobs.select(np.concatenate(rows), submit=np.concatenate(submit))
