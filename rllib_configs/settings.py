@@ -126,7 +126,7 @@ def _setting(key: str, entry: FieldInfo, owner: str) -> Setting:
 def _default(entry: FieldInfo) -> str:
     if entry.is_required():
         return ""
-    value: Any = entry.get_default(call_default_factory=True)
+    value: Any = entry.get_default(call_default_factory=True, validated_data={})
     plain = to_jsonable_python(value)
     text: str = yaml.safe_dump(plain, default_flow_style=True, width=1000)
     return text.removesuffix("...\n").strip()

@@ -35,10 +35,13 @@ class TaskSection(Section):
     """What the jobs run in, one of `cluster_env.worlds`; by default the first of them."""
     workload: SerializeAsAny[DerivedSection] = Field(default_factory=dict, validate_default=True)
     """Where the jobs come from, one of the world's workloads; by default its first."""
-    objective: str | dict[str, WholeNumber | float] = "slowdown"
-    """Name of an objective (`cluster_env.objectives`), or weights of several by name; a mixture is
-    validated and compared by what an episode costs, minus its return. Where jobs have classes,
-    class_slowdown(0.1, 1, 10) is the slowdown with a weight for each class."""
+    objective: str | dict[str, WholeNumber | float] = Field(
+        default_factory=lambda given: _usual_objective(given.get("world"))
+    )
+    """Name of an objective (`cluster_env.objectives`), or weights of several by name; by default
+    slowdown, in the world hpc bounded_slowdown. A mixture is validated and compared by what an
+    episode costs, minus its return. Where jobs have classes, class_slowdown(0.1, 1, 10) is the
+    slowdown with a weight for each class."""
 
     @field_validator("world", mode="before")
     @classmethod
@@ -156,6 +159,11 @@ class TaskSection(Section):
         except SectionError as error:
             raise error.inside("task", "workload") from None
         return workload
+
+
+def _usual_objective(world: Any) -> str:
+    """What is learned in a world, if nobody says it; of one that was refused, anything."""
+    return WORLDS.get(WORLDS.names()[0] if world is None else world.kind).objective
 
 
 @lru_cache(maxsize=1024)

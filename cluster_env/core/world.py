@@ -287,6 +287,7 @@ class Kind:
         baselines: heuristics whose best result divides costs; the first is what returns are
             measured in while training.
         metrics: names of what is measured of a schedule; the first is the headline.
+        objective: what is learned where a config does not say it.
         price: metrics that stand beside the headline in every table, because a better headline may
             be bought with them; and by what share each may be worse than a baseline's in a guard.
         observations: what Gymnasium environments can show, from the world; the first is the
@@ -318,6 +319,7 @@ class Kind:
     heuristics: Registry[Heuristic] = field(default_factory=lambda: Registry("heuristic"))
     baselines: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ("completion_time", "makespan", "utilization")
+    objective: str = "slowdown"
     price: Mapping[str, float] = field(default_factory=dict)
     observations: Registry[Callable[[Any], Observation]] = field(
         default_factory=lambda: _registry("observation", "state", _state_itself)

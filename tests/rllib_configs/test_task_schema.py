@@ -143,3 +143,9 @@ def _of_classes() -> tuple[DeepRM, NDArray[np.uint8], NDArray[np.bool_]]:
     present = StateLayout(CLASSES).slots_of(states)[:, :, 0] > 0
     assert present.any()
     return task.world, states, present
+
+
+def test_the_objective_is_the_usual_one_of_the_world() -> None:
+    assert TaskSection().objective == "slowdown"
+    assert TaskSection(world={"kind": "hpc"}).objective == "bounded_slowdown"
+    assert TaskSection(world={"kind": "hpc"}, objective="makespan").objective == "makespan"

@@ -102,6 +102,7 @@ KIND = Kind(
         *("bounded_slowdown_wide", "utilization", "utilization_to_end", "wait", "longest_wait"),
         *("slowdown", "completion_time", "makespan"),
     ),
+    objective="bounded_slowdown",
     observations=OBSERVATIONS,
     axis=Axis("workload.load", "load {:.0%}".format),
     shorthands={

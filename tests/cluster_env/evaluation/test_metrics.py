@@ -17,7 +17,7 @@ from cluster_env.evaluation import (
     get_metric,
     summarize,
 )
-from cluster_env.evaluation.metrics import bounded_slowdown
+from cluster_env.evaluation.metrics import bounded_slowdown, size_class
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
@@ -64,6 +64,23 @@ def test_means_of_a_finished_episode() -> None:
     assert means["slowdown_p95"] == 4
     assert means["unfinished"] == 0
     assert means["num_jobs"] == 3
+
+
+def test_use_up_to_the_last_finish() -> None:
+    # 2, 1 and 4 steps on 3/8 of the cluster, in 7 steps; of the cut episode 10 and 3, in 11.
+    assert summarize(DONE).mean("utilization_to_end") == pytest.approx(0.375)
+    assert summarize(CUT).mean("utilization_to_end") == pytest.approx(13 * 0.375 / 11)
+
+
+def test_jobs_are_narrow_medium_or_wide_by_what_they_hold_most_of() -> None:
+    demand = [[1, 1], [2, 0], [3, 0], [8, 0], [9, 0], [1, 2], [1, 1]]
+    jobs = one_episode([0] * 7, [0] * 7, [20] * 7, end=40)
+    jobs = replace(jobs, demand=np.array(demand, np.int32), capacity=np.array([32, 4], np.int32))
+    assert size_class(jobs).tolist() == [0, 0, 1, 1, 2, 2, 0]
+    waited = replace(jobs, start=np.arange(7, dtype=np.int32), finish=np.arange(7) + 20)
+    means = summarize(waited, metrics=["bounded_slowdown_wide", "bounded_slowdown_medium"]).means
+    assert means["bounded_slowdown_wide"] == pytest.approx(np.mean([24, 25]) / 20)
+    assert means["bounded_slowdown_medium"] == pytest.approx(np.mean([22, 23]) / 20)
 
 
 def test_weighted_and_fair_means_of_a_finished_episode() -> None:

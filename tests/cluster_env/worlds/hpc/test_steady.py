@@ -1,0 +1,58 @@
+"""Comparisons on a log: windows are long, and begin on a filled machine."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster_env.core.task import Task
+from cluster_env.objectives import get_objective
+from cluster_env.workloads.windows import filling_time
+from cluster_env.worlds.hpc import HPC, KIND
+from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.workloads import LublinWorkload
+
+HOUR = 3600
+
+
+def task_on(workload: object) -> Task:
+    return Task(HPC(processors=4), workload, get_objective("bounded_slowdown"))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A job of an hour every hour, and once a day one of eleven hours: 1.4 hours on average."""
+    rows = [f"{HOUR * k},{11 * HOUR if k % 24 == 0 else HOUR},1" for k in range(6000)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,processors", *rows]))
+    return tmp_path / "jobs.csv"
+
+
+def test_windows_measure_twenty_mean_runs_behind_a_warm_up_that_fills_the_machine(
+    path: Path,
+) -> None:
+    workload = TraceWorkload(path, (4,))
+    given, warmup = KIND.steady(task_on(workload))
+    mean_run = float(workload.recorded.run.mean())
+    assert mean_run == pytest.approx((23 + 11) / 24 * HOUR)
+    assert given["window"] - 2 * warmup >= 20 * mean_run
+    # Weighed with their work, jobs last (23 + 121) / 34 hours.
+    assert filling_time(workload.recorded) == pytest.approx((23 + 121) / 34 * HOUR, abs=1)
+    assert warmup >= filling_time(workload.recorded)
+
+
+def test_a_short_log_gives_what_it_has(tmp_path: Path) -> None:
+    rows = [f"{600 * k},{30 * HOUR},1" for k in range(1000)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,processors", *rows]))
+    workload = TraceWorkload(tmp_path / "jobs.csv", (4,))
+    given, warmup = KIND.steady(task_on(workload))
+    shortest = int(workload.recorded.span * 0.2)
+    assert given["window"] == pytest.approx(shortest, rel=0.02)
+    assert 0 < 2 * warmup <= given["window"] / 2
+
+
+def test_who_says_how_many_jobs_or_asks_for_all_gets_them(path: Path) -> None:
+    for workload in (
+        TraceWorkload(path, (4,), jobs=100),
+        TraceWorkload(path, (4,), whole=True),
+        LublinWorkload(256),
+    ):
+        assert KIND.steady(task_on(workload)) == ({}, 0)
