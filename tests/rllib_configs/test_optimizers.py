@@ -3,9 +3,10 @@
 import subprocess
 import sys
 
+import numpy as np
 import torch
 
-from rllib_configs.learning.optimizers import Adam
+from rllib_configs.learning.optimizers import Adam, RootMeanSquare
 
 _STEPS = """
 import sys
@@ -39,3 +40,15 @@ def test_steps_do_not_import_the_compiler() -> None:
     command = [sys.executable, "-W", "ignore", "-c", _STEPS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_optimizer_is_rmsprop_with_its_constant_under_the_root() -> None:
+    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0], dtype=torch.float64))
+    optimizer = RootMeanSquare([parameter], lr=0.1, decay=0.9, eps=1e-2)
+    mean_square, expected = np.zeros(2), np.array([1.0, 2.0])
+    for gradient in (np.array([1.0, 0.0]), np.array([-2.0, 1e-3])):
+        parameter.grad = torch.from_numpy(gradient)
+        optimizer.step()
+        mean_square = 0.9 * mean_square + 0.1 * gradient**2
+        expected -= 0.1 * gradient / np.sqrt(mean_square + 1e-2)
+    assert np.allclose(parameter.detach().numpy(), expected, rtol=0, atol=1e-12)

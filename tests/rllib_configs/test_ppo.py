@@ -24,7 +24,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
-from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
+from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest, SampleUnit
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
@@ -129,6 +129,11 @@ def test_logarithmic_scale_of_the_critic_and_back() -> None:
     values = torch.tensor([-1e4, -1.0, 0.0, 0.5, 300.0], dtype=torch.float64)
     assert torch.allclose(symexp(symlog(values)), values)
     assert symlog(torch.tensor(-(np.e - 1))).item() == pytest.approx(-1)
+
+
+def test_a_critic_that_has_lost_its_way_still_says_a_number() -> None:
+    wild = torch.tensor([-100.0, -30.5, 30.0, 31.0, 89.0, 1e30])
+    assert symexp(wild).tolist() == (torch.tensor([-1, -1, 1, 1, 1, 1]) * np.expm1(30)).tolist()
 
 
 def test_clipped_loss_of_hand_worked_ratios() -> None:
@@ -269,3 +274,17 @@ def test_the_shortest_windows_come_first() -> None:
     assert windows(2) | windows(3) == {20, 40}
     with pytest.raises(InputError, match="fresh_jobsets"):
         config_of(*varied, "training.fresh_jobsets=false")
+
+
+def test_units_and_iterations_draw_from_streams_of_their_own() -> None:
+    runner = BatchedEnvRunner(config=algorithm_config(config_of()), worker_index=0)
+    weights = runner.module.get_state()
+
+    def actions(index: int, iteration: int) -> list[int]:
+        request = SampleRequest((SampleUnit(index, iteration, (0, 1)),), weights, 0)
+        (found,) = runner.sample(request=request).answers.values()
+        return found.actions.tolist()
+
+    drawn = [actions(0, 0), actions(1, 0), actions(0, 1)]
+    assert drawn[0] == actions(0, 0)
+    assert all(drawn[i] != drawn[j] for i, j in ((0, 1), (0, 2), (1, 2)))

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
@@ -13,7 +12,6 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
 from rllib_configs.algorithms.batched import iteration_units, module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
-from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.loading import load_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.schema import ExperimentConfig
@@ -146,15 +144,3 @@ def test_units_cover_the_jobsets_and_fresh_ones_never_repeat() -> None:
     assert seen == list(range(6))
     drawn = [i for k in range(3) for unit in iteration_units(fresh, k) for i in unit.jobsets]
     assert drawn == list(range(18))
-
-
-def test_optimizer_is_rmsprop_with_its_constant_under_the_root() -> None:
-    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0], dtype=torch.float64))
-    optimizer = RootMeanSquare([parameter], lr=0.1, decay=0.9, eps=1e-2)
-    mean_square, expected = np.zeros(2), np.array([1.0, 2.0])
-    for gradient in (np.array([1.0, 0.0]), np.array([-2.0, 1e-3])):
-        parameter.grad = torch.from_numpy(gradient)
-        optimizer.step()
-        mean_square = 0.9 * mean_square + 0.1 * gradient**2
-        expected -= 0.1 * gradient / np.sqrt(mean_square + 1e-2)
-    assert np.allclose(parameter.detach().numpy(), expected, rtol=0, atol=1e-12)

@@ -5,7 +5,7 @@ import pytest
 
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Guard, PolicyGroup, evaluate
+from cluster_env.evaluation import Guard, PolicyGroup, evaluate, summarize
 from cluster_env.objectives.metric import utilization
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
@@ -137,3 +137,14 @@ def test_a_heuristic_that_is_too_dear_is_not_the_best() -> None:
     hold, sjf, _ = strict.decide(heuristic("tetris:0")).candidates
     assert (hold.name, sjf.name, sjf.too_dear) == ("hold:8!", "sjf!", "")
     assert "mean utilization" in hold.too_dear
+
+
+def test_jobs_of_the_warm_up_do_not_count() -> None:
+    world, warmup = DeepRM(CLUSTER), 15
+    judge = Guard(groups("packer", "sjf"), JOBSETS, world, warmup=warmup)
+    decision = judge.decide(heuristic("hold:8"))
+    for candidate, spec in zip(decision.candidates, ("sjf", "packer", "hold:8"), strict=True):
+        schedule = evaluate(heuristic(spec), JOBSETS, world)
+        steady, whole = summarize(schedule, warmup=warmup), summarize(schedule)
+        assert candidate.mean.value == steady.mean("slowdown") != whole.mean("slowdown")
+        assert candidate.price["wait"] == pytest.approx(steady.mean("wait"))

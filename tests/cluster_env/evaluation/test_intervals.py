@@ -75,6 +75,20 @@ def test_differences_in_pairs_are_sharper_than_the_means() -> None:
     assert difference.high - difference.low < 0.1 * (mean.high - mean.low)
 
 
+@pytest.mark.parametrize("empty", [0, 1])
+def test_a_jobset_that_is_empty_for_one_policy_alone_is_left_out_of_pairs(empty: int) -> None:
+    """As where a warm-up leaves it a single job, which one of the policies has dropped."""
+    totals, counts = np.array([2.0, 7.0, 6.0, 9.0]), np.array([1.0, 2.0, 2.0, 3.0])
+    sides = [(totals, counts), (2 * totals, counts)]
+    sides[empty] = (sides[empty][0] * [1, 0, 1, 1], counts * [1, 0, 1, 1])
+    kept = [0, 2, 3]
+    for interval in (difference_interval, ratio_interval):
+        found = interval(*sides[0], *sides[1])
+        assert found == interval(*(column[kept] for side in sides for column in side))
+        assert found.over == "jobsets"
+    assert difference_interval(*sides[0], *sides[1]).value == pytest.approx(-17 / 6)
+
+
 def exact(value: float) -> Estimate:
     """A mean that does not vary over jobsets."""
     return Estimate(value, value, value, "jobsets")
@@ -104,14 +118,17 @@ def test_seeds_that_agree_leave_the_interval_over_jobsets() -> None:
 def test_two_levels_cover_the_true_mean_about_19_times_in_20() -> None:
     """Three seeds with an effect of their own, on 40 jobsets with theirs."""
     rng = np.random.default_rng(3)
-    hits = 0
+    hits, widths = 0, []
     for _ in range(200):
         jobsets, seeds = rng.normal(0, 0.5, size=40), rng.normal(0, 0.1, size=(3, 1))
         values = 2 + jobsets + seeds + rng.normal(0, 0.2, size=(3, 40))
         within = jobset_interval(values.sum(axis=0), np.full(40, 3.0))
         estimate = two_level_interval([values.mean(axis=1).tolist()], within, 40)
         hits += estimate.low <= 2 <= estimate.high
+        widths.append(estimate.high - estimate.low)
     assert hits >= 180
+    # The mean varies by sqrt(.5^2 / 40 + .1^2 / 3 + .2^2 / 120) = .1; Student's t of 2 is 4.3.
+    assert np.median(widths) < 2 * 4.3 * 0.1
 
 
 def test_no_interval_over_jobsets_is_no_interval_over_both() -> None:

@@ -67,6 +67,45 @@ def test_real_logs_have_the_recorded_fields(swf: Path, name: str) -> None:
         np.testing.assert_array_equal(table, expected["fields"])
 
 
+def test_size_estimate_and_times_come_from_their_fields(tmp_path: Path) -> None:
+    path = log(
+        tmp_path,
+        "; MaxProcs: -1",
+        "; MaxNodes: 64",
+        "1 9.9 -1 10.2 3 -1 -1 8 60 -1 1 70 1 -1 1 -1 -1 -1",
+        "2 4 -1 20 -1 -1 -1 2 -1 -1 1 50 1 -1 1 -1 -1 -1",  # allocation and limit are missing
+        "3 9 -1 30 5 -1 -1 5 30 -1 1 70 1 -1 1 -1 -1 -1",
+    )
+    jobs = read_swf(path).jobs()
+    assert jobs.processors == 64
+    assert jobs.submit.tolist() == [4, 9, 9]  # the second and third as they stand in the file
+    assert jobs.line.tolist() == [4, 3, 5]
+    assert jobs.run.tolist() == [20, 11, 30]
+    assert jobs.estimate.tolist() == [20, 60, 30]
+    assert jobs.demand[:, 0].tolist() == [2, 3, 5]
+    assert jobs.ids["user"].tolist() == [0, 1, 1]
+    assert jobs.dropped == ()
+
+
+def test_what_cannot_run_is_dropped_for_its_first_reason_and_counted(tmp_path: Path) -> None:
+    path = log(
+        tmp_path,
+        JOB,
+        JOB.replace(" 100 4 ", " 0 0 ").replace("-1 4 200", "-1 0 200"),
+        JOB.replace(" 100 4 ", " 7 0 ").replace("-1 4 200", "-1 0 200"),
+        JOB.replace("1 0 -1", "1 -5 -1"),
+        JOB.replace("200", str(2**31)),
+    )
+    jobs = read_swf(path).jobs()
+    assert jobs.num_jobs == 1
+    assert [(one.reason, one.count, one.line) for one in jobs.dropped] == [
+        ("has no run time above 0", 1, 2),
+        ("asks for no processor", 1, 3),
+        ("was submitted before the log begins", 1, 4),
+        ("has a number that is too large", 1, 5),
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -18,6 +18,7 @@ from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.registries import prepare
+from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import WORLD, leaves, tiny_rollouts
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
@@ -139,13 +140,7 @@ def test_inner_step_is_that_of_the_graph(options: StepOptions, skip_connection: 
 def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    training = {
-        "algorithm": "maml",
-        "network": "set_scorer",
-        "hidden": WIDTH,
-        "family": TINY,
-    }
-    config = prepare(make_config({"training": training}))
+    config = config_of()
     assert config.task.build_world() == WORLD
     module = MetaSetScorerModule(model_config=meta_model_config(config))
     networks = {True: network_of(), False: network_of()}
@@ -167,6 +162,49 @@ def test_gradients_of_tasks_agree_and_do_not_depend_on_what_is_kept(
         assert graph(2) is kept(2) is None
     assert sorted(kept._kept) == [0, 1]
     assert not not_kept._kept
+
+
+def config_of(**training: float) -> ExperimentConfig:
+    chosen = {"algorithm": "maml", "network": "set_scorer", "hidden": WIDTH, "family": TINY}
+    return prepare(make_config({"training": chosen | training}))
+
+
+@pytest.mark.parametrize("kind", [FirstOrderGradients, GraphGradients])
+@pytest.mark.parametrize("clip", [0.05, 0.6])
+def test_the_ratio_is_clipped_as_the_config_says(kind: type, clip: float) -> None:
+    config, task = config_of(clip=clip), TaskSample(WORLD, (decisions(0),), (), 0.0)
+    module = MetaSetScorerModule(model_config=meta_model_config(config))
+    parameters = module.parameters_by_name()
+    loss, _ = outer_loss(
+        scorer_of(network_of(), WORLD),
+        parameters,
+        module.rates_by_name(),
+        [task.stages],
+        clip=clip,
+        entropy_coefficient=float(module.entropy_coefficient),
+    )
+    expected = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
+    found = kind(config, module, lambda _: network_of(), [task])(0)
+    wanted = torch.cat([slope.reshape(-1) for slope in expected if slope is not None])
+    assert_close(found.flat[: wanted.numel()].numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("kind", [FirstOrderGradients, GraphGradients])
+def test_tasks_on_different_clusters_see_their_own_features(kind: type) -> None:
+    """What fits into 4 units fits into 6, so the same decisions could be made on both clusters."""
+    config = config_of()
+    module = MetaSetScorerModule(model_config=meta_model_config(config))
+    larger = replace(WORLD, cluster=replace(WORLD.cluster, capacity=(6, 6)))
+    stages = (decisions(0), decisions(1))
+    tasks = [TaskSample(world, stages, (), 0.0) for world in (WORLD, larger, WORLD)]
+
+    def flat(given: list[TaskSample], index: int) -> torch.Tensor:
+        return kind(config, module, lambda _: network_of(), given)(index).flat
+
+    together = kind(config, module, lambda _: network_of(), tasks)
+    for index in range(3):
+        assert torch.equal(together(index).flat, flat(tasks[index : index + 1], 0))
+    assert not torch.equal(together(0).flat, together(1).flat)
 
 
 def test_what_is_not_a_number_is_seen() -> None:

@@ -296,6 +296,39 @@ def test_a_step_is_shortened_to_what_jobsets_agree_on() -> None:
     assert np.allclose(stepped(logits, weighed, False), -total, rtol=0, atol=1e-9)
 
 
+def test_the_share_that_jobsets_agree_on_is_a_constant_in_second_order_too() -> None:
+    """The gradient is that of a step whose rate is as much lower."""
+    rng = np.random.default_rng(11)
+    logits = rng.normal(size=4)
+    data = draws(rng, logits, 40)
+    data = replace(data, advantages=data.advantages + (data.actions == 1))
+    last = draws(rng, logits, 30)
+    halves = [0.5 * gradient(logits, data.of_jobset(k), "ratio") for k in (0, 1)]
+    total = np.sum(halves, axis=0)
+    share = 2 * 2 * (halves[0] @ halves[1]) / (total @ total)
+    assert 0.2 < share < 0.95
+    rate = 0.6
+    at = logits - rate * share * total
+    jacobian = np.eye(4) - rate * share * hessian(logits, data, "ratio")
+    expected = jacobian.T @ gradient(at, last, "ratio")
+
+    network = Bandit(logits)
+    parameters = leaves(dict(network.named_parameters()))
+    loss, stats = outer_loss(
+        plain(network),
+        parameters,
+        {"logits": torch.tensor(np.log(rate))},
+        [[data, last]],
+        clip=1e6,
+        create_graph=True,
+        gradient_clip=NO_CLIP,
+        shrink=True,
+    )
+    (found,) = torch.autograd.grad(loss, [parameters["logits"]])
+    assert stats.inner_norm == pytest.approx(rate * share * np.linalg.norm(total), rel=1e-9)
+    assert np.allclose(found, expected, rtol=0, atol=1e-9)
+
+
 def test_each_block_is_shortened_by_itself() -> None:
     """Of two blocks, the jobsets agree on one and contradict each other on the other."""
 

@@ -1,0 +1,34 @@
+"""What a state counts in one byte stops at 255, however long an episode runs."""
+
+import numpy as np
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+
+VOID = np.array([1], np.int32)
+
+
+def test_times_and_numbers_stop_at_what_a_byte_holds() -> None:
+    cluster = Cluster(capacity=(2,), horizon=3, num_slots=1, backlog_view=3)
+    jobset = JobSet.of([0] * 300, [1] * 300, [[1]] * 300, window=1000)
+    simulator = DeepRMSimulator(cluster, max_time=2000)
+    simulator.load([jobset], get_objective("slowdown"))
+    layout = simulator.layout
+    (waited_at,) = range(layout.size)[layout.waited]
+    for time in range(600):
+        state = simulator.states[0]
+        assert simulator.time[0] == time
+        assert state[layout.since] == min(time, 255)
+        assert state[waited_at] == min(time, 255)
+        simulator.step_all(VOID)
+    assert simulator.states[0, layout.backlog] == 255
+    assert simulator.states[0, layout.window] == 255
+
+    # A job that comes from the backlog into a slot has waited since it arrived, too.
+    simulator.step_all(np.array([0], np.int32))
+    assert simulator.states[0, waited_at] == 255
+    for _ in range(298):
+        simulator.step_all(np.array([0], np.int32))
+    assert simulator.states[0, layout.backlog] < 255

@@ -1,0 +1,70 @@
+"""What runs: a heap of ends, a list of expected ends, and the reservation that follows from it."""
+
+import numpy as np
+import pytest
+
+from cluster_env.worlds.hpc.events import expect, forget, pop, push, reserve
+
+
+def room(count: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.zeros(count, np.int64), np.zeros(count, np.int32)
+
+
+def test_a_heap_gives_jobs_in_the_order_of_their_ends() -> None:
+    rng = np.random.default_rng(0)
+    ends = rng.permutation(200)
+    times, jobs = room(200)
+    inside: list[int] = []
+    taken = []
+    for job, end in enumerate(ends.tolist()):
+        push(times, jobs, len(inside), end, job)
+        inside.append(job)
+        if job % 3 == 2:
+            first = min(inside, key=lambda one: ends[one])
+            taken.append(pop(times, jobs, len(inside)))
+            inside.remove(first)
+            assert taken[-1] == first
+            assert not inside or times[0] == min(ends[inside])
+    while inside:
+        first = min(inside, key=lambda one: ends[one])
+        assert pop(times, jobs, len(inside)) == first
+        inside.remove(first)
+
+
+def test_expected_ends_stay_sorted_and_the_right_job_is_forgotten() -> None:
+    times, jobs = room(6)
+    for size, (end, job) in enumerate([(7, 0), (3, 1), (9, 2), (7, 3), (7, 4), (3, 5)]):
+        expect(times, jobs, size, end, job)
+    assert times.tolist() == [3, 3, 7, 7, 7, 9]
+    assert jobs.tolist() == [1, 5, 0, 3, 4, 2]
+    for size, (end, job) in zip((6, 5, 4), [(7, 3), (3, 1), (9, 2)], strict=True):
+        forget(times, jobs, size, end, job)
+    assert times[:3].tolist() == [3, 7, 7]
+    assert jobs[:3].tolist() == [5, 0, 4]
+
+
+# Four jobs run on 10 processors and 6 units of memory, all of which are in use.
+DEMAND = np.array([[4, 1], [2, 3], [3, 0], [1, 2]], np.int32)
+ENDS = np.array([5, 8, 8, 20], np.int64)
+
+
+@pytest.mark.parametrize(
+    ("demand", "now", "shadow", "spare"),
+    [
+        ((3, 1), 0, 5, [1, 0]),
+        ((3, 2), 0, 8, [6, 2]),  # two jobs end at 8, and both have left by then
+        ((10, 6), 0, 20, [0, 0]),
+        ((3, 1), 6, 7, [1, 0]),  # the first has outlived its estimate: the next second
+        ((9, 1), 8, 9, [0, 3]),
+    ],
+)
+def test_a_reservation_is_the_first_time_at_which_a_job_is_expected_to_fit(
+    demand: tuple[int, int], now: int, shadow: int, spare: list[int]
+) -> None:
+    demands = np.concatenate([DEMAND, np.array([demand], np.int32)])
+    found = np.empty(2, np.int64)
+    order = np.arange(4, dtype=np.int32)
+    free = np.zeros(2, np.int64)
+    assert reserve(ENDS, order, 4, demands, 4, now, free, found) == shadow
+    assert found.tolist() == spare
+    assert free.tolist() == [0, 0]

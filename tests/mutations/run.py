@@ -1,0 +1,178 @@
+"""Puts each listed fault into a copy of the program, and runs the test that should notice it.
+
+    python -m tests.mutations.run [--only WORD] [--jobs N]
+
+Exit status 1 if a fault survives, 2 if one could not be tried. Nothing is written to the
+repository.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from time import perf_counter
+
+from tests.mutations.listed import REPOSITORY, Mutation, mutations
+
+TIMEOUT_S = 400.0
+STATES = {0: "survived", 1: "killed"}  # by pytest's exit status; any other tells nothing
+_LEFT_OUT = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test said of a fault.
+
+    Attributes:
+        mutation: the fault.
+        state: ``killed``, ``survived``, or ``untried`` where the test could not be run.
+        seconds: that it took.
+        output: of the test.
+    """
+
+    mutation: Mutation
+    state: str
+    seconds: float
+    output: str
+
+
+class Copies:
+    """Copies of the working tree, one for each test that runs at a time."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(count):
+            # What numba has compiled comes along, and serves where no kernel is changed.
+            shutil.copytree(REPOSITORY, folder / str(number), ignore=_LEFT_OUT)
+            self._free.put(folder / str(number))
+
+    @contextmanager
+    def one(self) -> Iterator[Path]:
+        """A copy that nobody else uses meanwhile."""
+        copy = self._free.get()
+        try:
+            yield copy
+        finally:
+            self._free.put(copy)
+
+
+def run_tests(copy: Path, tests: Sequence[str], *, compiled: bool, fresh: bool) -> tuple[int, str]:
+    """Runs tests of a copy; returns pytest's exit status, or -1 if they do not end, and its words.
+
+    Args:
+        copy: root of the copy.
+        tests: as pytest names them.
+        compiled: see `Mutation`.
+        fresh: whether a kernel is changed, so that what is compiled goes to a folder of its own.
+    """
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "tune_jobs" / "api")])
+    environment.pop("PYTEST_ADDOPTS", None)
+    if not compiled:
+        environment["NUMBA_DISABLE_JIT"] = "1"
+    with tempfile.TemporaryDirectory() as cache:
+        if fresh:
+            environment["NUMBA_CACHE_DIR"] = cache
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly"]
+        try:
+            done = subprocess.run(
+                [*command, "-p", "no:cacheprovider", *tests],
+                cwd=copy,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return -1, f"did not end within {TIMEOUT_S:.0f} s"
+    return done.returncode, done.stdout
+
+
+def attempt(mutation: Mutation, copies: Copies) -> Outcome:
+    """Puts the fault into a copy, asks the test, and takes it out again."""
+    started = perf_counter()
+    with copies.one() as copy:
+        file = copy / mutation.file
+        text = file.read_text(encoding="utf-8")
+        file.write_text(mutation.mutated(text), encoding="utf-8")
+        try:
+            status, output = run_tests(
+                copy, [mutation.test], compiled=mutation.compiled, fresh="njit" in text
+            )
+        finally:
+            file.write_text(text, encoding="utf-8")
+    return Outcome(mutation, STATES.get(status, "untried"), perf_counter() - started, output)
+
+
+def healthy(chosen: Sequence[Mutation], copies: Copies) -> bool:
+    """Whether the tests pass where there is no fault; if not, they could not tell one."""
+    for compiled in (True, False):
+        tests = sorted({one.test for one in chosen if one.compiled is compiled})
+        if not tests:
+            continue
+        with copies.one() as copy:
+            status, output = run_tests(copy, tests, compiled=compiled, fresh=False)
+        words = "compiled" if compiled else "as plain Python"
+        if status:
+            print(f"{output}\nThe tests must pass without a fault; kernels {words}.")
+            return False
+        print(f"{len(tests)} tests pass without a fault, kernels {words}.", flush=True)
+    return True
+
+
+def run(chosen: Sequence[Mutation], jobs: int) -> int:
+    """Tries faults and prints a line for each; returns the exit status."""
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+        copies = Copies(Path(folder), jobs)
+        if not healthy(chosen, copies):
+            return 2
+        outcomes = []
+        with ThreadPoolExecutor(jobs) as pool:
+            for future in as_completed([pool.submit(attempt, one, copies) for one in chosen]):
+                outcome = future.result()
+                outcomes.append(outcome)
+                where = f"{outcome.mutation.file}: {outcome.mutation.fault}"
+                print(
+                    f"[{len(outcomes):3}/{len(chosen)}] {outcome.state:8} {outcome.seconds:6.1f} s  "
+                    f"{where}",
+                    flush=True,
+                )
+    for outcome in outcomes:
+        if outcome.state == "untried":
+            print(f"\n{outcome.mutation.fault}: {outcome.mutation.test}\n{outcome.output}")
+    counts = Counter(outcome.state for outcome in outcomes)
+    print(f"\n{counts['killed']} of {len(chosen)} faults were noticed", end="")
+    print(f", {counts['survived']} survived, {counts['untried']} could not be tried.")
+    for outcome in outcomes:
+        if outcome.state == "survived":
+            print(f"  survived: {outcome.mutation.fault}\n    {outcome.mutation.test}")
+    return 1 if counts["survived"] else 2 if counts["untried"] else 0
+
+
+def main() -> int:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="faults whose words or file hold this")
+    parser.add_argument("--jobs", type=int, default=2, help="tests at a time (2)")
+    given = parser.parse_args()
+    chosen = [one for one in mutations() if given.only in f"{one.file} {one.fault} {one.test}"]
+    if not chosen:
+        parser.error(f"no fault of the list holds '{given.only}'")
+    return run(chosen, max(1, min(given.jobs, len(chosen))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The list of mutations stays true: each can still be made, and its test still exists."""
+
+import ast
+from functools import cache
+
+import pytest
+
+from tests.mutations.listed import REPOSITORY, Mutation, mutations
+
+NOT_ORDINARY = {"slow", "service"}
+
+
+@cache
+def text_of(file: str) -> str:
+    return (REPOSITORY / file).read_text(encoding="utf-8")
+
+
+@cache
+def marks_of(file: str) -> dict[str, set[str]]:
+    """The marks of each test of a file, by its name with its class before it."""
+    tree = ast.parse(text_of(file))
+    found: dict[str, set[str]] = {}
+
+    def marks(node: ast.AST) -> set[str]:
+        return {
+            part.attr
+            for part in ast.walk(node)
+            if isinstance(part, ast.Attribute) and ast.unparse(part.value).endswith("mark")
+        }
+
+    def visit(body: list[ast.stmt], prefix: str, inherited: set[str]) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                own = inherited.union(*(marks(each) for each in node.decorator_list))
+                if isinstance(node, ast.ClassDef):
+                    visit(node.body, f"{prefix}{node.name}::", own)
+                else:
+                    found[prefix + node.name] = own
+
+    everywhere = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    visit(tree.body, "", set().union(*(marks(each) for each in everywhere)))
+    return found
+
+
+def test_there_are_many_and_no_two_are_the_same() -> None:
+    assert len(mutations()) >= 45
+    assert len({one.fault for one in mutations()}) == len(mutations())
+    assert len({(one.file, one.before, one.after) for one in mutations()}) == len(mutations())
+
+
+@pytest.mark.parametrize("mutation", mutations(), ids=lambda one: one.fault)
+def test_a_mutation_can_be_made_and_its_test_is_an_ordinary_one(mutation: Mutation) -> None:
+    assert not mutation.file.startswith("tests/")
+    changed = mutation.mutated(text_of(mutation.file))
+    assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(text_of(mutation.file)))
+    file, _, name = mutation.test.partition("::")
+    tests = marks_of(file)
+    name = name.partition("[")[0]
+    assert name in tests, f"{mutation.test} is no test"
+    assert not tests[name] & NOT_ORDINARY, mutation.test
+
+
+def test_a_text_that_is_gone_or_stands_twice_is_named() -> None:
+    mutation = Mutation("a fault", "a.py", "x = 1", "x = 2", "tests/test_a.py::test_a")
+    assert mutation.mutated("y = 0\nx = 1\n") == "y = 0\nx = 2\n"
+    for text, count in (("", 0), ("x = 1\nx = 1\n", 2)):
+        with pytest.raises(ValueError, match=f"a fault: .* stands {count} times in a.py"):
+            mutation.mutated(text)
