@@ -35,8 +35,7 @@ def change(data: dict[str, Any], changes: Changes) -> None:
     """
     load_extensions()
     settings = []
-    pairs = changes.items() if isinstance(changes, Mapping) else map(parse_override, changes)
-    for key, value in pairs:
+    for key, value in _pairs(changes):
         today = new_key(key)
         settings.append((today, new_value(today, value)))
     chosen = dict(settings)
@@ -46,6 +45,19 @@ def change(data: dict[str, Any], changes: Changes) -> None:
     _choose_workload(data, kind, dict(settings))
     for key, value in settings:
         _apply(data, key, value)
+
+
+def changed_keys(changes: Changes) -> set[str]:
+    """The keys that are changed, by their names of today.
+
+    Raises:
+        InputError: if a text cannot be read.
+    """
+    return {new_key(key) for key, _ in _pairs(changes)}
+
+
+def _pairs(changes: Changes) -> Iterable[tuple[str, Any]]:
+    return changes.items() if isinstance(changes, Mapping) else map(parse_override, changes)
 
 
 def parse_override(override: str) -> tuple[str, Any]:

@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, POSITIVE, at_option, list_option, task_options
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    POSITIVE,
+    at_option,
+    limit_option,
+    list_option,
+    task_options,
+)
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -32,6 +39,7 @@ def _figures() -> list[tuple[str, str]]:
 )
 @at_option
 @task_options
+@limit_option
 @click.option(
     "--time-limit",
     "time_limit_s",

@@ -144,12 +144,9 @@ def run(chosen: Sequence[Mutation], jobs: int) -> int:
             for future in as_completed([pool.submit(attempt, one, copies) for one in chosen]):
                 outcome = future.result()
                 outcomes.append(outcome)
+                progress = f"[{len(outcomes):3}/{len(chosen)}] {outcome.state:8}"
                 where = f"{outcome.mutation.file}: {outcome.mutation.fault}"
-                print(
-                    f"[{len(outcomes):3}/{len(chosen)}] {outcome.state:8} {outcome.seconds:6.1f} s  "
-                    f"{where}",
-                    flush=True,
-                )
+                print(f"{progress} {outcome.seconds:6.1f} s  {where}", flush=True)
     for outcome in outcomes:
         if outcome.state == "untried":
             print(f"\n{outcome.mutation.fault}: {outcome.mutation.test}\n{outcome.output}")

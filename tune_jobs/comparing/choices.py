@@ -8,8 +8,8 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.evaluation import get_metric, objective_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import Kind, get_kind
-from rllib_configs.loading import change, make_config, parse_config, parse_override, read_config
-from rllib_configs.migration import new_key
+from rllib_configs.changes import Changes, change, changed_keys
+from rllib_configs.loading import make_config, parse_config, read_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, is_heuristic
@@ -31,25 +31,29 @@ def parse_values(text: str) -> list[float]:
 
 
 def choose_config(
-    source: str | None,
-    overrides: Sequence[str],
+    source: str | ExperimentConfig | None,
+    overrides: Changes,
     shorthands: Mapping[str, Any],
     runs: Sequence[TrainedRun],
 ) -> ExperimentConfig:
     """The config that says what policies are evaluated on.
 
     Args:
-        source: preset or file; by default the config of the first run, else the preset deeprm.
-        overrides: texts of the form ``key=value``.
+        source: preset or file, or a config; by default that of the first run, else the preset
+            deeprm.
+        overrides: changes to it.
         shorthands: values, or texts of them, by names that the world's kind has shorthands for.
         runs: the trained policies that are compared.
 
     Raises:
         InputError: if the config cannot be used.
     """
-    data = read_config(runs[0].config_file if source is None and runs else source or "deeprm")
+    if isinstance(source, ExperimentConfig):
+        data = source.to_dict()
+    else:
+        data = read_config(runs[0].config_file if source is None and runs else source or "deeprm")
     change(data, overrides)
-    given = {new_key(parse_override(text)[0]) for text in overrides}
+    given = changed_keys(overrides)
     for name, value in shorthands.items():
         world = parse_config(data).task.world.kind
         short = get_kind(world).shorthands.get(name)
@@ -66,8 +70,8 @@ def choose_config(
 
 
 def choose_comparison(
-    source: str | None,
-    overrides: Sequence[str],
+    source: str | ExperimentConfig | None,
+    overrides: Changes,
     shorthands: Mapping[str, Any],
     runs: Sequence[TrainedRun],
     warmup: int | None,
@@ -84,7 +88,7 @@ def choose_comparison(
     config = choose_config(source, overrides, shorthands, runs)
     kind = get_kind(config.task.world.kind)
     steady, steps = kind.steady(config.task.build())
-    given = {new_key(parse_override(text)[0]) for text in overrides}
+    given = changed_keys(overrides)
     if any(name in shorthands or f"task.{kind.shorthands[name].key}" in given for name in steady):
         return config, warmup or 0
     if steady:

@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
-from tune_jobs.comparing.choices import metric_of
+from tune_jobs.comparing.choices import metric_of, parse_limits
 from tune_jobs.comparing.comparison import check_specs, evaluate_specs, guard_at, spec_cells
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
@@ -70,6 +70,7 @@ def collect(request: FigureRequest) -> list[Row]:
     whole = replace(
         whole,
         metric=metric_of(None, config),
+        limits=parse_limits(request.limits, whole.task.kind),
         num_guard_jobsets=min(2 * request.num_jobsets, CALIBRATION_JOBSETS),
     )
     specs = [heuristic_spec(name) for name in whole.task.kind.heuristics.names()]

@@ -39,6 +39,7 @@ class FigureRequest:
         num_episodes: episodes of each.
         seed: seed of the jobsets and of the policies' random numbers.
         decode: how learned policies choose.
+        limits: of the guard, for a figure that needs one: metrics and shares, ``wait=0.5``.
         time_limit_s: seconds that the search for the best schedule of a jobset may take, for a
             figure that needs one.
         progress: shows where it is.
@@ -55,6 +56,7 @@ class FigureRequest:
     num_episodes: int = 1
     seed: int = 0
     decode: Decode = "sample"
+    limits: Sequence[str] = ()
     time_limit_s: float = DEFAULT_TIME_LIMIT_S
     progress: Progress = field(default_factory=NoProgress)
 
@@ -101,12 +103,14 @@ class FigureKind:
         source: where ``collect`` and ``draw`` are, see `FigureRecipe`: a module, or a module and
             the name of a recipe in it, as ``tune_jobs.figures.comparison:WIN_RATE``.
         steady: whether it can leave out the jobs of a warm-up.
+        guarded: whether it asks a guard, which has limits.
     """
 
     name: str
     about: str
     source: str
     steady: bool = True
+    guarded: bool = False
 
     def load(self) -> Any:
         """What has ``collect`` and ``draw``, imported now."""
@@ -158,6 +162,7 @@ for _kind in (
         "Learned policies (--runs) over the best heuristic on 20 tasks, with and without the "
         "guard; --jobsets 200 will do.",
         "tune_jobs.figures.guard",
+        guarded=True,
     ),
     FigureKind(
         "adaptation",
@@ -232,11 +237,14 @@ def make_figure(
         The paths of the image and of the CSV file that it was drawn from.
 
     Raises:
-        InputError: if there is no such figure, what it needs is missing, or it knows no warm-up.
+        InputError: if there is no such figure, what it needs is missing, or it knows no warm-up or
+            no limits.
     """
     kind = FIGURES.get(name)
     if request.warmup and not kind.steady:
         raise InputError(f"{name} measures all jobs of an episode, so leave out --warmup")
+    if request.limits and not kind.guarded:
+        raise InputError(f"{name} asks no guard, so leave out --limit")
     recipe: FigureRecipe = kind.load()
     if table is None:
         table = out / f"{name}.csv"

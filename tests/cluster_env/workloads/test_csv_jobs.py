@@ -28,6 +28,13 @@ def test_columns_in_any_order_with_other_names(tmp_path: Path) -> None:
     assert jobset.attributes["submit"].tolist() == [1700000000, 1700000100]
 
 
+def test_a_job_without_an_estimate_is_expected_to_last_as_long_as_it_does(tmp_path: Path) -> None:
+    text = "arrival,duration,processors\n8,2.5,1\n3,60,4\n8,7,2\n"
+    jobs = read_csv_jobs(file(tmp_path, text))
+    assert jobs.submit.tolist() == [3, 8, 8]
+    assert jobs.run.tolist() == jobs.estimate.tolist() == [60, 3, 7]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

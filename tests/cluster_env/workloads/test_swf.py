@@ -72,9 +72,9 @@ def test_size_estimate_and_times_come_from_their_fields(tmp_path: Path) -> None:
         tmp_path,
         "; MaxProcs: -1",
         "; MaxNodes: 64",
-        "1 9.9 -1 10.2 3 -1 -1 8 60 -1 1 70 1 -1 1 -1 -1 -1",
+        "1 9.5 -1 10.2 3 -1 -1 8 60 -1 1 70 1 -1 1 -1 -1 -1",
         "2 4 -1 20 -1 -1 -1 2 -1 -1 1 50 1 -1 1 -1 -1 -1",  # allocation and limit are missing
-        "3 9 -1 30 5 -1 -1 5 30 -1 1 70 1 -1 1 -1 -1 -1",
+        "3 9.5 -1 30 5 -1 -1 5 30 -1 1 70 1 -1 1 -1 -1 -1",
     )
     jobs = read_swf(path).jobs()
     assert jobs.processors == 64

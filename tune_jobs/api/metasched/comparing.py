@@ -1,16 +1,18 @@
 """Comparisons of policies on the same unseen jobsets."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup, objective_metric
 from cluster_env.objectives import get_objective
+from rllib_configs.changes import Changes, changed_keys
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.comparing.choices import choose_config, order_specs
+from tune_jobs.comparing.choices import choose_comparison, order_specs
 from tune_jobs.comparing.comparison import compare as compare_specs
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.policy_specs import PolicySpec
@@ -30,14 +32,16 @@ def compare(
     policies: Sequence[str | Path | Policy],
     on: Task | ExperimentConfig | str | Path | None = None,
     *,
+    changes: Changes = (),
     at: Sequence[float] = (),
     objective: str | None = None,
     num_jobsets: int = DEFAULT_JOBSETS,
     num_episodes: int = 1,
-    warmup: int = 0,
+    warmup: int | None = None,
     seed: int = 0,
     decode: Decode = "sample",
     guard: bool = False,
+    limits: Mapping[str, float] | None = None,
     progress: bool = False,
 ) -> list[Row]:
     """Evaluates policies on the same unseen jobsets, as ``metasched compare`` does.
@@ -50,15 +54,20 @@ def compare(
             that take a number and are named without are tuned on validation jobsets. Runs that
             differ in their seed alone make one row.
         on: the task; or a config, the name of a preset or a YAML file, for its task. By default
-            that of the first run, else of the preset ``deeprm``.
+            that of the first run, else of the preset ``deeprm``. Windows of recorded jobs are made
+            long, as by the command, unless `changes` say their length; a task is taken as it is.
+        changes: to the settings of a config, by their keys: ``{"task.workload.window": 500}``.
         at: values of the setting that the world's comparisons vary: loads, 0.7 for 70 %.
         objective: name of what decides who is best; by default the task's.
         num_jobsets: unseen jobsets, at each of these values.
         num_episodes: episodes of each jobset.
-        warmup: steps at the beginning and at the end of the arrival window whose jobs do not count.
+        warmup: steps at the beginning and at the end of the arrival window whose jobs do not count;
+            by default none, but for recorded jobs a sixth of a window that was made long.
         seed: of the jobsets and of the policies' random numbers; a task that is given has its own.
         decode: how the policies of runs choose: ``sample``, ``argmax`` or ``tuned``.
         guard: whether to add a row for each run with the policy that a guard lets decide.
+        limits: by what share such a policy may be worse than the best baseline, by metric; by
+            default what the world's kind says.
         progress: whether to show on stderr where it is.
 
     Returns:
@@ -73,14 +82,15 @@ def compare(
     names = [str(policy) for policy in policies if isinstance(policy, str | Path)]
     own = [_OwnPolicy.of(policy) for policy in policies if not isinstance(policy, str | Path)]
     runs = load_runs(find_runs(name for name in names if not is_heuristic(name)), decode)
-    task = _task(on, runs, seed)
+    task, steps = _task(on, changes, runs, warmup, seed)
     chosen = task.objective if objective is None else get_objective(objective)
     protocol = EvaluationProtocol(
         task,
         objective_metric(chosen).name,
         num_jobsets=num_jobsets,
         num_episodes=num_episodes,
-        warmup=warmup,
+        warmup=steps,
+        limits=limits,
         num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
     )
     return compare_specs(
@@ -109,10 +119,17 @@ class _OwnPolicy(PolicySpec):
 
 
 def _task(
-    on: Task | ExperimentConfig | str | Path | None, runs: Sequence[TrainedRun], seed: int
-) -> Task:
+    on: Task | ExperimentConfig | str | Path | None,
+    changes: Changes,
+    runs: Sequence[TrainedRun],
+    warmup: int | None,
+    seed: int,
+) -> tuple[Task, int]:
+    """The task and the warm-up."""
     if isinstance(on, Task):
-        return on
-    if not isinstance(on, ExperimentConfig):
-        on = choose_config(None if on is None else str(on), (), {}, runs)
-    return on.task.build(on.name, seed)
+        if changed_keys(changes):
+            raise InputError("changes are made to a config or a preset, and not to a task")
+        return on, warmup or 0
+    source = str(on) if isinstance(on, Path) else on
+    config, steps = choose_comparison(source, changes, {}, runs, warmup)
+    return config.task.build(config.name, seed), steps

@@ -19,7 +19,9 @@ WORLD = HPC(processors=8, queue=3)
 def decision(action: int) -> tuple[Any, Moment, Moment]:
     """A machine with 2 of 8 processors in use, where one of two waiting jobs fits."""
     simulator = WORLD.simulator()
-    simulator.load([jobset_of([0, 1, 1], [9, 5, 5], [9, 5, 5], [2, 8, 6])], get_objective("slowdown"))
+    simulator.load(
+        [jobset_of([0, 1, 1], [9, 5, 5], [9, 5, 5], [2, 8, 6])], get_objective("slowdown")
+    )
     core = SimpleNamespace(world=WORLD, simulator=simulator, schedule=simulator.schedule)
     simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
     before = moment(core)
