@@ -26,7 +26,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service test-image soak lint format pins clean
+.PHONY: help install demo results test test-service test-image mutations soak lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ test-service: install ## Run the tests that start clusters and kill processes as
 
 test-image: ## Build the image without Docker or a registry, and work in it (root, buildah, debootstrap; half an hour)
 	@docker/test-image.sh
+
+mutations: install ## Put faults into a copy of the program and see that tests notice them (half an hour); ARGS='--only WORD'
+	@$(BIN)/python -m tests.mutations.run $(ARGS)
 
 soak: install ## Train for half an hour and fail if a process grows; ARGS='--minutes 5' for less
 	@$(BIN)/python -m tune_jobs.soak $(ARGS)

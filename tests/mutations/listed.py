@@ -20,8 +20,8 @@ class Mutation:
         before: a part of the file that stands there once.
         after: what takes its place.
         test: of the ordinary suite, as pytest names it; it fails then.
-        compiled: whether kernels are compiled for the test. Without, they run as plain Python,
-            which is quicker for a small test, but wraps no integers.
+        compiled: whether kernels are compiled for the test; else they run as plain Python, which
+            is quicker for a small test. It means nothing where no kernel runs.
     """
 
     fault: str

@@ -77,12 +77,13 @@ def run_tests(copy: Path, tests: Sequence[str], *, compiled: bool, fresh: bool) 
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "tune_jobs" / "api")])
     environment.pop("PYTEST_ADDOPTS", None)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly"]
     if not compiled:
         environment["NUMBA_DISABLE_JIT"] = "1"
+        command += ["-W", "ignore:overflow encountered:RuntimeWarning"]  # machine code wraps too
     with tempfile.TemporaryDirectory() as cache:
         if fresh:
             environment["NUMBA_CACHE_DIR"] = cache
-        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly"]
         try:
             done = subprocess.run(
                 [*command, "-p", "no:cacheprovider", *tests],

@@ -1,10 +1,13 @@
 """The list of mutations stays true: each can still be made, and its test still exists."""
 
 import ast
+import re
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from tests.mutations import run as runner
 from tests.mutations.listed import REPOSITORY, Mutation, mutations
 
 NOT_ORDINARY = {"slow", "service"}
@@ -70,3 +73,51 @@ def test_a_text_that_is_gone_or_stands_twice_is_named() -> None:
     for text, count in (("", 0), ("x = 1\nx = 1\n", 2)):
         with pytest.raises(ValueError, match=f"a fault: .* stands {count} times in a.py"):
             mutation.mutated(text)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one module, and a test of half of it."""
+    root = tmp_path / "repository"
+    root.mkdir()
+    (root / "sums.py").write_text("def add(a, b):\n    return a + b\n\n\nLIMIT = 3\n")
+    (root / "test_sums.py").write_text(
+        "from sums import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n"
+    )
+    (root / "runs").mkdir()
+    monkeypatch.setattr(runner, "REPOSITORY", root)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # saves most of the time
+    return root
+
+
+def fault(name: str, before: str, after: str) -> Mutation:
+    return Mutation(name, "sums.py", before, after, "test_sums.py::test_add")
+
+
+def test_faults_are_told_apart_by_their_tests_and_leave_nothing(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (tiny / "sums.py").read_text()
+    seen, hidden = fault("a difference", "a + b", "a - b"), fault("a limit", "= 3", "= 4")
+    broken = fault("no import", "LIMIT = 3", "raise ValueError")
+    assert runner.run([seen, hidden, broken], 1) == 1
+    shown = capsys.readouterr().out
+    for line in (
+        r"1 tests pass without a fault, kernels compiled",
+        r"killed .*sums.py: a difference",
+        r"survived .*sums.py: a limit",
+        r"untried .*sums.py: no import",
+        r"1 of 3 faults were noticed, 1 survived, 1 could not be tried",
+        r"survived: a limit\n    test_sums.py::test_add",
+    ):
+        assert re.search(line, shown), (line, shown)
+    assert (tiny / "sums.py").read_text() == text
+    assert runner.run([seen], 2) == 0
+
+
+def test_a_test_that_fails_without_a_fault_tells_nothing(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tiny / "sums.py").write_text("def add(a, b):\n    return 0\n")
+    assert runner.run([fault("a difference", "return 0", "return 1")], 1) == 2
+    assert "must pass without a fault" in capsys.readouterr().out

@@ -7,8 +7,10 @@ from typing import Any
 from ray.tune import Callback
 
 from cluster_env.core.errors import InputError
+from tune_jobs.runs.describing import TITLE
 from tune_jobs.runs.directory import CONFIG
 from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.describing import describe_trial, first_metrics
 from tune_jobs.sweeps.failures import describe
 from tune_jobs.sweeps.folder import SweepFolder
 from tune_jobs.sweeps.points import as_row, read_presets, trial_config
@@ -40,6 +42,7 @@ class SweepCallback(Callback):
         self._table = table
         self._records: dict[int, TrialRecord] = {}
         self._trackers: dict[int, AnyTracker] = {}
+        self._references: dict[int, dict[str, float]] = {}
         self.busy_s = 0.0
         self.ended_at = time.monotonic()
         self.failure: InputError | None = None
@@ -68,13 +71,15 @@ class SweepCallback(Callback):
         record.add(rows, state, result["busy_s"])
         self.busy_s += result["busy_s"]
         self.ended_at = time.monotonic()
-        tracker = self._trackers[record.file.point.index]
-        for name, value in result.pop("references").items():
-            if rows[0]["iteration"] == 1:
-                tracker.metrics({f"reference/{name}": value}, 0)
+        index = record.file.point.index
+        tracker, references = self._trackers[index], result.pop("references")
+        self._references[index] = references
+        if rows[0]["iteration"] == 1:
+            tracker.metrics({f"reference/{name}": v for name, v in references.items()}, 0)
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}
-            tracker.metrics(values, int(row["iteration"]))
+            first = first_metrics(record.config, values)
+            tracker.metrics({**first, **values}, int(row["iteration"]))
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")
@@ -114,6 +119,7 @@ class SweepCallback(Callback):
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
             record.settle("running")
+            self._describe(record, self._trackers[index])
             self._table.put(line_of(self._sweep, record, math.nan))
         return record
 
@@ -152,9 +158,15 @@ class SweepCallback(Callback):
         if tracker is None:
             return
         tracker.tags({"status": status, **({"error": error} if error else {})})
+        self._describe(record, tracker)
         if record.run.policy.is_dir():
             tracker.artifact(record.run.policy)
         tracker.finish("failed" if status == "failed" else "finished")
+
+    def _describe(self, record: TrialRecord, tracker: AnyTracker) -> None:
+        file, rows = record.file, record.run.history.rows()
+        references = self._references.get(file.point.index, {})
+        tracker.note(TITLE, describe_trial(self._sweep, file, record.config, rows, references))
 
 
 def line_of(sweep: Sweep, record: TrialRecord, score: float) -> TrialLine:

@@ -14,6 +14,7 @@ from rllib_configs.loading import load_config, parse_section
 from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
 from tune_jobs.sweeps import launching
+from tune_jobs.sweeps.callback import SweepCallback
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.failures import describe
 from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
@@ -25,6 +26,7 @@ from tune_jobs.sweeps.schedulers import Evolution, Halving
 from tune_jobs.sweeps.searched import Point
 from tune_jobs.sweeps.sweeping import SweepResult
 from tune_jobs.terminal.tables import write_table
+from tune_jobs.tracking import NullTracker
 
 
 @pytest.fixture
@@ -215,6 +217,71 @@ def told(scheduler, index: int, iteration: int, score: float, scored: bool = Tru
     trial = SimpleNamespace(trial_id="x", config={"trial": {"index": index}})
     result = {"iteration": iteration, "score": score, "scored": scored}
     return scheduler.on_trial_result(None, trial, result)
+
+
+class Noting(NullTracker):
+    """Keeps descriptions and points, of all trials together."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.points: dict[tuple[str, int], float] = {}
+
+    def note(self, title, text) -> None:
+        assert title == "Result"
+        self.notes.append(text)
+
+    def metrics(self, metrics, step) -> None:
+        self.points |= {(name, step): value for name, value in metrics.items()}
+
+
+class TestDescriptions:
+    def report(self, iterations: int) -> dict:
+        row = {"iteration": float(iterations), "eval/ratio": 0.75, "eval/slowdown": 3.0}
+        return {
+            "rows": [row | {"eval/utilization": 0.5}],
+            "state": None,
+            "score": 0.75,
+            "busy_s": 1.0,
+            "references": {"sjf": 4.0, "tetris": 5.0},
+            "settings": {"training.lr": 0.1},
+            "done": False,
+        }
+
+    def test_a_trial_says_how_it_came_out_beside_the_heuristics(self, folder):
+        tracker = Noting()
+        callback = SweepCallback(folder, tracker, MagicMock())
+        point = list_points(folder.sweep)[0]
+        trial = SimpleNamespace(trial_id="x", config={"trial": point.as_trial()})
+        callback.on_trial_start(0, [], trial)
+        callback.on_trial_result(0, [], trial, self.report(1))
+        callback.on_trial_result(0, [], trial, self.report(4))
+        callback.close()
+        first, last = tracker.notes
+        assert first == (
+            "There is no eval/ratio yet. Trial 000 of the sweep sweep, lr=0.1: 0 of 4 iterations, "
+            "running."
+        )
+        words, _, table = last.partition("\n\n")
+        assert words == (
+            "**eval/ratio 0.75**. Trial 000 of the sweep sweep, lr=0.1: 4 of 4 iterations, "
+            "finished."
+        )
+        assert table.splitlines() == [
+            *("| policy | slowdown |", "| :-- | --: |"),
+            *("| this trial | 3 |", "| sjf | 4 |", "| tetris | 5 |"),
+        ]
+        assert tracker.points["Result/slowdown", 4] == 3.0
+        assert tracker.points["Result/ratio", 1] == 0.75
+        assert tracker.points["reference/sjf", 0] == 4.0
+
+    def test_a_trial_that_failed_says_why(self, folder):
+        tracker = Noting()
+        callback = SweepCallback(folder, tracker, MagicMock())
+        trial = SimpleNamespace(trial_id="x", config={"trial": {"index": 0, "settings": {}}})
+        callback.failures["x"] = ValueError("no such slot")
+        callback.on_trial_error(0, [], trial)
+        callback.close()
+        assert tracker.notes[-1].endswith("iterations, failed: ValueError: no such slot.")
 
 
 class TestHalving:
