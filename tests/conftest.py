@@ -19,6 +19,11 @@ os.environ["MPLBACKEND"] = "Agg"
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ["RAY_AUTH_MODE"] = "disabled"
 os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"  # Ray starts where a test asks for it, or not at all
+RAY_CONFIG = {
+    "RAY_prestart_worker_first_driver": "0",  # most tests need no worker
+    "RAY_worker_niceness": "0",  # else a worker waits for all tests in other processes
+}
+os.environ.update(RAY_CONFIG)
 # Several processes share the cores: threads that wait for each other at barriers cost most of them.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["METASCHED_IMPORTS"] = "tests"  # configs may name distributions of the tests
@@ -70,7 +75,7 @@ def local_ray() -> Iterator[None]:
     """
     import ray
 
-    from tune_jobs.terminal.ray_session import start_patiently
+    from tune_jobs.terminal.ray_session import SYSTEM_CONFIG, start_patiently
 
     start_patiently(
         address="local",
@@ -81,6 +86,7 @@ def local_ray() -> Iterator[None]:
         log_to_driver=False,
         logging_level="ERROR",
         _node_ip_address="127.0.0.1",
+        _system_config=SYSTEM_CONFIG,
     )
     yield
     ray.shutdown()

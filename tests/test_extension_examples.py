@@ -123,8 +123,9 @@ def test_a_world_is_trained_in_and_holds_nothing_back(
 ) -> None:
     extend("own_world")
     run, out = str(tmp_path / "run"), str(tmp_path / "out")
-    own = ["--set", "task.world.kind=work_conserving", "--set", "training.network=set_scorer"]
-    metasched("train", "deeprm-smoke", "--run", run, *SMOKE, *own)
+    own = ["task.world.kind=work_conserving", "training.network=set_scorer", "training.hidden=32"]
+    sets = [word for text in own for word in ("--set", text)]
+    metasched("train", "deeprm-smoke", "--run", run, *SMOKE, *sets)
     metasched("compare", "--policies", f"sjf,{run}", "--jobsets", "30", "--out", out)
     sjf, learned = rows(tmp_path / "out")
     assert learned["world"] == "work_conserving"

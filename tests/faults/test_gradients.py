@@ -17,7 +17,7 @@ from rllib_configs.registries import prepare
 
 SMALL = ["training.jobsets=2", "training.episodes_per_jobset=2"]
 UNIT = "training.jobsets_per_unit=2"
-MAML = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=2", "training.hidden=8"]
+MAML = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=2"]
 ALGORITHMS = {
     "reinforce": ("deeprm-smoke", [*SMALL, UNIT], 1),
     "ppo": ("deeprm-ppo", [*SMALL, UNIT, "training.epochs=2", "training.minibatches=2"], 4),

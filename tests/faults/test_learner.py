@@ -25,7 +25,6 @@ META = [*SMALL, "training.tasks=2", "training.warm_up=0", "training.epochs=1"]
 @pytest.mark.parametrize(
     ("preset", "overrides", "learners"),
     [
-        ("deeprm-smoke", [*SMALL, UNIT], 1),
         ("deeprm-smoke", [*SMALL, UNIT], 2),
         ("deeprm-maml", META, 1),
     ],

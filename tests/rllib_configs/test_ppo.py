@@ -148,7 +148,7 @@ def test_clipped_loss_of_hand_worked_ratios() -> None:
 @pytest.mark.parametrize("cluster", [Cluster(), Cluster((6, 9, 4), 16, 4, 20)])
 def test_score_of_a_job_does_not_depend_on_its_slot(cluster: Cluster) -> None:
     world = DeepRM(cluster)
-    network = SetScorer(world.feature_names, SetScorerOptions(16), seed=1)
+    network = SetScorer(world.feature_names, SetScorerOptions(32), seed=1)
     with torch.no_grad():
         network.score.weight.mul_(100)
         place = slot_feature_names(cluster).index("index")
@@ -167,7 +167,7 @@ def test_score_of_a_job_does_not_depend_on_its_slot(cluster: Cluster) -> None:
 
 def test_forbidden_actions_are_never_drawn() -> None:
     cluster = Cluster()
-    network = SetScorer(DeepRM().feature_names, SetScorerOptions(16), seed=1)
+    network = SetScorer(DeepRM().feature_names, SetScorerOptions(32), seed=1)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}
     states = states_of(cluster, 2000)
     uniforms = np.random.default_rng(0).random(2000)
@@ -192,7 +192,7 @@ def test_only_an_idle_cluster_that_could_work_is_kept_from_waiting() -> None:
 
 def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:
     world = DeepRM(max_time=5000)
-    network = SetScorer(world.feature_names, SetScorerOptions(8), seed=0)
+    network = SetScorer(world.feature_names, SetScorerOptions(32), seed=0)
     with torch.no_grad():
         network.void.bias.fill_(1e3)
     weights = {name: value.numpy() for name, value in network.state_dict().items()}

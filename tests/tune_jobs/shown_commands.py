@@ -131,7 +131,7 @@ def _make_run(name: str, family: str = "") -> None:
     preset = "deeprm-ppo"
     if family or "joint" in name.lower():
         preset = "deeprm-joint" if "joint" in name.lower() else "deeprm-maml"
-    changes = {"training.hidden": 4, **({"training.family": family} if family else {})}
+    changes = {"training.family": family} if family else {}
     config = prepare(load_config(preset, changes))
     policy = untrained_policy(config, 0)
     write_policy(policy.weights, config, path / "policy")

@@ -13,6 +13,7 @@ import yaml
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
 from tune_jobs import cli
+from tune_jobs.experiments import running
 from tune_jobs.experiments.commands import list_commands
 from tune_jobs.experiments.definition import experiment_names, load_experiment
 from tune_jobs.figures import FIGURES
@@ -180,8 +181,11 @@ def test_wrong_input_gives_one_line_and_status_2(args, message, capsys):
 
 
 @pytest.mark.integration
-@pytest.mark.slow
-def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(tmp_path, capfd):
+def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(
+    local_ray, tmp_path, capfd, monkeypatch
+):
+    # In this process; the next tests are about those that the commands have of their own.
+    monkeypatch.setattr(running, "_run", lambda command: run(cli.metasched, list(command.words)))
     file, out = write(tmp_path / "tiny.yaml", steps=[]), tmp_path / "out"
     args = ["results", file, "--out", str(out)]
     assert run(cli.metasched, args) == 0

@@ -15,7 +15,7 @@ from cluster_env.core.errors import Failure, InputError
 from tests.conftest import REPOSITORY
 from tune_jobs.benchmarks import counting, soak_report
 from tune_jobs.benchmarks.growth import LIMITS, Growth, growths
-from tune_jobs.benchmarks.processes import ProcessSampler, Reading, role_of
+from tune_jobs.benchmarks.processes import TOTAL, ProcessSampler, Reading, role_of
 from tune_jobs.soak import _draw, command
 
 PROGRAM = """
@@ -57,6 +57,17 @@ class TestGrowth:
         assert leak.slope == pytest.approx(2.0)
         assert (leak.first, leak.last) == (1001.0, 1039.0)
         assert leak.is_too_fast
+
+    def test_processes_that_each_grow_a_little_are_a_leak_together(self):
+        for gain, too_fast in ((0.2, False), (0.4, True)):
+            rows = [
+                reading(m, name, heap_mib=100 + share * gain * m)
+                for m in range(31)
+                for name, share in (("runner 1", 1), ("runner 2", 1), ("driver 1", 1), (TOTAL, 3))
+            ]
+            found = [each for each in growths(rows, 10.0) if each.is_too_fast]
+            assert [each.process for each in found] == [TOTAL] * too_fast
+            assert all(each.limit == 2 * LIMITS["heap_mib"] for each in found)
 
     def test_an_odd_reading_is_no_leak(self):
         rows = [reading(m, heap_mib=100 + 50 * (m in (13, 29, 30))) for m in range(31)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import theilslopes
 
-from tune_jobs.benchmarks.processes import Reading
+from tune_jobs.benchmarks.processes import TOTAL, Reading
 
 LIMITS: Mapping[str, float] = {
     "heap_mib": 0.5,
@@ -16,6 +16,13 @@ LIMITS: Mapping[str, float] = {
 }
 """What a process may gain a minute. Half a MiB a minute is 720 MiB a day, and so are 2,000 blocks
 of 256 bytes."""
+TOTAL_LIMITS: Mapping[str, float] = {name: 2 * limit for name, limit in LIMITS.items()}
+"""What all processes together may gain a minute: a dozen that grow a little are a leak as well."""
+
+
+def limits_of(process: str) -> Mapping[str, float]:
+    """What a process, or all of them together, may gain a minute."""
+    return TOTAL_LIMITS if process == TOTAL else LIMITS
 
 
 @dataclass(frozen=True)
@@ -45,15 +52,12 @@ class Growth:
         return self.slope > self.limit
 
 
-def growths(
-    readings: Iterable[Reading], warm_up_min: float, limits: Mapping[str, float] = LIMITS
-) -> list[Growth]:
-    """The growth of every process that was there from the warm-up to the end.
+def growths(readings: Iterable[Reading], warm_up_min: float) -> list[Growth]:
+    """The growth of every process that was there from the warm-up to the end, against its limits.
 
     Args:
         readings: in the order of time.
         warm_up_min: readings of earlier minutes do not count.
-        limits: largest slope a minute of each quantity.
     """
     rows = list(readings)
     end = max((row.minutes for row in rows), default=0.0)
@@ -65,7 +69,7 @@ def growths(
         if not there_all_the_time or len(late) < 3:
             continue
         minutes = np.array([row.minutes for row in late])
-        for quantity, limit in limits.items():
+        for quantity, limit in limits_of(process).items():
             values = np.array([getattr(row, quantity) for row in late])
             counted = np.isfinite(values)
             if np.count_nonzero(counted) >= 3:

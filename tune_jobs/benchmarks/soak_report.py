@@ -8,7 +8,7 @@ import click
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.loading import load_config
-from tune_jobs.benchmarks.growth import LIMITS, Growth, growths
+from tune_jobs.benchmarks.growth import LIMITS, TOTAL_LIMITS, Growth, growths
 from tune_jobs.benchmarks.soak import READINGS, soak
 from tune_jobs.terminal.tables import aligned, write_table
 
@@ -50,7 +50,9 @@ def report_soak(
 def describe(found: Sequence[Growth]) -> list[str]:
     """A line for each process: what it gains a minute."""
     slopes = {(each.process, each.quantity): each for each in found}
-    lines = [("gained a minute", *LIMITS), ("limit", *(f"{limit:g}" for limit in LIMITS.values()))]
+    lines = [("gained a minute", *LIMITS)]
+    for name, limits in (("limit of each", LIMITS), ("limit of the total", TOTAL_LIMITS)):
+        lines.append((name, *(f"{limit:g}" for limit in limits.values())))
     for process in dict.fromkeys(each.process for each in found):
         cells = (slopes.get((process, quantity)) for quantity in LIMITS)
         lines.append((process, *("" if c is None else f"{c.slope:+.2f}" for c in cells)))

@@ -24,7 +24,7 @@ START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
 _OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
 # What a dashboard would show of tasks: without one it only grows, 4 KiB for each call of a runner.
-_SYSTEM_CONFIG = {"task_events_report_interval_ms": 0}
+SYSTEM_CONFIG = {"task_events_report_interval_ms": 0}
 _CHATTER = re.compile(rb"\[\d{4}-\d\d-\d\d [\d:,]+ [IWE] \d+ \d+\] \w+\.cc:\d+: ")
 
 
@@ -170,7 +170,7 @@ def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
         object_store_memory=_OBJECT_STORE_BYTES,
         include_dashboard=False,
         _node_ip_address="127.0.0.1",
-        _system_config=_SYSTEM_CONFIG,
+        _system_config=SYSTEM_CONFIG,
         **log,
     )
     return Path(context.address_info["session_dir"])

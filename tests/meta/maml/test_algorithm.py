@@ -104,17 +104,15 @@ def test_an_iteration_learns_everything_and_logs_it(
     assert metrics[-1]["total/episodes"] == 4 * 6 * (1 + 2 + 2)
 
 
-@pytest.mark.parametrize("runners", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_number_of_runners_changes_no_number(
-    runners: int, reference: tuple[dict, list[dict]]
-) -> None:
-    config = config_of(training_warm_up=0.125, resources_num_runners=runners)
+def test_number_of_runners_changes_no_number(reference: tuple[dict, list[dict]]) -> None:
+    """Two; a single one resumes below."""
+    config = config_of(training_warm_up=0.125, resources_num_runners=2)
     weights, metrics = train(config, 3)
     assert_equal(weights, reference[0])
     assert_same_numbers(metrics, reference[1])
 
 
-@pytest.mark.parametrize("learners", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("learners", [1, 2])
 def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
     # One update, so that what is compared is its gradient; of three tasks, so that two learners
     # have unequal shares.
@@ -133,17 +131,15 @@ def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
         assert_equal(weights, expected)
 
 
-@pytest.mark.slow
 def test_resumed_run_ends_with_the_same_weights(
     tmp_path: Path, reference: tuple[dict, list[dict]]
 ) -> None:
-    config = config_of(training_warm_up=0.125, resources_num_runners=1)
-    first = build_algorithm(config)
+    first = build_algorithm(config_of(training_warm_up=0.125))
     first.train()
     first.save_to_path(tmp_path / "checkpoint")
     first.train()  # goes on after the checkpoint, which must not show below
     first.stop()
-    second = build_algorithm(config)
+    second = build_algorithm(config_of(training_warm_up=0.125, resources_num_runners=1))
     second.restore_from_path(tmp_path / "checkpoint")
     metrics = [iteration_metrics(second.train()) for _ in range(2)]
     weights = module_weights(second)
@@ -168,7 +164,6 @@ def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) 
     assert_equal(found.best, kept.best)
 
 
-@pytest.mark.slow
 def test_runner_killed_while_it_samples_costs_no_more_than_time(local_ray: None) -> None:
     expected, _ = train(config_of(), 2)
     algorithm = build_algorithm(config_of(resources_num_runners=2))  # each has two of four tasks

@@ -20,7 +20,7 @@ from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
 CLUSTERS = [Cluster(), Cluster((6, 9, 4), 16, 4, 20, num_classes=3)]
-WIDTH = 8
+WIDTH = 32  # which is compiled already, as that of the presets
 
 
 def network_of(cluster: Cluster, *, critic: bool = False, double: bool = False) -> SetScorer:
@@ -242,7 +242,7 @@ from rllib_configs.networks.set_scorer.autograd import pack, scores
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 for width in map(int, sys.argv[1:]):
     rng = np.random.default_rng(0)
-    slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 43), np.float32)
+    slots, context = rng.random((5, 10, 13), np.float32), rng.random((5, 44), np.float32)
     network = SetScorer(DeepRM().feature_names, SetScorerOptions(width), 0)
     features = Features(slots, context, np.ones((5, 11), np.bool_))
     weights = [value.detach().numpy() for value in network.compiled_parameters()]
@@ -263,8 +263,8 @@ def test_widths_from_the_cache_are_told_apart(
         done = subprocess.run(command, env=settings, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()
 
-    monkeypatch.setattr(sys, "argv", ["", "8", "4"])
+    monkeypatch.setattr(sys, "argv", ["", "32", "4"])
     exec(_SUMS, {})
     expected = capsys.readouterr().out.splitlines()
     assert lines("4") == expected[1:]
-    assert lines("8", "4") == expected
+    assert lines("32", "4") == expected

@@ -57,7 +57,7 @@ print(json.dumps([model.predict(batch).tolist(),
 
 def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
     """A slot scorer, or DeepRM's network, with weights that nobody has trained."""
-    config = load_config("deeprm-ppo", ["training.hidden=8", *overrides])
+    config = load_config("deeprm-ppo", list(overrides))
     rng = generator(0, Purpose.INIT)
     from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 

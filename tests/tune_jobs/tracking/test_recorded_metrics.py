@@ -15,7 +15,7 @@ SMALL = ["training.jobsets=2", "training.episodes_per_jobset=2"]
 UNIT = "training.jobsets_per_unit=2"
 SMALL += ["resources.num_runners=0"]
 CRITIC = [*SMALL, UNIT, "training.critic=true", "training.minibatches=1"]
-META = [*SMALL, "training.tasks=2", "training.epochs=1", "training.hidden=8"]
+META = [*SMALL, "training.tasks=2", "training.epochs=1"]
 
 
 def listed() -> list[str]:
