@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.hpc.orders import FIXED, FIXED_ORDERS, MOVING_ORDERS, moving_score
 from cluster_env.worlds.hpc.rules import BACKFILLING, PEER, Rule
@@ -66,7 +66,7 @@ def act_by_rule(
     return actions
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def _choose(
     states: NDArray[np.int32],
     jobs: NDArray[np.int32],
@@ -80,10 +80,9 @@ def _choose(
     actions: NDArray[np.int32],
 ) -> None:
     num_resources, queue = capacity.size, jobs.shape[1]
-    free = np.empty(num_resources, np.int64)
     for i in range(states.shape[0]):
         state = states[i]
-        free[:] = state[jobs_at - num_resources : jobs_at]
+        free = state[jobs_at - num_resources : jobs_at]
         best, lowest, first, first_score = queue, np.inf, queue, np.inf
         for slot in range(min(np.int64(state[0]), queue)):
             job, score = jobs[i, slot], scores[i, slot]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 
 Times = NDArray[np.int64]
 Indices = NDArray[np.int32]
@@ -28,7 +28,7 @@ class Jobs(NamedTuple):
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def push(times: Times, jobs: Indices, size: int, time: int, job: int) -> None:
     """Puts an end into a heap that has room for one more than `size`."""
     place = size
@@ -41,7 +41,7 @@ def push(times: Times, jobs: Indices, size: int, time: int, job: int) -> None:
     times[place], jobs[place] = time, job
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def pop(times: Times, jobs: Indices, size: int) -> int:
     """Takes the job with the earliest end out of a heap."""
     first = jobs[0]
@@ -62,33 +62,32 @@ def pop(times: Times, jobs: Indices, size: int) -> int:
     return int(first)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def expect(times: Times, jobs: Indices, size: int, time: int, job: int) -> None:
-    """Enters an expected end into a list in rising order."""
+    """Enters an expected end into a list in falling order.
+
+    The next end is the last of the list, so that little has to move when a job ends in time.
+    """
     place = size
-    while place > 0 and times[place - 1] > time:
+    while place > 0 and times[place - 1] < time:
         times[place], jobs[place] = times[place - 1], jobs[place - 1]
         place -= 1
     times[place], jobs[place] = time, job
 
 
-@njit(cache=True, nogil=True)
-def forget(times: Times, jobs: Indices, size: int, time: int, job: int) -> None:
-    """Takes a job out of the list of expected ends."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) >> 1
-        if times[middle] < time:
-            low = middle + 1
-        else:
-            high = middle
-    while jobs[low] != job:
-        low += 1
-    for place in range(low, size - 1):
-        times[place], jobs[place] = times[place + 1], jobs[place + 1]
+@njit_inlined
+def forget(times: Times, jobs: Indices, size: int, job: int) -> int:
+    """Takes a job out of the list of expected ends, and returns its own."""
+    place = size - 1
+    kept_time, kept_job = times[place], jobs[place]
+    while kept_job != job:  # what comes after the job moves up as it is passed
+        place -= 1
+        kept_time, times[place] = times[place], kept_time
+        kept_job, jobs[place] = jobs[place], kept_job
+    return int(kept_time)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def raise_outlived(
     times: Times,
     jobs: Indices,
@@ -96,41 +95,42 @@ def raise_outlived(
     now: int,
     start: NDArray[np.int64],
     limit: NDArray[np.int32],
-    planned: NDArray[np.int64],
-) -> bool:
+    demand: Indices,
+) -> int:
     """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
 
     Args:
-        times: expected ends.
+        times: expected ends, in falling order.
         jobs: whose they are.
         size: how many.
         now: the clock.
         start: of each job.
         limit: seconds beyond which no estimate is raised.
-        planned: written: the expected end of each job.
+        demand: of all jobs, int32 ``(num_jobs, num_resources)``.
 
     Returns:
-        Whether any was moved.
+        By how many processor seconds more is expected; 0 if no end was moved.
     """
-    moved, place = False, 0
-    while place < size and times[place] <= now:
+    added, place = np.int64(0), size - 1
+    while place >= 0 and times[place] <= now:
         job = jobs[place]
-        last = start[job] + limit[job]
-        if times[place] >= last:
-            place += 1
+        before, last = times[place], start[job] + limit[job]
+        if before >= last:
+            place -= 1
             continue
-        seconds = times[place] - start[job]
+        seconds = before - start[job]
         while start[job] + seconds <= now and start[job] + seconds < last:
             seconds = min(2 * seconds, np.int64(limit[job]))
-        moved, hole, end = True, place, start[job] + seconds
-        while hole + 1 < size and times[hole + 1] <= end:
-            times[hole], jobs[hole] = times[hole + 1], jobs[hole + 1]
-            hole += 1
-        times[hole], jobs[hole], planned[job] = end, job, end
-    return moved
+        hole, end = place, start[job] + seconds
+        while hole > 0 and times[hole - 1] < end:
+            times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
+            hole -= 1
+        times[hole], jobs[hole] = end, job
+        added += (end - before) * demand[job, 0]
+    return int(added)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit_inlined
 def fits(demand: Indices, job: int, free: NDArray[np.int64]) -> bool:
     """Whether a job could start beside what runs."""
     room = demand[job, 0] <= free[0]
@@ -139,7 +139,7 @@ def fits(demand: Indices, job: int, free: NDArray[np.int64]) -> bool:
     return bool(room)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def reserve(
     times: Times,
     jobs: Indices,
@@ -153,7 +153,7 @@ def reserve(
     """The earliest time at which a job is expected to fit (its *shadow time*, as EASY has it).
 
     Args:
-        times: expected ends.
+        times: expected ends, in falling order.
         jobs: whose they are.
         size: how many.
         demand: of all jobs, int32 ``(num_jobs, num_resources)``.
@@ -163,18 +163,17 @@ def reserve(
         spare: written: units that will be free beside the job then.
     """
     for r in range(free.size):
-        spare[r] = free[r]
-    shadow = now
-    place = 0
-    while not fits(demand, head, spare):
+        spare[r] = free[r] - demand[head, r]
+    shadow, place, short = now, size, True
+    while short:
+        place -= 1
         shadow = max(times[place], now + 1)
+        short = False
         for r in range(free.size):
             spare[r] += demand[jobs[place], r]
-        place += 1
-    while place < size and times[place] <= shadow:
+            short = short or spare[r] < 0
+    while place > 0 and times[place - 1] <= shadow:
+        place -= 1
         for r in range(free.size):
             spare[r] += demand[jobs[place], r]
-        place += 1
-    for r in range(free.size):
-        spare[r] -= demand[head, r]
     return int(shadow)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 
 # Scales bring what is usual to about 1; nothing is cut but where it says so.
 _LOG_TIME = 12.0
@@ -63,7 +63,7 @@ def context_names(resources: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def describe(
     states: NDArray[np.int32],
     capacity: NDArray[np.int64],
@@ -91,7 +91,7 @@ def describe(
         allowed[i, queue] = state[1] > 0 or not some
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _describe_job(
     state: NDArray[np.int32],
     at: int,
@@ -124,14 +124,14 @@ def _describe_job(
     return fit
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _relative(value: float, mean: int, deviation: int) -> float:
     """How many deviations, given in thousandths, above the mean; as a share of the most."""
     away = (value - mean / 1000.0) / max(deviation / 1000.0, 0.1)
     return min(max(away, -_MOST), _MOST) / _MOST
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _describe_context(
     state: NDArray[np.int32],
     capacity: NDArray[np.int64],

@@ -5,11 +5,12 @@ A score is *fixed* if it depends on the job alone, and *moving* if it changes wh
 
 import math
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 
 SHORTEST_S = 10
 """Seconds that shorter jobs count as, in `wspt` as in the bounded slowdown."""
@@ -54,13 +55,13 @@ MOVING_ORDERS: Mapping[str, int] = {
 size and fair share (`cluster_env.worlds.hpc.rules.Weights`)."""
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def moving_score(
     kind: int,
     waited: int,
     estimate: int,
     demand: NDArray[np.int32],
-    free: NDArray[np.int64],
+    free: NDArray[Any],
     capacity: NDArray[np.int64],
     weights: NDArray[np.float64],
     fair_share: float,

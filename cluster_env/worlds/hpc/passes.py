@@ -1,16 +1,17 @@
 """What one rule does at one instant: which of the waiting jobs start."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.hpc.events import expect, fits, push, reserve
 from cluster_env.worlds.hpc.orders import PRIORITY, moving_score
 
 HEAD, TAIL, RUNNING, SMALLEST = range(4)
 
+_GONE = -1  # in the place of a job that has started
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
 
 
@@ -32,17 +33,19 @@ class Episode(NamedTuple):
     weights: NDArray[np.float64]
     usage: NDArray[np.float64]  # (num_users,), processor seconds that fade
     start: NDArray[np.int64]
-    planned: NDArray[np.int64]  # when jobs that run are expected to end
     queue: NDArray[np.int32]  # waiting jobs in their order, from sizes[HEAD] to sizes[TAIL] - 1
     keys: NDArray[np.float64]  # their scores
+    widths: NDArray[np.int32]  # their processors
     ends: NDArray[np.int64]  # heap of true ends
     running: NDArray[np.int32]
-    expected: NDArray[np.int64]  # sorted expected ends
+    expected: NDArray[np.int64]  # expected ends in falling order
     expected_jobs: NDArray[np.int32]
     sizes: NDArray[np.int64]  # HEAD, TAIL, RUNNING; SMALLEST: no waiting job is narrower
+    plan_times: NDArray[np.int64]  # when what is free changes, as planned
+    plan_free: NDArray[np.int64]  # (num_times, num_resources), what is free from then on
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def begin(it: Episode, job: int, now: int, track: bool) -> None:
     """Starts a job; `track` says whether expected ends are asked for."""
     it.start[job] = now
@@ -51,39 +54,54 @@ def begin(it: Episode, job: int, now: int, track: bool) -> None:
     count = it.sizes[RUNNING]
     push(it.ends, it.running, count, now + it.duration[job], job)
     if track:
-        it.planned[job] = now + it.estimate[job]
-        expect(it.expected, it.expected_jobs, count, it.planned[job], job)
+        expect(it.expected, it.expected_jobs, count, now + it.estimate[job], job)
     it.sizes[RUNNING] = count + 1
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def enqueue(it: Episode, job: int) -> None:
     """Lets a job wait, behind all whose score is at most its own."""
     head, tail, key = it.sizes[HEAD], it.sizes[TAIL], it.score[job]
-    queue, keys = it.queue, it.keys
     low, high = head, tail
-    if tail > head and keys[tail - 1] <= key:
+    if tail > head and it.keys[tail - 1] <= key:
         low = tail
     while low < high:
         middle = (low + high) >> 1
-        if keys[middle] <= key:
+        if it.keys[middle] <= key:
             low = middle + 1
         else:
             high = middle
     if head > 0 and low - head < tail - low:  # the shorter part makes room
-        for place in range(head - 1, low - 1):
-            queue[place], keys[place] = queue[place + 1], keys[place + 1]
+        head -= 1
         low -= 1
-        it.sizes[HEAD] = head - 1
+        shift_down(it.queue[head : low + 1])
+        shift_down(it.keys[head : low + 1])
+        shift_down(it.widths[head : low + 1])
     else:
-        for place in range(tail, low, -1):
-            queue[place], keys[place] = queue[place - 1], keys[place - 1]
-        it.sizes[TAIL] = tail + 1
-    queue[low], keys[low] = job, key
+        tail += 1
+        shift_up(it.queue[low:tail])
+        shift_up(it.keys[low:tail])
+        shift_up(it.widths[low:tail])
+    it.sizes[HEAD], it.sizes[TAIL] = head, tail
+    it.queue[low], it.keys[low], it.widths[low] = job, key, it.demand[job, 0]
     it.sizes[SMALLEST] = min(it.sizes[SMALLEST], it.demand[job, 0])
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
+def shift_down(part: NDArray[Any]) -> None:
+    """Moves all but the first one place to the front; the loop becomes a block move."""
+    for place in range(part.size - 1):
+        part[place] = part[place + 1]
+
+
+@njit_inlined
+def shift_up(part: NDArray[Any]) -> None:
+    """Moves all but the last one place to the back."""
+    for place in range(part.size - 1, 0, -1):
+        part[place] = part[place - 1]
+
+
+@njit_inlined
 def start_in_order(it: Episode, now: int, track: bool) -> None:
     """Starts jobs from the first on, as long as they fit."""
     head, tail = it.sizes[HEAD], it.sizes[TAIL]
@@ -93,87 +111,109 @@ def start_in_order(it: Episode, now: int, track: bool) -> None:
     it.sizes[HEAD] = head
 
 
-@njit(cache=True, nogil=True)
-def start_fitting(it: Episode, now: int) -> None:
-    """Starts whatever fits, in order; long jobs must leave a reserve if the rule has one."""
-    kept, smallest = it.sizes[HEAD], np.int64(2**62)
+@njit_inlined
+def start_fitting(it: Episode, now: int, backfills: bool) -> int:
+    """Starts whatever fits, in order.
+
+    With `backfills` the first job, which does not fit, gets a reservation, and what delays it does
+    not start: a job has to end before, as expected, or to use what is spare then. Without it, long
+    jobs must leave a reserve if the rule has one.
+
+    Returns:
+        The time of the reservation, if there is one.
+    """
     place, tail = it.sizes[HEAD], it.sizes[TAIL]
-    while place < tail:
-        if it.free[0] < it.sizes[SMALLEST]:
+    shadow = np.int64(0)
+    if backfills:
+        count, first = it.sizes[RUNNING], it.queue[place]
+        shadow = reserve(
+            it.expected, it.expected_jobs, count, it.demand, first, now, it.free, it.spare
+        )
+        place += 1
+    free, least = it.free[0], it.sizes[SMALLEST]
+    first_gap, last_gap, gaps = tail, tail, 0
+    while free >= least:
+        while place < tail and it.widths[place] > free:  # most of them, in a long queue
+            place += 1
+        if place == tail:
             break
         job = it.queue[place]
-        need = np.int64(it.demand[job, 0])
-        room = need + it.left_free[job] <= it.free[0] or it.sizes[RUNNING] == 0
-        if room and fits(it.demand, job, it.free):
-            begin(it, job, now, False)
-        else:
-            smallest = min(smallest, need)
-            it.queue[kept], it.keys[kept] = job, it.keys[place]
-            kept += 1
+        if may_start(it, job, now, shadow, backfills):
+            begin(it, job, now, backfills)
+            free = it.free[0]
+            it.queue[place] = _GONE
+            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
         place += 1
-    _close_gap(it, kept, place, smallest)
+    if gaps > 0:
+        close_gaps(it, first_gap, last_gap, gaps)
+    if place >= tail:
+        smallest = np.int32(2**31 - 1)
+        for k in range(it.sizes[HEAD], it.sizes[TAIL]):
+            smallest = min(smallest, it.widths[k])
+        it.sizes[SMALLEST] = smallest
+    return int(shadow)
 
 
-@njit(cache=True, nogil=True)
-def backfill(it: Episode, now: int) -> int:
-    """Starts what fits and does not delay the first job, which does not fit.
+@njit_inlined
+def may_start(it: Episode, job: int, now: int, shadow: int, backfills: bool) -> bool:
+    """Whether a job behind the first one may start; takes what is spare if it needs that."""
+    if not fits(it.demand, job, it.free):
+        return False
+    if not backfills:
+        alone = it.sizes[RUNNING] == 0
+        return bool(it.demand[job, 0] + it.left_free[job] <= it.free[0] or alone)
+    if now + it.estimate[job] <= shadow:
+        return True
+    if not fits(it.demand, job, it.spare):
+        return False
+    for r in range(it.spare.size):
+        it.spare[r] -= it.demand[job, r]
+    return True
 
-    Such a job ends, as expected, before the first one's reservation, or uses what is spare then.
-    Returns the time of the reservation.
+
+@njit_inlined
+def close_gaps(it: Episode, first: int, last: int, gaps: int) -> None:
+    """Takes jobs that are gone out of the queue, by moving those before or those behind.
+
+    Args:
+        it: the episode.
+        first: place of the first that is gone.
+        last: place of the last.
+        gaps: how many are gone.
     """
     head, tail = it.sizes[HEAD], it.sizes[TAIL]
-    first = it.queue[head]
-    shadow = reserve(
-        it.expected,
-        it.expected_jobs,
-        it.sizes[RUNNING],
-        it.demand,
-        first,
-        now,
-        it.free,
-        it.spare,
-    )
-    kept, place, smallest = head + 1, head + 1, np.int64(it.demand[first, 0])
-    while place < tail:
-        if it.free[0] < it.sizes[SMALLEST]:
-            break
-        job = it.queue[place]
-        starts = fits(it.demand, job, it.free)
-        if starts and now + it.estimate[job] > shadow:
-            starts = fits(it.demand, job, it.spare)
-            if starts:
-                for r in range(it.spare.size):
-                    it.spare[r] -= it.demand[job, r]
-        if starts:
-            begin(it, job, now, True)
-        else:
-            smallest = min(smallest, it.demand[job, 0])
-            it.queue[kept], it.keys[kept] = job, it.keys[place]
+    if last - head < tail - first:
+        kept = last
+        for place in range(last, head - 1, -1):
+            if it.queue[place] != _GONE:
+                move(it, place, kept)
+                kept -= 1
+        it.sizes[HEAD] = head + gaps
+        return
+    kept = first
+    for place in range(first, tail):
+        if it.queue[place] != _GONE:
+            move(it, place, kept)
             kept += 1
-        place += 1
-    _close_gap(it, kept, place, smallest)
-    return shadow
+    it.sizes[TAIL] = tail - gaps
 
 
-@njit(cache=True, nogil=True)
-def _close_gap(it: Episode, kept: int, place: int, smallest: int) -> None:
-    """Moves up what was not looked at, from `place` to behind what was kept."""
-    tail = it.sizes[TAIL]
-    if place == tail:
-        it.sizes[SMALLEST] = smallest
-    if kept < place:
-        for k in range(place, tail):
-            it.queue[kept], it.keys[kept] = it.queue[k], it.keys[k]
-            kept += 1
-        it.sizes[TAIL] = kept
+@njit_inlined
+def move(it: Episode, place: int, target: int) -> None:
+    """Moves a waiting job to another place of the queue."""
+    it.queue[target] = it.queue[place]
+    it.keys[target] = it.keys[place]
+    it.widths[target] = it.widths[place]
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def rank(it: Episode, kind: int, now: int) -> None:
     """Sorts the waiting jobs by what their moving scores are now."""
     head, tail = it.sizes[HEAD], it.sizes[TAIL]
     budget = _MOVES * (tail - head) + 64
-    total = it.usage.sum()
+    total = 0.0
+    for user in range(it.usage.size):
+        total += it.usage[user]
     for place in range(head, tail):
         it.keys[place] = _score(it, kind, it.queue[place], now, total)
         job, key, hole = it.queue[place], it.keys[place], place
@@ -186,14 +226,15 @@ def rank(it: Episode, kind: int, now: int) -> None:
         budget -= place - hole
         if budget < 0:
             break
-    if budget >= 0:
-        return
+    if budget < 0:
+        for place in range(head, tail):
+            it.keys[place] = _score(it, kind, it.queue[place], now, total)
+        _sort(it.queue[head:tail], it.keys[head:tail])
     for place in range(head, tail):
-        it.keys[place] = _score(it, kind, it.queue[place], now, total)
-    _sort(it.queue[head:tail], it.keys[head:tail])
+        it.widths[place] = it.demand[it.queue[place], 0]
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _sort(queue: NDArray[np.int32], keys: NDArray[np.float64]) -> None:
     """Sorts by key, equals by number, by a heap: numba's own sorts take seconds to compile."""
     for top in range(queue.size // 2 - 1, -1, -1):
@@ -204,7 +245,7 @@ def _sort(queue: NDArray[np.int32], keys: NDArray[np.float64]) -> None:
         _sift(queue, keys, 0, size)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _sift(queue: NDArray[np.int32], keys: NDArray[np.float64], top: int, size: int) -> None:
     job, key = queue[top], keys[top]
     while True:
@@ -224,7 +265,7 @@ def _sift(queue: NDArray[np.int32], keys: NDArray[np.float64], top: int, size: i
     queue[top], keys[top] = job, key
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _score(it: Episode, kind: int, job: int, now: int, total: float) -> float:
     fair_share = 1.0
     if kind == PRIORITY and total > 0:
@@ -242,7 +283,7 @@ def _score(it: Episode, kind: int, job: int, now: int, total: float) -> float:
     )
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def plan_all(it: Episode, now: int) -> None:
     """Gives every waiting job, in order, the earliest room that delays none before it.
 
@@ -250,13 +291,12 @@ def plan_all(it: Episode, now: int) -> None:
     """
     head, tail, num_running = it.sizes[HEAD], it.sizes[TAIL], it.sizes[RUNNING]
     num_resources = it.free.size
-    times = np.empty(num_running + 2 * (tail - head) + 2, np.int64)
-    free = np.empty((times.size, num_resources), np.int64)
+    times, free = it.plan_times, it.plan_free
     times[0] = now
     for r in range(num_resources):
         free[0, r] = it.free[r]
     size = 1
-    for k in range(num_running):
+    for k in range(num_running - 1, -1, -1):
         at, job = max(it.expected[k], now + 1), it.expected_jobs[k]
         if times[size - 1] < at:
             times[size] = at
@@ -265,24 +305,21 @@ def plan_all(it: Episode, now: int) -> None:
             size += 1
         for r in range(num_resources):
             free[size - 1, r] += it.demand[job, r]
-    kept, place, smallest = head, head, np.int64(2**62)
-    while place < tail:
-        if it.free[0] < it.sizes[SMALLEST]:
-            break
+    place, first_gap, last_gap, gaps = head, tail, tail, 0
+    while place < tail and it.free[0] >= it.sizes[SMALLEST]:
         job = it.queue[place]
         at = _earliest(times, free, size, it.demand[job], it.estimate[job])
         size = _book(times, free, size, at, it.demand[job], it.estimate[job])
         if at == 0:
             begin(it, job, now, True)
-        else:
-            smallest = min(smallest, it.demand[job, 0])
-            it.queue[kept], it.keys[kept] = job, it.keys[place]
-            kept += 1
+            it.queue[place] = _GONE
+            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
         place += 1
-    _close_gap(it, kept, place, smallest)
+    if gaps > 0:
+        close_gaps(it, first_gap, last_gap, gaps)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _earliest(
     times: NDArray[np.int64],
     free: NDArray[np.int64],
@@ -301,7 +338,7 @@ def _earliest(
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _book(
     times: NDArray[np.int64],
     free: NDArray[np.int64],

@@ -4,10 +4,12 @@ At one instant jobs finish, then jobs arrive, then the rule starts jobs. An even
 the rule has to look at, whatever the number of processors: nothing here loops over processors.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived
 from cluster_env.worlds.hpc.orders import FIXED
 from cluster_env.worlds.hpc.passes import (
@@ -16,9 +18,9 @@ from cluster_env.worlds.hpc.passes import (
     SMALLEST,
     TAIL,
     Episode,
-    backfill,
     begin,
     enqueue,
+    may_start,
     plan_all,
     rank,
     start_fitting,
@@ -34,13 +36,60 @@ _NEVER = 2**62
 _UNKNOWN = -1  # the reservation of the first job has to be worked out anew
 
 
-@njit(cache=True, nogil=True)
+class Room(NamedTuple):
+    """What an episode is played in; one serves all, one after the other."""
+
+    free: NDArray[np.int64]  # (num_resources,)
+    spare: NDArray[np.int64]  # (num_resources,)
+    usage: NDArray[np.float64]  # (num_users,)
+    queue: NDArray[np.int32]  # (num_jobs + 1,), of the longest jobset, as the next six
+    keys: NDArray[np.float64]
+    widths: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    running: NDArray[np.int32]
+    expected: NDArray[np.int64]
+    expected_jobs: NDArray[np.int32]
+    sizes: NDArray[np.int64]  # (4,)
+    plan_times: NDArray[np.int64]  # (2 * num_jobs + 2,), where plans are made
+    plan_free: NDArray[np.int64]  # (2 * num_jobs + 2, num_resources)
+
+
+def make_room(num_jobs: int, num_resources: int, num_users: int, plans: bool) -> Room:
+    """Room for episodes.
+
+    Args:
+        num_jobs: of the longest jobset.
+        num_resources: of the machine.
+        num_users: largest number of a user, and one more.
+        plans: whether all waiting jobs get reservations.
+    """
+    n = num_jobs + 1  # so that a look behind the last is allowed
+    times = 2 * n if plans else 0
+    return Room(
+        free=np.empty(num_resources, np.int64),
+        spare=np.empty(num_resources, np.int64),
+        usage=np.empty(num_users, np.float64),
+        queue=np.empty(n, np.int32),
+        keys=np.empty(n, np.float64),
+        widths=np.empty(n, np.int32),
+        ends=np.empty(n, np.int64),
+        running=np.empty(n, np.int32),
+        expected=np.empty(n, np.int64),
+        expected_jobs=np.empty(n, np.int32),
+        sizes=np.empty(4, np.int64),
+        plan_times=np.empty(times, np.int64),
+        plan_free=np.empty((times, num_resources), np.int64),
+    )
+
+
+@njit_kernel
 def play_all(
     jobs: Jobs,
     jobset: NDArray[np.int32],
     capacity: NDArray[np.int64],
     rule: Compiled,
     max_time: int,
+    room: Room,
     start: NDArray[np.int64],
     place: NDArray[np.int64],
     end: NDArray[np.int64],
@@ -54,6 +103,7 @@ def play_all(
         capacity: units of each resource.
         rule: what decides.
         max_time: clock at which episodes are cut.
+        room: where they are played.
         start: written, one episode's jobs after the other's; -1 for those that never start.
         place: int64 ``(num_episodes,)``, where the jobs of each episode begin in ``start``.
         end: written, int64 ``(num_episodes,)``: the clock at the end.
@@ -62,25 +112,34 @@ def play_all(
     for e in range(jobset.size):
         first, last = jobs.first[jobset[e]], jobs.first[jobset[e] + 1]
         own = start[place[e] : place[e] + last - first]
-        end[e] = _play(_begin_episode(jobs, first, last, capacity, rule, own), rule, max_time)
+        it = _begin_episode(jobs, first, last, capacity, rule, room, own)
+        end[e] = _play(it, rule, max_time)
         truncated[e] = end[e] > max_time
         end[e] = min(end[e], max_time)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _begin_episode(
     jobs: Jobs,
     first: int,
     last: int,
     capacity: NDArray[np.int64],
     rule: Compiled,
+    room: Room,
     start: NDArray[np.int64],
 ) -> Episode:
-    n = last - first + 1  # one more, so that a look behind the last is allowed
-    user = rule.user[first:last]
-    start[:] = -1
-    sizes = np.zeros(4, np.int64)
-    sizes[SMALLEST] = _NEVER
+    num_users = 0
+    for job in range(first, last):
+        num_users = max(num_users, rule.user[job] + 1)
+    for user in range(num_users):
+        room.usage[user] = 0.0
+    for job in range(last - first):
+        start[job] = -1
+    for r in range(capacity.size):
+        room.free[r] = capacity[r]
+    for k in range(room.sizes.size):
+        room.sizes[k] = 0
+    room.sizes[SMALLEST] = _NEVER
     return Episode(
         jobs.arrival[first:last],
         jobs.duration[first:last],
@@ -90,29 +149,32 @@ def _begin_episode(
         jobs.demand[first:last],
         rule.score[first:last],
         rule.left_free[first:last],
-        user,
+        rule.user[first:last],
         capacity,
-        capacity.copy(),
-        capacity.copy(),
+        room.free,
+        room.spare,
         rule.weights,
-        np.zeros(user.max() + 1 if user.size else 1, np.float64),
+        room.usage[:num_users],
         start,
-        np.empty(n, np.int64),
-        np.empty(n, np.int32),
-        np.empty(n, np.float64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int32),
-        np.empty(n, np.int64),
-        np.empty(n, np.int32),
-        sizes,
+        room.queue,
+        room.keys,
+        room.widths,
+        room.ends,
+        room.running,
+        room.expected,
+        room.expected_jobs,
+        room.sizes,
+        room.plan_times,
+        room.plan_free,
     )
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _play(it: Episode, rule: Compiled, max_time: int) -> int:
     """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut."""
     num_jobs = it.arrival.size
-    now, coming, shadow = 0, 0, _UNKNOWN
+    # A literal 0 would be a type of its own, and each part be compiled for it, too.
+    now, coming, shadow = int(np.int64(0)), int(np.int64(0)), int(np.int64(_UNKNOWN))
     mode, fixed = rule.mode, rule.kind == FIXED
     while coming < num_jobs or it.sizes[RUNNING] > 0:
         before = now
@@ -122,16 +184,17 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
         if now > max_time:
             break
         changed = _finish(it, now, now - before, mode >= EASY, fixed)
-        if mode >= EASY and it.sizes[RUNNING] > 0 and it.expected[0] <= now:
-            changed |= raise_outlived(
+        if mode >= EASY and it.sizes[RUNNING] > 0 and it.expected[it.sizes[RUNNING] - 1] <= now:
+            raised = raise_outlived(
                 it.expected,
                 it.expected_jobs,
                 it.sizes[RUNNING],
                 now,
                 it.start,
                 it.limit,
-                it.planned,
+                it.demand,
             )
+            changed = changed or raised > 0
         first_new = coming
         while coming < num_jobs and it.arrival[coming] == now:
             coming += 1
@@ -150,18 +213,17 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
             continue
         if not fixed:
             rank(it, rule.kind, now)
-        if mode == SKIP:
-            start_fitting(it, now)
-        elif mode == CONSERVATIVE:
+        if mode == CONSERVATIVE:
             plan_all(it, now)
-        else:
-            start_in_order(it, now, mode >= EASY)
-            if mode == EASY and it.sizes[TAIL] > it.sizes[HEAD]:
-                shadow = backfill(it, now)
+            continue
+        if mode != SKIP:
+            start_in_order(it, now, mode == EASY)
+        if mode == SKIP or (mode == EASY and it.sizes[TAIL] > it.sizes[HEAD]):
+            shadow = start_fitting(it, now, mode == EASY)
     return now
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _finish(it: Episode, now: int, passed: int, track: bool, fixed: bool) -> bool:
     """Lets the jobs finish whose time it is; returns whether there were any."""
     if it.sizes[RUNNING] == 0 or it.ends[0] > now:
@@ -173,7 +235,7 @@ def _finish(it: Episode, now: int, passed: int, track: bool, fixed: bool) -> boo
     while it.sizes[RUNNING] > 0 and it.ends[0] == now:
         job = pop(it.ends, it.running, it.sizes[RUNNING])
         if track:
-            forget(it.expected, it.expected_jobs, it.sizes[RUNNING], it.planned[job], job)
+            forget(it.expected, it.expected_jobs, it.sizes[RUNNING], job)
         it.sizes[RUNNING] -= 1
         for r in range(it.free.size):
             it.free[r] += it.demand[job, r]
@@ -182,7 +244,7 @@ def _finish(it: Episode, now: int, passed: int, track: bool, fixed: bool) -> boo
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _behind(it: Episode, job: int, mode: int, shadow: int, now: int) -> bool:
     """Whether a job that arrives alone changes nothing for those that wait already.
 
@@ -193,20 +255,12 @@ def _behind(it: Episode, job: int, mode: int, shadow: int, now: int) -> bool:
         return True
     if mode == CONSERVATIVE or it.score[job] < it.keys[it.sizes[HEAD]]:
         return False
-    return mode == STRICT or (shadow != _UNKNOWN and it.expected[0] > now)
+    return mode == STRICT or (shadow != _UNKNOWN and it.expected[it.sizes[RUNNING] - 1] > now)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _joins(it: Episode, job: int, mode: int, shadow: int, now: int) -> bool:
     """Whether such a job may start at once."""
     if mode == STRICT or not fits(it.demand, job, it.free):
         return False
-    if mode == SKIP:
-        return bool(it.demand[job, 0] + it.left_free[job] <= it.free[0])
-    if now + it.estimate[job] <= shadow:
-        return True
-    if not fits(it.demand, job, it.spare):
-        return False
-    for r in range(it.spare.size):
-        it.spare[r] -= it.demand[job, r]
-    return True
+    return may_start(it, job, now, shadow, mode == EASY)

@@ -12,7 +12,7 @@ from cluster_env.core.schedule import Schedule, gather_attributes
 from cluster_env.core.seeding import uniforms
 from cluster_env.objectives import Objective
 from cluster_env.worlds.hpc.events import Jobs
-from cluster_env.worlds.hpc.play import play_all
+from cluster_env.worlds.hpc.play import make_room, play_all
 from cluster_env.worlds.hpc.rlscheduler import peer_scores, play_like_rlscheduler
 from cluster_env.worlds.hpc.rules import PEER, Rule, compiled
 from cluster_env.worlds.hpc.state import StateLayout
@@ -139,6 +139,13 @@ class HPCSimulator:
             for row, one in zip(first_row, self._jobsets, strict=True)
         ]
         users = [np.asarray(one.attributes.get("user", one.arrival * 0)) for one in self._jobsets]
+        user = np.concatenate(users).astype(np.int32)
+        room = make_room(
+            max(one.num_jobs for one in self._jobsets),
+            machine.capacity.size,
+            int(user.max(initial=0)) + 1,
+            rule.backfilling == "conservative",
+        )
         play_all(
             jobs,
             rows.jobset,
@@ -148,11 +155,12 @@ class HPCSimulator:
                 jobs.order_estimate,
                 jobs.demand,
                 self._submits(),
-                np.concatenate(users).astype(np.int32),
+                user,
                 int(machine.capacity[0]),
                 np.concatenate(chance),
             ),
             machine.max_time,
+            room,
             rows.start,
             rows.place,
             rows.time,
@@ -164,7 +172,7 @@ class HPCSimulator:
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
-        by_job = ("start", "planned", "queue", "ends", "running", "expected", "expected_jobs")
+        by_job = ("start", "queue", "ends", "running", "expected", "expected_jobs")
         for name, theirs in other._rows._asdict().items():
             own = getattr(self._rows, name)
             if name in by_job:
@@ -279,7 +287,6 @@ def _rows(jobset: NDArray[np.int32], jobs: Jobs, layout: StateLayout) -> Rows:
         jobset=jobset,
         place=(np.cumsum(num_jobs) - num_jobs).astype(np.int64),
         start=np.zeros(places, np.int64) - 1,
-        planned=np.zeros(places, np.int64),
         queue=np.zeros(places, np.int32),
         ends=np.zeros(places, np.int64),
         running=np.zeros(places, np.int32),
@@ -287,6 +294,7 @@ def _rows(jobset: NDArray[np.int32], jobs: Jobs, layout: StateLayout) -> Rows:
         expected_jobs=np.zeros(places, np.int32),
         sizes=np.zeros((num_rows, 4), np.int64),
         free=np.zeros((num_rows, layout.num_resources), np.int64),
+        spare=np.zeros((num_rows, layout.num_resources), np.int64),
         time=np.zeros(num_rows, np.int64),
         coming=np.zeros(num_rows, np.int64),
         sums=np.zeros((num_rows, NUM_SUMS), np.float64),

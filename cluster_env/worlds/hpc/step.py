@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived, reserve
 from cluster_env.worlds.hpc.passes import HEAD, RUNNING, TAIL, Episode, begin
 from cluster_env.worlds.hpc.state import RECENT
@@ -40,8 +40,7 @@ class Rows(NamedTuple):
 
     jobset: NDArray[np.int32]  # (num_rows,)
     place: NDArray[np.int64]  # (num_rows,), where an episode's jobs begin
-    start: NDArray[np.int64]  # (places,), as the next seven
-    planned: NDArray[np.int64]
+    start: NDArray[np.int64]  # (places,), as the next six
     queue: NDArray[np.int32]
     ends: NDArray[np.int64]
     running: NDArray[np.int32]
@@ -49,6 +48,7 @@ class Rows(NamedTuple):
     expected_jobs: NDArray[np.int32]
     sizes: NDArray[np.int64]  # (num_rows, 4)
     free: NDArray[np.int64]  # (num_rows, num_resources)
+    spare: NDArray[np.int64]  # (num_rows, num_resources), beside the oldest at its reservation
     time: NDArray[np.int64]  # (num_rows,)
     coming: NDArray[np.int64]  # (num_rows,), the next job to arrive
     sums: NDArray[np.float64]  # (num_rows, NUM_SUMS)
@@ -66,25 +66,28 @@ class Machine(NamedTuple):
     max_time: int
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def reset_rows(
     machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, which: NDArray[np.int32]
 ) -> None:
     """Puts episodes back to their first decision."""
     for e in which:
         it = _episode(machine, jobs, rows, e)
-        it.start[:] = -1
+        for job in range(it.start.size):
+            it.start[job] = -1
         for r in range(it.free.size):
             it.free[r] = machine.capacity[r]
-        it.sizes[:] = 0
+        for k in range(it.sizes.size):
+            it.sizes[k] = 0
         rows.time[e] = rows.coming[e] = 0
-        rows.sums[e] = 0
+        for k in range(NUM_SUMS):
+            rows.sums[e, k] = 0.0
         rows.active[e], rows.truncated[e] = True, False
         _advance(machine, jobs, costs, rows, e, it)
         _show(machine, costs, jobs, rows, e, it)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def step_rows(
     machine: Machine,
     jobs: Jobs,
@@ -122,7 +125,7 @@ def step_rows(
     return left
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _episode(machine: Machine, jobs: Jobs, rows: Rows, e: int) -> Episode:
     """An episode's own arrays; those that only whole rules need are empty."""
     k = rows.jobset[e]
@@ -143,22 +146,24 @@ def _episode(machine: Machine, jobs: Jobs, rows: Rows, e: int) -> Episode:
         jobs.arrival[:0],
         machine.capacity,
         rows.free[e],
-        integers,
+        rows.spare[e],
         floats,
         floats,
         rows.start[begin_at:end_at],
-        rows.planned[begin_at:end_at],
         rows.queue[begin_at:end_at],
         floats,
+        jobs.arrival[:0],
         rows.ends[begin_at:end_at],
         rows.running[begin_at:end_at],
         rows.expected[begin_at:end_at],
         rows.expected_jobs[begin_at:end_at],
         rows.sizes[e],
+        rows.time[:0],
+        rows.free[:0],
     )
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _can_start(machine: Machine, it: Episode) -> bool:
     """Whether a job that the policy sees fits."""
     head = it.sizes[HEAD]
@@ -169,7 +174,7 @@ def _can_start(machine: Machine, it: Episode) -> bool:
     return bool(place < last)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _start(
     machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode, slot: int
 ) -> None:
@@ -186,7 +191,7 @@ def _start(
     sums[QUEUE_LOG] -= costs.log[index]
     sums[QUEUE_WORK] -= float(it.order_estimate[job]) * size
     sums[RUN_LOG] += costs.log[index]
-    sums[RUN_WORK] += float(it.planned[job]) * size
+    sums[RUN_WORK] += float(now + it.estimate[job]) * size
     sums[RUN_SIZE] += size
     finish = now + it.duration[job]
     until = min(finish, machine.max_time)
@@ -201,7 +206,7 @@ def _start(
         sums[OWED] += costs.utilization_gain * share * max(inside, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _cost(costs: Costs, index: int, seconds: int) -> float:
     """What a job costs that is in the system for so long."""
     total = costs.rate[index] * seconds
@@ -210,7 +215,7 @@ def _cost(costs: Costs, index: int, seconds: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode) -> None:
     """Lets events happen until a job that the policy sees could start, or all is over."""
     num_jobs, sums = it.arrival.size, rows.sums[e]
@@ -225,16 +230,18 @@ def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it:
         rows.time[e] = now
         while it.sizes[RUNNING] > 0 and it.ends[0] == now:
             job = pop(it.ends, it.running, it.sizes[RUNNING])
-            planned = it.planned[job]
-            forget(it.expected, it.expected_jobs, it.sizes[RUNNING], planned, job)
+            planned = forget(it.expected, it.expected_jobs, it.sizes[RUNNING], job)
             it.sizes[RUNNING] -= 1
             sums[RUN_LOG] -= costs.log[jobs.first[rows.jobset[e]] + job]
             sums[RUN_WORK] -= float(planned) * it.demand[job, 0]
             sums[RUN_SIZE] -= it.demand[job, 0]
             for r in range(it.free.size):
                 it.free[r] += it.demand[job, r]
-        if it.sizes[RUNNING] > 0 and it.expected[0] <= now:
-            _raise_outlived(it, now, sums)
+        count = it.sizes[RUNNING]
+        if count > 0 and it.expected[count - 1] <= now:
+            sums[RUN_WORK] += raise_outlived(
+                it.expected, it.expected_jobs, count, now, it.start, it.limit, it.demand
+            )
         while rows.coming[e] < num_jobs and it.arrival[rows.coming[e]] == now:
             job = rows.coming[e]
             it.queue[it.sizes[TAIL]] = job
@@ -252,22 +259,7 @@ def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it:
     rows.active[e] = False
 
 
-@njit(cache=True, nogil=True)
-def _raise_outlived(it: Episode, now: int, sums: NDArray[np.float64]) -> None:
-    """Brings expected ends up to date, and with them the work that is left."""
-    running = it.sizes[RUNNING]
-    late = 0
-    while late < running and it.expected[late] <= now:
-        job = it.expected_jobs[late]
-        sums[RUN_WORK] -= float(it.planned[job]) * it.demand[job, 0]
-        late += 1
-    jobs = it.expected_jobs[:late].copy()
-    raise_outlived(it.expected, it.expected_jobs, running, now, it.start, it.limit, it.planned)
-    for job in jobs:
-        sums[RUN_WORK] += float(it.planned[job]) * it.demand[job, 0]
-
-
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _cut(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode) -> None:
     """Ends an episode at the world's end of time; what waits has cost what it has."""
     rows.time[e] = machine.max_time
@@ -278,7 +270,7 @@ def _cut(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Epi
         rows.sums[e, OWED] -= _cost(costs, index, machine.max_time - it.arrival[job])
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _note_arrival(
     sums: NDArray[np.float64], now: int, estimate: int, size: int, log: float
 ) -> None:
@@ -302,16 +294,17 @@ def _note_arrival(
     sums[LAST_ARRIVAL] = now
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _show(machine: Machine, costs: Costs, jobs: Jobs, rows: Rows, e: int, it: Episode) -> None:
     """Writes the state of an episode; see `state.HEADER`."""
     out, sums, now = rows.states[e], rows.sums[e], rows.time[e]
     head, waiting, running = it.sizes[HEAD], it.sizes[TAIL] - it.sizes[HEAD], it.sizes[RUNNING]
     processors = float(machine.capacity[0])
-    out[:] = 0
+    for k in range(out.size):
+        out[k] = 0
     out[0], out[1] = waiting, running
     if running > 0:
-        out[2] = _whole(max(it.expected[0] - now, 1))
+        out[2] = _whole(max(it.expected[running - 1] - now, 1))
         out[6] = _whole(max(sums[RUN_WORK] - now * sums[RUN_SIZE], 0.0) / processors)
         out[8] = _whole(1000 * sums[RUN_LOG] / running)
     if waiting > 0:
@@ -319,11 +312,10 @@ def _show(machine: Machine, costs: Costs, jobs: Jobs, rows: Rows, e: int, it: Ep
         if fits(it.demand, oldest, it.free):
             out[4] = it.free[0] - it.demand[oldest, 0]
         else:
-            spare = np.empty(it.free.size, np.int64)
             shadow = reserve(
-                it.expected, it.expected_jobs, running, it.demand, oldest, now, it.free, spare
+                it.expected, it.expected_jobs, running, it.demand, oldest, now, it.free, it.spare
             )
-            out[3], out[4] = _whole(shadow - now), spare[0]
+            out[3], out[4] = _whole(shadow - now), it.spare[0]
         out[5] = _whole(max(sums[QUEUE_WORK], 0.0) / processors)
         out[7] = _whole(1000 * sums[QUEUE_LOG] / waiting)
     out[9] = _whole(1000 * sums[LOG])
@@ -344,6 +336,6 @@ def _show(machine: Machine, costs: Costs, jobs: Jobs, rows: Rows, e: int, it: Ep
         place += 2 + it.free.size
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _whole(value: float) -> int:
     return int(min(max(round(value), -_LARGEST), _LARGEST))

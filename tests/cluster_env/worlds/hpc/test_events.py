@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from cluster_env.worlds.hpc.events import expect, forget, pop, push, reserve
+from cluster_env.worlds.hpc import events
+
+# They stand in other kernels alone, so that Python has to read them.
+expect, forget, pop, push, raise_outlived, reserve = (
+    getattr(kernel, "py_func", kernel)
+    for kernel in (
+        *(events.expect, events.forget, events.pop, events.push),
+        *(events.raise_outlived, events.reserve),
+    )
+)
 
 
 def room(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -35,17 +44,28 @@ def test_expected_ends_stay_sorted_and_the_right_job_is_forgotten() -> None:
     times, jobs = room(6)
     for size, (end, job) in enumerate([(7, 0), (3, 1), (9, 2), (7, 3), (7, 4), (3, 5)]):
         expect(times, jobs, size, end, job)
-    assert times.tolist() == [3, 3, 7, 7, 7, 9]
-    assert jobs.tolist() == [1, 5, 0, 3, 4, 2]
+    assert times.tolist() == [9, 7, 7, 7, 3, 3]
+    assert jobs.tolist() == [2, 0, 3, 4, 1, 5]
     for size, (end, job) in zip((6, 5, 4), [(7, 3), (3, 1), (9, 2)], strict=True):
-        forget(times, jobs, size, end, job)
-    assert times[:3].tolist() == [3, 7, 7]
-    assert jobs[:3].tolist() == [5, 0, 4]
+        assert forget(times, jobs, size, job) == end
+    assert times[:3].tolist() == [7, 7, 3]
+    assert jobs[:3].tolist() == [0, 4, 5]
+
+
+def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None:
+    """At 10, job 0 of 4 s is expected after 16 s, job 1 at its limit, job 2 has reached its own."""
+    times, jobs = np.array([20, 9, 7, 4]), np.array([3, 1, 2, 0], np.int32)
+    start = np.array([0, 5, 2, 10])
+    limit, demand = np.array([40, 6, 5, 99], np.int32), np.array([[2], [3], [1], [1]], np.int32)
+    added = raise_outlived(times, jobs, 4, 10, start, limit, demand)
+    assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
+    assert times.tolist() == sorted(times.tolist(), reverse=True)
+    assert added == 2 * 12 + 3 * 2
 
 
 # Four jobs run on 10 processors and 6 units of memory, all of which are in use.
 DEMAND = np.array([[4, 1], [2, 3], [3, 0], [1, 2]], np.int32)
-ENDS = np.array([5, 8, 8, 20], np.int64)
+ENDS = np.array([20, 8, 8, 5], np.int64)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +83,7 @@ def test_a_reservation_is_the_first_time_at_which_a_job_is_expected_to_fit(
 ) -> None:
     demands = np.concatenate([DEMAND, np.array([demand], np.int32)])
     found = np.empty(2, np.int64)
-    order = np.arange(4, dtype=np.int32)
+    order = np.array([3, 1, 2, 0], np.int32)
     free = np.zeros(2, np.int64)
     assert reserve(ENDS, order, 4, demands, 4, now, free, found) == shadow
     assert found.tolist() == spare
