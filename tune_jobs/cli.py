@@ -13,6 +13,8 @@ from tune_jobs.terminal.running import add_debug_option, run
 COMMANDS = {
     "train": "Train a scheduler on Ray.",
     "tune": "Try many settings, on Ray Tune.",
+    "trace": "Describe a job log: span, users, sizes, estimates, use by week.",
+    "replay": "Play a whole job log under policies: waits, use, pictures.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide between a learned policy and the best heuristic.",
     "adapt": "Adapt a trained policy to a task, in seconds.",

@@ -1,10 +1,13 @@
 """Jobs in a CSV file, in seconds."""
 
 import csv
+import gzip
+import stat
+import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -15,9 +18,10 @@ from cluster_env.workloads.recorded import RecordedJobs, to_ids
 RESOURCES = ("processors", "memory", "gpus")
 _ALIASES = {"submit": "arrival", "run": "duration", "cpus": "processors", "cpu": "processors"}
 _ALIASES |= {"gpu": "gpus", "limit": "estimate"}
-_TIMES = ("arrival", "duration", "estimate")
+_TIMES = ("arrival", "duration", "estimate", "wait")
 _IDS = ("user", "group", "queue")
 _LARGEST = 2**31 - 1
+_SURELY_UNIX = 10**9  # seconds since 1970 reached it in 2001
 
 
 def read_csv_jobs(path: Path | str) -> RecordedJobs:
@@ -25,8 +29,9 @@ def read_csv_jobs(path: Path | str) -> RecordedJobs:
 
     The header names the columns, in any order: ``arrival`` (seconds, by any clock), ``duration``
     (seconds, above 0), ``processors``; and if there are such, ``estimate`` (seconds, else the
-    duration), ``memory``, ``gpus``, and ``user``, ``group`` and ``queue`` (any text). The names
-    ``submit``, ``run``, ``limit``, ``cpus`` and ``gpu`` are known, too. Jobs need not be sorted.
+    duration), ``wait`` (seconds that the job waited at the site), ``memory``, ``gpus``, and
+    ``user``, ``group`` and ``queue`` (any text). The names ``submit``, ``run``, ``limit``, ``cpus``
+    and ``gpu`` are known, too. Jobs need not be sorted. The file may be compressed with gzip.
 
     Raises:
         InputError: if the file cannot be read, or a line is wrong; it names line and column.
@@ -36,13 +41,15 @@ def read_csv_jobs(path: Path | str) -> RecordedJobs:
         now = path.stat()
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the jobs {path}: {error}") from None
+    if not stat.S_ISREG(now.st_mode):  # a pipe or a device would never end
+        raise InputError(f"cannot read the jobs {path}: it is no file")
     return _read_version(path, now.st_mtime_ns, now.st_size)
 
 
 @lru_cache(maxsize=4)
 def _read_version(path: Path, modified_ns: int, size: int) -> RecordedJobs:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with _opened(path) as file:
             lines = csv.reader(file)
             names = _names(path, next(lines, []))
             rows = [
@@ -50,14 +57,23 @@ def _read_version(path: Path, modified_ns: int, size: int) -> RecordedJobs:
                 for cells in lines
                 if any(cell.strip() for cell in cells)
             ]
-    except OSError as error:
-        raise InputError(f"cannot read the jobs {path}: {error.strerror or error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read the jobs {path}: {why}") from None
     except (UnicodeDecodeError, csv.Error):
         raise InputError(f"the jobs {path} are no CSV file in UTF-8") from None
     if not rows:
         raise InputError(f"{path} holds no job")
     columns = dict(zip(("line", *names), zip(*rows, strict=True), strict=True))
     return _sorted(path, {name: list(column) for name, column in columns.items()})
+
+
+def _opened(path: Path) -> TextIO:
+    with path.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    opened = gzip.open if compressed else open
+    text: TextIO = opened(path, "rt", newline="", encoding="utf-8-sig")
+    return text
 
 
 def _names(path: Path, cells: Iterable[str]) -> list[str]:
@@ -92,7 +108,7 @@ def _row(path: Path, line: int, names: list[str], cells: list[str]) -> list[Any]
             values.append(text)
             continue
         value = read_number(text)
-        least = 0 if name in ("arrival", "memory", "gpus") else 1e-9
+        least = 0 if name in ("arrival", "wait", "memory", "gpus") else 1e-9
         most = 2**53 if name == "arrival" else _LARGEST
         whole = name in RESOURCES and value is not None and value != int(value)
         if value is None or whole or not least <= value <= most:
@@ -115,6 +131,7 @@ def _sorted(path: Path, columns: dict[str, list[Any]]) -> RecordedJobs:
 
     resources = tuple(name for name in RESOURCES if name in columns)
     run = seconds("duration")
+    ids = {name: to_ids(np.array(columns[name])[order]) for name in _IDS if name in columns}
     return RecordedJobs.of(
         path,
         submit=arrival[order],
@@ -122,6 +139,9 @@ def _sorted(path: Path, columns: dict[str, list[Any]]) -> RecordedJobs:
         estimate=seconds("estimate") if "estimate" in columns else run,
         demand=np.stack([np.array(columns[name], np.int64)[order] for name in resources], axis=1),
         resources=resources,
-        ids={name: to_ids(np.array(columns[name])[order]) for name in _IDS if name in columns},
+        ids={name: numbers for name, (numbers, _) in ids.items()},
+        names={name: names for name, (_, names) in ids.items()},
         line=np.array(columns["line"], np.int64)[order],
+        wait=seconds("wait") if "wait" in columns else None,
+        epoch=0 if arrival.min() >= _SURELY_UNIX else None,
     )

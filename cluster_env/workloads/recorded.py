@@ -45,7 +45,11 @@ class RecordedJobs:
         resources: names of the resources.
         ids: further whole numbers by name, such as ``user``: small ones, from 0.
         line: int64 ``(num_jobs,)``, the line of the file.
+        names: what the numbers of `ids` stand for, by the same names: as the file has it.
+        wait: int64 ``(num_jobs,)``, seconds that each job waited at the site; None if the file
+            does not say it of all.
         processors: size of the machine, where the file says it.
+        epoch: Unix time of second 0 of the log's clock, where the file says it.
         dropped: what was left out.
     """
 
@@ -57,7 +61,10 @@ class RecordedJobs:
     resources: tuple[str, ...]
     ids: Mapping[str, NDArray[np.int64]]
     line: NDArray[np.int64]
+    names: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    wait: NDArray[np.int64] | None = None
     processors: int | None = None
+    epoch: int | None = None
     dropped: tuple[Dropped, ...] = field(default=())
 
     @classmethod
@@ -102,6 +109,8 @@ class RecordedJobs:
         own = {name: getattr(self, name)[rows] for name in names}
         if submit is not None:
             own["submit"] = submit
+        if self.wait is not None:
+            own["wait"] = self.wait[rows]
         return replace(self, **own, ids={name: ids[rows] for name, ids in self.ids.items()})
 
     def between(self, begin: float, end: float) -> "RecordedJobs":
@@ -124,20 +133,27 @@ class RecordedJobs:
             return self
         return replace(self, submit=np.floor(self.submit * factor).astype(np.int64))
 
-    def that_fit(self, capacity: Sequence[int], machine: str) -> "RecordedJobs":
+    def that_fit(
+        self,
+        capacity: Sequence[int],
+        machine: str,
+        resources: Sequence[str] = ("processors", "memory", "gpus"),
+    ) -> "RecordedJobs":
         """The jobs that can run on an empty machine; the others are counted as dropped.
 
         Args:
             capacity: units of each resource.
             machine: what to call it in messages.
+            resources: names of the resources, as many as there are in ``capacity``.
 
         Raises:
-            InputError: if none is left, or jobs ask for resources in another number.
+            InputError: if none is left, or jobs ask for other resources than the machine counts.
         """
-        if self.demand.shape[1] != len(capacity):
+        counted = tuple(resources[: len(capacity)])
+        if self.resources != counted:
             raise InputError(
                 f"the jobs of {self.path} ask for {' and '.join(self.resources)}, but {machine} "
-                f"has {len(capacity)} resource{'s' if len(capacity) > 1 else ''}"
+                f"counts {' and '.join(counted)}; say how much it has of each, or leave out columns"
             )
         too_large = np.asarray((self.demand > np.asarray(capacity)).any(axis=1))
         if not too_large.any():
@@ -183,7 +199,7 @@ class RecordedJobs:
         )
 
 
-def to_ids(values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Small numbers from 0 for names of any size; equal for equal ones, in rising order."""
-    _, ids = np.unique(values, return_inverse=True)
-    return ids.astype(np.int64).reshape(values.shape)
+def to_ids(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Small numbers from 0 for names of any size, and the names by these numbers, rising."""
+    names, ids = np.unique(values, return_inverse=True)
+    return ids.astype(np.int64).reshape(values.shape), names

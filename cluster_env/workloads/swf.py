@@ -9,6 +9,7 @@ too many, numbers with fractions or exponents, comments between jobs, any order,
 
 import gzip
 import re
+import stat
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,12 @@ class SwfFile:
                 return int(value)
         return None
 
+    @property
+    def epoch(self) -> int | None:
+        """``UnixStartTime``, Unix time of second 0; None if the header has none that is a time."""
+        value = read_number(self.header.get("UnixStartTime", "").partition(" ")[0])
+        return int(value) if value is not None and 0 < value < 2**33 else None
+
     def jobs(self) -> RecordedJobs:
         """The jobs that can be scheduled, by time of submission, and what was left out and why.
 
@@ -113,6 +120,8 @@ class SwfFile:
         order = np.argsort(columns["submit"][kept], kind="stable")
         rows = np.flatnonzero(kept)[order]
         run_s, limit_s = rounded_up(run[rows]), rounded_up(limit[rows])
+        ids = {name: to_ids(columns[name][rows]) for name in ("user", "group", "queue")}
+        wait = np.clip(columns["wait"][rows], NOTHING, _LARGEST)
         return RecordedJobs.of(
             self.path,
             submit=np.floor(columns["submit"][rows]).astype(np.int64),
@@ -120,9 +129,12 @@ class SwfFile:
             estimate=np.where(limit_s > 0, limit_s, run_s),
             demand=size[rows, None].astype(np.int64),
             resources=("processors",),
-            ids={name: to_ids(columns[name][rows]) for name in ("user", "group", "queue")},
+            ids={name: numbers for name, (numbers, _) in ids.items()},
+            names={name: names for name, (_, names) in ids.items()},
             line=self.line[rows],
+            wait=rounded_up(wait) if (wait >= 0).all() else None,
             processors=self.processors,
+            epoch=self.epoch,
             dropped=tuple(dropped),
         )
 
@@ -178,6 +190,8 @@ def read_swf_jobs(path: Path | str) -> RecordedJobs:
         now = path.stat()
     except (OSError, ValueError) as error:
         raise InputError(f"cannot read the log {path}: {error}") from None
+    if not stat.S_ISREG(now.st_mode):  # a pipe or a device would never end
+        raise InputError(f"cannot read the log {path}: it is no file")
     return _jobs_of_version(path, now.st_mtime_ns, now.st_size)
 
 
@@ -218,12 +232,20 @@ def jobs_as_columns(jobs: RecordedJobs) -> dict[str, NDArray[Any]]:
     """The columns of `write_swf` for jobs from anywhere, such as a generator."""
     return {
         "submit": jobs.submit,
+        **({} if jobs.wait is None else {"wait": jobs.wait}),
         "run": jobs.run,
         "processors": jobs.demand[:, 0],
         "requested_processors": jobs.demand[:, 0],
         "requested_time": jobs.estimate,
-        **{name: np.asarray(column) for name, column in jobs.ids.items()},
+        **{name: _numbers_of(jobs, name) for name in jobs.ids},
     }
+
+
+def _numbers_of(jobs: RecordedJobs, name: str) -> NDArray[Any]:
+    """The file's own numbers of users, groups or queues, or where these have names, ours from 1."""
+    names = np.asarray(jobs.names.get(name, np.empty(0, np.str_)))
+    own: NDArray[Any] = jobs.ids[name] + 1 if names.dtype.kind != "i" else names[jobs.ids[name]]
+    return own
 
 
 def _lines(path: Path) -> Iterator[str]:

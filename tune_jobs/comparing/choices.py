@@ -52,6 +52,17 @@ def choose_config(
         data = source.to_dict()
     else:
         data = read_config(runs[0].config_file if source is None and runs else source or "deeprm")
+    return changed_config(data, overrides, shorthands)
+
+
+def changed_config(
+    data: dict[str, Any], overrides: Changes, shorthands: Mapping[str, Any]
+) -> ExperimentConfig:
+    """The config of plain data after some changes, see `choose_config`.
+
+    Raises:
+        InputError: if the config cannot be used.
+    """
     change(data, overrides)
     given = changed_keys(overrides)
     for name, value in shorthands.items():

@@ -159,7 +159,7 @@ def _legend(rows: Sequence[Row], wide: bool) -> str:
     if "wait" in shown:
         lines.append("wait: mean over jobs; longest: mean of each episode's longest wait.")
     if "utilization_to_end" in shown:
-        lines.append("util: inside the arrival window; to end: up to the last finish.")
+        lines.append("util: while jobs arrive; to end: up to the last finish.")
     if "bounded_slowdown_narrow" in shown:
         lines.append(
             "narrow, medium, wide: bounded slowdown of jobs of at most a sixteenth of the machine, "

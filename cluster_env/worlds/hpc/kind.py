@@ -106,6 +106,18 @@ KIND = Kind(
     observations=OBSERVATIONS,
     axis=Axis("workload.load", "load {:.0%}".format),
     shorthands={
+        "processors": Shorthand("world.processors", "Processors of the machine."),
+        "memory": Shorthand("world.memory", "Units of memory; 0 if it is not counted."),
+        "gpus": Shorthand("world.gpus", "GPUs; 0 if they are not counted."),
+        "backfilling": Shorthand(
+            "world.backfilling",
+            "What may start before the first waiting job, where a policy does not name it: strict, "
+            "skip, easy or conservative.",
+        ),
+        "kill-at-estimate": Shorthand(
+            "world.kill_at_estimate",
+            "Whether jobs are killed when their estimate is over (true, false).",
+        ),
         "window": Shorthand(
             "workload.window",
             "Seconds of a window of a log. By default 20 mean run times or more, between two "

@@ -87,6 +87,7 @@ class TraceWorkload:
     Attributes:
         path: the file, ``.csv`` for CSV, anything else for SWF.
         capacity: units of each resource of the machine.
+        resources: their names.
         jobs: in a jobset; 0 for all jobs of a split. If it is not set, `window` counts.
         window: seconds of a jobset, from the first moment in which a job may arrive to the last; 0
             for 20 mean run times, or the time in which 256 jobs are submitted, if that is longer.
@@ -109,6 +110,7 @@ class TraceWorkload:
 
     path: Path | str
     capacity: tuple[int, ...] = (256,)
+    resources: tuple[str, ...] = ("processors",)
     jobs: int | None = None
     window: int = 0
     offset: int = -1
@@ -153,7 +155,7 @@ class TraceWorkload:
     def recorded(self) -> RecordedJobs:
         """All jobs that fit the machine, at the times of submission that were asked for."""
         machine = f"the machine of {self.capacity[0]:,} processors"
-        fitting = read_log(self.path).that_fit(self.capacity, machine)
+        fitting = read_log(self.path).that_fit(self.capacity, machine, self.resources)
         if self.scaled_load:
             return fitting.stretched(float(fitting.load(self.capacity)[0]) / self.scaled_load)
         return fitting.stretched(self.stretch)

@@ -192,4 +192,8 @@ def _processors(world: HPC) -> dict[str, Any]:
 
 WORKLOADS.register("lublin")(WorkloadKind(LublinWorkload, _processors))
 WORKLOADS.register("lognormal")(WorkloadKind(LognormalWorkload, _processors))
-WORKLOADS.register("trace")(WorkloadKind(TraceWorkload, lambda world: {"capacity": world.capacity}))
+WORKLOADS.register("trace")(
+    WorkloadKind(
+        TraceWorkload, lambda world: {"capacity": world.capacity, "resources": world.resources}
+    )
+)

@@ -1,0 +1,66 @@
+"""From a log and what a user says of the machine to a task that holds all jobs of the log."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.task import Task
+from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.recorded import RecordedJobs
+from rllib_configs.migration import new_key
+from tune_jobs.comparing.choices import changed_config
+
+WORLD = "hpc"
+"""The world that logs in seconds are played in."""
+
+
+def task_of_log(
+    path: Path,
+    overrides: Sequence[str],
+    shorthands: Mapping[str, Any],
+    *,
+    guess: bool,
+    seed: int = 0,
+) -> tuple[Task, RecordedJobs, list[str]]:
+    """A task whose one jobset is all that fits the machine.
+
+    Args:
+        path: the log.
+        overrides: texts of the form ``key=value``.
+        shorthands: values, or texts of them, by the names of the world's shorthands.
+        guess: whether a machine of which nobody knows the size is as large as the largest job.
+        seed: of the policies' random numbers.
+
+    Returns:
+        The task, its jobs, and sentences about what was not said.
+
+    Raises:
+        InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
+    """
+    read, words = read_log(path), []
+    said = {**shorthands}
+    given = {new_key(text.partition("=")[0]) for text in overrides}
+    for k, name in enumerate(read.resources):
+        if name in said or f"task.world.{name}" in given:
+            continue
+        largest = max(int(read.demand[:, k].max()), 1)
+        if name == "processors" and read.processors:
+            said[name] = read.processors
+        elif guess:
+            said[name] = largest
+            words.append(f"nobody says how many {name} there are: as many as the largest job has")
+        else:
+            raise InputError(
+                f"{path} does not say how many {name} the machine has; say it, as in --{name} "
+                f"{largest}"
+            )
+    workload = {"kind": "trace", "path": str(path), "jobs": 0, "whole": True}
+    data = {"name": path.name.partition(".")[0] or "log"}
+    data["task"] = {"world": {"kind": WORLD}, "workload": workload}  # type: ignore[assignment]
+    task = changed_config(data, overrides, said).task.build(path.name, seed)
+    workload_of: Any = task.workload
+    recorded = getattr(workload_of, "recorded", None)
+    if not isinstance(recorded, RecordedJobs):
+        raise InputError(f"--set must leave the jobs as those of {path}")
+    return task, recorded, words

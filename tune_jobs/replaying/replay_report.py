@@ -1,0 +1,211 @@
+"""What ``metasched replay`` does: plays a whole log under policies."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.sheets import Sheet
+from cluster_env.core.task import Task
+from cluster_env.evaluation import evaluate
+from cluster_env.evaluation.replays import outcome, timeline
+from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.comparing.comparison import check_specs
+from tune_jobs.comparing.policy_specs import (
+    PolicySpec,
+    heuristic_spec,
+    learned_specs,
+    split_names,
+)
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.replaying.choices import task_of_log
+from tune_jobs.replaying.outcomes import by_size, by_user, in_all
+from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
+from tune_jobs.terminal.tables import write_table
+
+STRETCHES = 160
+"""Points of a line in the pictures of use and queue."""
+
+LINES, GANTT = "timeline", "gantt"
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """A whole log under one policy.
+
+    Attributes:
+        name: of the policy.
+        schedule: its one episode.
+        seconds: that playing took.
+    """
+
+    name: str
+    schedule: Schedule
+    seconds: float
+
+
+def report_replay(
+    *,
+    path: Path,
+    names: Sequence[str],
+    overrides: Sequence[str],
+    shorthands: Mapping[str, str],
+    seed: int,
+    decode: Decode,
+    as_json: bool,
+    out: Path | None,
+    draw_lines: Callable[[Path, Path], None],
+    draw_gantt: Callable[[Path, Path, int, str], None],
+) -> None:
+    """Plays a log and prints what came of it; the arguments are the command's options.
+
+    Raises:
+        InputError: if the log, the machine or a policy cannot be used; before anything is played.
+    """
+    task, jobs, remarks = task_of_log(path, overrides, shorthands, guess=False, seed=seed)
+    specs = _specs(names, task, decode)
+    protocol = EvaluationProtocol(task, num_jobsets=1)
+    check_specs(protocol, specs)
+    replays = play(protocol, specs, NoProgress() if as_json else Progress())
+    outcomes = {one.name: outcome(one.schedule, jobs.resources) for one in replays}
+    sheets = [
+        in_all(outcomes, jobs),
+        by_size({one.name: one.schedule for one in replays}),
+        *by_user({one.name: one.schedule for one in replays}, jobs),
+    ]
+    if as_json:
+        played = {one.name: one.seconds for one in replays}
+        dropped = [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
+        data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, **as_data(sheets)}
+        click.echo(json.dumps(data, indent=1))
+    else:
+        click.echo(_text(path, jobs, replays, sheets, remarks))
+    if out is None:
+        if not as_json:
+            click.echo("\nNext     the same with --out FOLDER keeps schedules and draws them")
+        return
+    write_sheets(out, sheets)
+    write_table(out / f"{LINES}.csv", _line_rows(replays))
+    draw_lines(out / f"{LINES}.csv", out / f"{LINES}.png")
+    for one in replays:
+        table = out / f"schedule-{_file_name(one.name)}.csv"
+        write_schedule(table, one.schedule, jobs)
+        image = out / f"{GANTT}-{_file_name(one.name)}.png"
+        draw_gantt(table, image, int(one.schedule.capacity[0]), one.name)
+    if not as_json:
+        click.echo(
+            f"\nWrote {out}: schedules, tables, {LINES}.png, and {GANTT}-*.png of each policy"
+        )
+
+
+def play(
+    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], progress: Progress
+) -> list[Replay]:
+    """Plays the one jobset of a protocol under each policy."""
+    jobsets = protocol.held_out()
+    progress.start(len(specs), unit="policy")
+    replays = []
+    for count, spec in enumerate(specs, start=1):
+        policy = spec.make(protocol).members[0]
+        begin = perf_counter()
+        schedule = evaluate(policy, jobsets, protocol.task.world, run_seed=protocol.task.seed)
+        replays.append(Replay(spec.key, schedule, perf_counter() - begin))
+        progress.step(count, spec.key)
+    progress.close()
+    return replays
+
+
+def _specs(names: Sequence[str], task: Task, decode: Decode) -> list[PolicySpec]:
+    """Policies as they were named; each run by itself, also where seeds alone differ."""
+    chosen = split_names(names)
+    if names and not chosen:
+        raise InputError("--policy names nothing; try --policy random")
+    specs: list[PolicySpec] = []
+    for name in chosen or task.kind.baselines:
+        if is_heuristic(name):
+            specs.append(heuristic_spec(name))
+            continue
+        for run in load_runs(find_runs([name]), decode):
+            (spec,) = learned_specs([run], decode)
+            specs.append(
+                PolicySpec(
+                    run.path.name,
+                    spec.make,
+                    learned=True,
+                    trained_at=spec.trained_at,
+                    trained_on=spec.trained_on,
+                    trained_for=spec.trained_for,
+                )
+            )
+    return specs
+
+
+def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:
+    """Writes what became of each job, one a line, in whole seconds of the log's clock."""
+    started = schedule.start >= 0
+    submit = jobs.submit[schedule.job]
+    wait = np.where(started, schedule.start - schedule.arrival, -1)
+    finished = schedule.finish >= 0
+    columns: dict[str, NDArray[Any]] = {
+        "line": jobs.line[schedule.job],
+        "submit": submit,
+        "start": np.where(started, submit + wait, -1),
+        "finish": np.where(finished, submit + schedule.finish - schedule.arrival, -1),
+        "wait": wait,
+        "duration": schedule.duration,
+        "estimate": jobs.estimate[schedule.job],
+        **{name: schedule.demand[:, k] for k, name in enumerate(jobs.resources)},
+    }
+    for name in jobs.ids:
+        columns[name] = jobs.names[name][jobs.ids[name][schedule.job]]
+    parts = [column.tolist() for column in columns.values()]
+    rows = [dict(zip(columns, values, strict=True)) for values in zip(*parts, strict=True)]
+    write_table(path, rows)
+
+
+def _line_rows(replays: Sequence[Replay]) -> list[dict[str, str | float]]:
+    """Use and queue over time, the same stretches for all policies."""
+    last = max(int(one.schedule.end.max()) for one in replays)
+    edges = np.unique(np.linspace(0, max(last, 1), STRETCHES + 1).astype(np.int64))
+    rows: list[dict[str, str | float]] = []
+    for one in replays:
+        means = timeline(one.schedule, edges)
+        for k in range(edges.size - 1):
+            row: dict[str, str | float] = {"policy": one.name, "begin_s": int(edges[k])}
+            row |= {"end_s": int(edges[k + 1]), "window_s": int(one.schedule.window[0])}
+            rows.append(row | {name: float(values[k]) for name, values in means.items()})
+    return rows
+
+
+def _file_name(policy: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", policy).strip("-")
+
+
+def _text(
+    path: Path,
+    jobs: RecordedJobs,
+    replays: Sequence[Replay],
+    sheets: Sequence[Sheet],
+    remarks: Sequence[str],
+) -> str:
+    num_lost = sum(one.count for one in jobs.dropped)
+    reasons = "; ".join(f"{one.count:,} because the job {one.reason}" for one in jobs.dropped)
+    lost = f"; left out: {reasons}" if num_lost else ""
+    machine = ", ".join(
+        f"{units:,} {name}"
+        for name, units in zip(jobs.resources, replays[0].schedule.capacity, strict=True)
+    )
+    head = f"{path}: {jobs.num_jobs:,} jobs on {machine}{lost}"
+    shown = [format_sheet(sheet, 10) for sheet in sheets]
+    return "\n\n".join([click.style(head, bold=True), *shown, *remarks])

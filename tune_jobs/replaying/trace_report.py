@@ -1,0 +1,101 @@
+"""What ``metasched trace`` does: describes a log."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from cluster_env.core.seeding import Split
+from cluster_env.core.sheets import Sheet, shown
+from cluster_env.core.task import Task
+from cluster_env.evaluation import evaluate
+from cluster_env.workloads import description
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import get_heuristic
+from tune_jobs.replaying.choices import task_of_log
+from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
+from tune_jobs.terminal.tables import Row, aligned, plain, write_table
+
+TODAY = "fcfs:easy"
+"""What plays a log that does not say how long its jobs waited."""
+
+IMAGE, TABLE = "trace.png", "trace.csv"
+
+
+def report_trace(
+    *,
+    path: Path,
+    overrides: Sequence[str],
+    shorthands: Mapping[str, str],
+    as_json: bool,
+    out: Path | None,
+    draw: Callable[[Path, Path], None],
+) -> None:
+    """Describes a log; the arguments are the command's options.
+
+    Raises:
+        InputError: if the file is no log, or no job of it fits the machine.
+    """
+    task, jobs, remarks = task_of_log(path, overrides, shorthands, guess=True)
+    world = task.world
+    capacity: tuple[int, ...] = getattr(world, "capacity", ())
+    played = _played(task, jobs)
+    facts = description.facts(jobs, capacity, played)
+    sheets = _sheets(jobs, capacity, played)
+    if as_json:
+        known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
+        click.echo(json.dumps({"facts": plain([known])[0], **as_data(sheets)}, indent=1))
+    else:
+        click.echo(_text(path, facts, sheets, remarks))
+    if out is None:
+        if not as_json:
+            click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
+        return
+    write_sheets(out, sheets)
+    rows: list[Row] = list(description.points(jobs, capacity, played))
+    write_table(out / TABLE, rows)
+    draw(out / TABLE, out / IMAGE)
+    if not as_json:
+        click.echo(f"\nWrote {out / IMAGE}, drawn from {out / TABLE}, and the tables beside it")
+
+
+def _played(task: Task, jobs: RecordedJobs) -> description.Played:
+    """When the jobs started: as the log says it, or as today's usual rule would start them."""
+    if jobs.wait is not None:
+        return description.Played(jobs.submit + jobs.wait, "as recorded")
+    jobset = task.jobsets(Split.HELD_OUT, [0])
+    schedule = evaluate(get_heuristic(TODAY, task.world), jobset, task.world)
+    start = np.empty(jobs.num_jobs, np.int64)
+    start[schedule.job] = schedule.start.astype(np.int64) + int(jobs.submit[0])
+    return description.Played(start, f"under {TODAY}")
+
+
+def _sheets(jobs: RecordedJobs, capacity: Sequence[int], played: description.Played) -> list[Sheet]:
+    names = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
+    return [
+        description.dropped(jobs),
+        *description.spread(jobs, played),
+        description.by_size(jobs, capacity),
+        description.estimates(jobs),
+        description.by_week(jobs, capacity, played),
+        *(sheet for sheet in names if sheet is not None and len(sheet.rows) > 1),
+    ]
+
+
+def _text(
+    path: Path,
+    facts: Mapping[str, tuple[object, str]],
+    sheets: Sequence[Sheet],
+    remarks: Sequence[str],
+) -> str:
+    lines = aligned([[name, shown(value, unit)] for name, (value, unit) in facts.items()], names=2)
+    parts = [
+        "\n".join([click.style(str(path), bold=True), *lines, *(f"  ({one})" for one in remarks)])
+    ]
+    if not sheets[0].rows:
+        parts.append("All jobs of the file can be scheduled; none was left out.")
+    parts += [format_sheet(sheet, description.MOST_ROWS) for sheet in sheets if sheet.rows]
+    return "\n\n".join(parts)

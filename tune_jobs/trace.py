@@ -1,0 +1,57 @@
+"""``metasched trace``: what stands in a job log."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.task_command import TaskCommand
+
+
+@click.command(name="trace", cls=TaskCommand, context_settings=CONTEXT)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change a setting of the machine, or how the log is read, for instance "
+    "task.workload.stretch=0.5.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for all tables (CSV), and a picture with the numbers that it was drawn from.",
+)
+def command(**options: Any) -> None:
+    """Describe a job log before anything is trained on it.
+
+    FILE is a log in the Standard Workload Format or a CSV file in seconds, plain or with gzip. You
+    see its span, jobs and users, what was left out and why, run times, sizes, how good estimates
+    are, and week by week how much work came and how busy the machine was. Queues and use are as
+    recorded; where the log does not say how long jobs waited, they are those of first come, first
+    served with EASY backfilling.
+
+    \b
+    Examples:
+      metasched trace jobs.csv --processors 16 --gpus 4
+      metasched trace jobs.csv --processors 16 --gpus 4 --out jobs-described
+      metasched trace jobs.csv --json
+    """
+    from tune_jobs.replaying.trace_report import report_trace
+
+    report_trace(**options, draw=_draw)
+
+
+def _draw(table: Path, image: Path) -> None:
+    from tune_jobs.figures.logs import draw_log
+
+    draw_log(table, image)
+
+
+if __name__ == "__main__":
+    from tune_jobs.terminal.running import run_command
+
+    run_command(command)
