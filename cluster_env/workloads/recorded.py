@@ -51,6 +51,8 @@ class RecordedJobs:
         processors: size of the machine, where the file says it.
         epoch: Unix time of second 0 of the log's clock, where the file says it.
         dropped: what was left out.
+        predicted: estimates in place of the user's, int64 ``(num_jobs,)``, by the name that the
+            jobs of jobsets have them as attributes; see `cluster_env.workloads.run_times`.
     """
 
     path: Path
@@ -66,6 +68,7 @@ class RecordedJobs:
     processors: int | None = None
     epoch: int | None = None
     dropped: tuple[Dropped, ...] = field(default=())
+    predicted: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, path: Path, **columns: Any) -> "RecordedJobs":
@@ -111,7 +114,12 @@ class RecordedJobs:
             own["submit"] = submit
         if self.wait is not None:
             own["wait"] = self.wait[rows]
-        return replace(self, **own, ids={name: ids[rows] for name, ids in self.ids.items()})
+        of_jobs = ("ids", "predicted")
+        own |= {
+            part: {name: column[rows] for name, column in getattr(self, part).items()}
+            for part in of_jobs
+        }
+        return replace(self, **own)
 
     def between(self, begin: float, end: float) -> "RecordedJobs":
         """Jobs submitted in a stretch of the log's time, from share ``begin`` to share ``end``."""
@@ -172,7 +180,8 @@ class RecordedJobs:
     ) -> JobSet:
         """Jobs as a jobset.
 
-        Its attributes are ``estimate``, ``submit`` (seconds of the log's clock) and `ids`.
+        Its attributes are ``estimate``, ``submit`` (seconds of the log's clock), `ids` and
+        `predicted`.
 
         Args:
             rows: which jobs.
@@ -195,6 +204,7 @@ class RecordedJobs:
                 "estimate": self.estimate[rows],
                 "submit": submit,
                 **{name: ids[rows] for name, ids in self.ids.items()},
+                **{name: column[rows] for name, column in self.predicted.items()},
             },
         )
 

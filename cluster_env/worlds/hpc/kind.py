@@ -123,6 +123,11 @@ KIND = Kind(
             "Seconds of a window of a log. By default 20 mean run times or more, between two "
             "warm-ups in which the machine fills.",
         ),
+        "run-times": Shorthand(
+            "workload.run_times",
+            "What rules believe of the run times of a log's jobs: user (what users ask for), recent "
+            "(mean of the user's last two), learned, or actual.",
+        ),
     },
     steady=_steady,
     columns=_columns,

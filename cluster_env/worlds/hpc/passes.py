@@ -162,7 +162,7 @@ def may_start(it: Episode, job: int, now: int, shadow: int, backfills: bool) -> 
     if not backfills:
         alone = it.sizes[RUNNING] == 0
         return bool(it.demand[job, 0] + it.left_free[job] <= it.free[0] or alone)
-    if now + it.estimate[job] <= shadow:
+    if now + it.order_estimate[job] <= shadow:
         return True
     if not fits(it.demand, job, it.spare):
         return False
@@ -308,8 +308,8 @@ def plan_all(it: Episode, now: int) -> None:
     place, first_gap, last_gap, gaps = head, tail, tail, 0
     while place < tail and it.free[0] >= it.sizes[SMALLEST]:
         job = it.queue[place]
-        at = _earliest(times, free, size, it.demand[job], it.estimate[job])
-        size = _book(times, free, size, at, it.demand[job], it.estimate[job])
+        at = _earliest(times, free, size, it.demand[job], it.order_estimate[job])
+        size = _book(times, free, size, at, it.demand[job], it.order_estimate[job])
         if at == 0:
             begin(it, job, now, True)
             it.queue[place] = _GONE

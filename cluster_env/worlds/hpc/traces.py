@@ -12,6 +12,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.workloads.estimates import get_estimates
 from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.run_times import RUN_TIMES, USER, corrected
 from cluster_env.workloads.windows import (
     natural_length,
     resampled,
@@ -103,6 +104,9 @@ class TraceWorkload:
             them all, unless `jobs` or `window` is set.
         estimates: ``recorded``, or the kind of estimates that replaces those of the log, as
             ``exact``, ``gaussian:0.5`` or ``tsafrir``.
+        run_times: what rules and policies believe of run times in place of the estimates: ``user``,
+            the estimates; ``recent``, the mean of the user's last two; ``learned``; or ``actual``.
+            See `cluster_env.workloads.run_times`.
 
     Raises:
         InputError: if the file cannot be read, no job fits the machine, or a split has no jobs.
@@ -120,6 +124,7 @@ class TraceWorkload:
     splits: tuple[float, float] = (0.6, 0.8)
     whole: bool = False
     estimates: str = RECORDED
+    run_times: str = USER
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -156,9 +161,10 @@ class TraceWorkload:
         """All jobs that fit the machine, at the times of submission that were asked for."""
         machine = f"the machine of {self.capacity[0]:,} processors"
         fitting = read_log(self.path).that_fit(self.capacity, machine, self.resources)
+        factor = self.stretch
         if self.scaled_load:
-            return fitting.stretched(float(fitting.load(self.capacity)[0]) / self.scaled_load)
-        return fitting.stretched(self.stretch)
+            factor = float(fitting.load(self.capacity)[0]) / self.scaled_load
+        return corrected(fitting.stretched(factor), self.run_times)
 
     def part(self, split: Split) -> TracePart:
         """The stretch of the log that the jobsets of a split come from."""
@@ -206,6 +212,12 @@ class TraceWorkload:
             raise InputError(
                 f"scaled_load must be above 0, and goes without stretch, but {self.scaled_load:g} "
                 f"and {self.stretch:g} were given"
+            )
+        RUN_TIMES.get(self.run_times)
+        if self.estimates != RECORDED and self.run_times != USER:
+            raise InputError(
+                f"run_times corrects recorded estimates; give run_times={self.run_times} or "
+                f"estimates={self.estimates}, not both"
             )
         if not 0 < self.splits[0] < self.splits[1] < 1:
             raise InputError(

@@ -21,8 +21,8 @@ LARGEST = 2**31 - 1
 
 ESTIMATES = ("estimate", "order_estimate", "reserve_estimate")
 """Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
-believed instead, where jobs are put in order and where reservations are made. Where one of those
-two is missing, the first holds."""
+believed instead, of a job that waits (its order, whether it ends before a reservation), and of one
+that runs (when others can have its units). Where one of these two is missing, the first holds."""
 
 
 @dataclass(frozen=True)

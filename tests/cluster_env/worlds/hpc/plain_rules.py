@@ -43,7 +43,7 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
             for j in running
         ]
         order = sorted(waiting, key=lambda j: (score(j), j))
-        for j in _chosen(rule, order, free, ends, now, size, estimate):
+        for j in _chosen(rule, order, free, ends, now, size, ordered, estimate):
             start[j] = now
     return [start[j] for j in range(len(run))]
 
@@ -55,9 +55,9 @@ def _expected(estimate: int, limit: int, passed: int) -> int:
     return estimate
 
 
-def _chosen(rule, order, free, ends, now, size, estimate) -> list[int]:
+def _chosen(rule, order, free, ends, now, size, ordered, estimate) -> list[int]:
     if rule.backfilling == "conservative":
-        return _planned(order, free, ends, now, size, estimate)
+        return _planned(order, free, ends, now, size, ordered)
     started: list[int] = []
     blocked = False
     shadow = spare = 0
@@ -72,7 +72,7 @@ def _chosen(rule, order, free, ends, now, size, estimate) -> list[int]:
             if not fits and rule.backfilling == "strict":
                 return started
         else:
-            late = now + estimate[j] > shadow
+            late = now + ordered[j] > shadow
             fits = size[j] <= free and (not late or size[j] <= spare)
             spare -= size[j] if fits and late else 0
         if fits:

@@ -38,7 +38,7 @@ def test_every_rule_is_that_of_a_plain_loop(order: str, backfilling: str, jobset
 @given(jobset=small_jobsets(corrected=True))
 @settings(max_examples=40)
 def test_corrected_estimates_are_those_of_a_plain_loop(rule: str, jobset: JobSet) -> None:
-    """One estimate for the order, one for reservations, doubled while a job outlives it."""
+    """One estimate while a job waits, one while it runs, doubled while the job outlives it."""
     chosen = Rule(*rule.split("/"))
     starts = played(WORLD, [jobset], chosen).start.tolist()
     assert starts == plain_starts(jobset, chosen, PROCESSORS)

@@ -1,0 +1,190 @@
+"""What is believed of run times in place of what users ask for: corrections in front of any rule.
+
+Users ask for too much, and orders and reservations rest on what they ask for. A correction gives
+each job of a log two estimates: one while it waits, for its order and for backfilling; and one
+while it runs, for reservations, which simulators raise while the job outlives it. It knows the run
+times of jobs that had ended at the site that wrote the log when the job was submitted
+(`cluster_env.workloads.histories.ends_in_log`), and nothing of others. So an estimate is a column
+of the log, the same for every rule that the log is replayed with, as if the site had kept it beside
+its own scheduler.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.registry import Registry
+from cluster_env.workloads.histories import COLUMNS, ends_in_log, group, histories
+from cluster_env.workloads.recorded import RecordedJobs
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+USER = "user"
+"""The correction that leaves everything as the user asked for it."""
+
+ORDER_QUANTILE, RESERVE_QUANTILE = 0.6, 0.9
+"""Quantiles of the learned correction. See `learned`."""
+
+FIRST, GROWTH, MOST = 100, 1.15, 20_000
+"""The learned correction begins when so many jobs have ended; it is fitted anew whenever their
+number has grown by that factor, to the latest of them up to so many."""
+
+_TREES = {"max_iter": 60, "learning_rate": 0.08, "max_leaf_nodes": 12, "min_samples_leaf": 15}
+
+Seconds = NDArray[np.int64]
+
+
+class Believed(NamedTuple):
+    """Estimates in seconds, at least 1, int64 ``(num_jobs,)``."""
+
+    order: Seconds
+    reserve: Seconds
+
+
+RUN_TIMES: Registry[Callable[[RecordedJobs], Believed]] = Registry("run-time correction")
+
+
+@RUN_TIMES.register(USER)
+def user(jobs: RecordedJobs) -> Believed:
+    """What users ask for."""
+    return Believed(jobs.estimate, jobs.estimate)
+
+
+@RUN_TIMES.register("actual")
+def actual(jobs: RecordedJobs) -> Believed:
+    """The run times themselves, which nobody knows beforehand: what there is to gain."""
+    return Believed(jobs.run, jobs.run)
+
+
+@RUN_TIMES.register("recent")
+def recent(jobs: RecordedJobs) -> Believed:
+    """The mean of the user's last two jobs that had ended, never above what the user asks for.
+
+    Tsafrir, Etsion and Feitelson (TPDS 2007, section 3). Users with fewer such jobs are believed.
+    """
+    known = _histories_of(jobs, jobs.run.astype(np.float64), _users(jobs))
+    mean = np.ceil((known["last_0"] + known["last_1"]) / 2)
+    given = np.isnan(mean)
+    seconds = np.where(given, jobs.estimate, np.minimum(np.where(given, 1, mean), jobs.estimate))
+    return Believed(*2 * (np.maximum(seconds, 1).astype(np.int64),))
+
+
+@RUN_TIMES.register("learned")
+def learned(jobs: RecordedJobs) -> Believed:
+    """Quantiles of run time over estimate, by gradient boosting with the quantile loss.
+
+    They are given what the job asks for, the hour, and what was known of jobs of its user, group,
+    limit and size (`histories`). Every `GROWTH`, trees are fitted to jobs that had ended, and used
+    for those that are submitted from then on. Until `FIRST` have ended, users are believed.
+
+    Two quantiles, because the two mistakes are not alike. A long job believed short goes first and
+    outlives its reservation; a short one believed long waits and is not backfilled.
+
+    Raises:
+        InputError: if scikit-learn is not installed.
+    """
+    columns, ratio = features(jobs), np.log(jobs.run / jobs.estimate)
+    order, reserve = (np.zeros(jobs.num_jobs) for _ in range(2))
+    for rows, coming in _fits(jobs.submit, ends_in_log(jobs)):
+        for quantile, out in ((ORDER_QUANTILE, order), (RESERVE_QUANTILE, reserve)):
+            trees = _boosting(quantile).fit(columns[rows], ratio[rows])
+            out[coming] = np.minimum(trees.predict(columns[coming]), 0)
+    both = (order, np.maximum(order, reserve))  # fitted one by one, quantiles may cross
+    seconds = (np.ceil(jobs.estimate * np.exp(log)).astype(np.int64) for log in both)
+    return Believed(*(np.clip(one, 1, jobs.estimate) for one in seconds))
+
+
+def corrected(jobs: RecordedJobs, name: str) -> RecordedJobs:
+    """Jobs with the estimates of a correction; the latest are remembered.
+
+    Args:
+        jobs: of a log.
+        name: one of `RUN_TIMES`.
+
+    Raises:
+        InputError: if there is no such correction.
+    """
+    believe = RUN_TIMES.get(name)
+    if name == USER:
+        return jobs
+    key = _digest(jobs, name)
+    if key not in _LATEST:
+        if len(_LATEST) >= 8:
+            _LATEST.pop(next(iter(_LATEST)))
+        _LATEST[key] = believe(jobs)
+    found = _LATEST[key]
+    return replace(
+        jobs, predicted={"order_estimate": found.order, "reserve_estimate": found.reserve}
+    )
+
+
+def features(jobs: RecordedJobs) -> NDArray[np.float64]:
+    """What the learned correction is given of each job, float64 ``(num_jobs, num_features)``.
+
+    ln of the estimate and of the processors, the hour of the log's day, and the columns of
+    `histories` of ln(run / estimate) for the job's user; its group; its user, size and limit; its
+    user and limit; everybody; and its limit. What the log does not say counts as the same for all.
+    """
+    size, limit, owner = jobs.demand[:, 0], jobs.estimate, _users(jobs)
+    none = np.zeros(jobs.num_jobs, np.int64)
+    team = np.asarray(jobs.ids.get("group", none))
+    kinds = (
+        *(owner, team, group([owner, size, limit]), group([owner, limit]), none),
+        group([limit]),
+    )
+    ratio, end = np.log(jobs.run / limit), ends_in_log(jobs)
+    known = [histories(jobs.submit, end, ratio, kind) for kind in kinds]
+    own = np.stack([np.log(limit), np.log(size), jobs.submit // 3600 % 24], axis=1)
+    return np.concatenate([own, *known], axis=1)
+
+
+_LATEST: dict[bytes, Believed] = {}
+
+
+def _digest(jobs: RecordedJobs, name: str) -> bytes:
+    columns = (jobs.submit, ends_in_log(jobs), jobs.run, jobs.estimate, jobs.demand, _users(jobs))
+    made = hashlib.blake2b(name.encode(), digest_size=16)
+    for column in columns:
+        made.update(np.ascontiguousarray(column).tobytes())
+    return made.digest()
+
+
+def _users(jobs: RecordedJobs) -> Seconds:
+    return np.asarray(jobs.ids.get("user", np.zeros(jobs.num_jobs, np.int64)))
+
+
+def _histories_of(
+    jobs: RecordedJobs, values: NDArray[np.float64], groups: Seconds
+) -> dict[str, NDArray[np.float64]]:
+    table = histories(jobs.submit, ends_in_log(jobs), values, groups)
+    return dict(zip(COLUMNS, table.T, strict=True))
+
+
+def _fits(submit: Seconds, end: Seconds) -> Iterator[tuple[NDArray[np.int64], slice]]:
+    """For each fit: rows of the jobs that have ended by then, and the jobs that it is used for."""
+    ended = np.searchsorted(np.sort(end), submit, side="right")
+    begins, wanted = [], float(FIRST)
+    while (job := int(np.searchsorted(ended, wanted))) < submit.size:
+        begins.append(job)
+        wanted = max(ended[job] * GROWTH, ended[job] + FIRST / 4)
+    by_end = np.argsort(end, kind="stable")
+    for begin, stop in zip(begins, [*begins[1:], submit.size], strict=True):
+        yield by_end[: ended[begin]][-MOST:], slice(begin, stop)
+
+
+def _boosting(quantile: float) -> "HistGradientBoostingRegressor":
+    try:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+    except ImportError:
+        raise InputError(
+            "the learned correction needs scikit-learn, which is not installed"
+        ) from None
+    return HistGradientBoostingRegressor(
+        loss="quantile", quantile=quantile, early_stopping=False, random_state=0, **_TREES
+    )

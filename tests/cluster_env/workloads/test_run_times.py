@@ -1,0 +1,143 @@
+"""Run-time corrections: what they know, when they know it, and what schedules gain by them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate, summarize
+from cluster_env.workloads.histories import COLUMNS, histories
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.run_times import RUN_TIMES, corrected
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.traces import TraceWorkload
+
+
+def log_of(submit, run, estimate, user, size=None) -> RecordedJobs:
+    columns = [np.asarray(column, np.int64) for column in (submit, run, estimate)]
+    count = len(run)
+    return RecordedJobs(
+        Path("made-up.swf"),
+        *columns,
+        np.ones((count, 1), np.int64) if size is None else np.asarray(size, np.int64)[:, None],
+        ("processors",),
+        {"user": np.asarray(user, np.int64)},
+        np.arange(count),
+    )
+
+
+def habits(count: int = 300, seed: int = 0) -> RecordedJobs:
+    """Users all ask for an hour; one needs it, one a tenth, one a hundredth of it."""
+    rng = np.random.default_rng(seed)
+    user = rng.integers(0, 3, count)
+    run = np.ceil(3600 * np.array([1.0, 0.1, 0.01])[user] * rng.uniform(0.7, 1.0, count))
+    return log_of(np.arange(count) * 150, run, np.full(count, 3600), user)
+
+
+def test_what_is_known_of_a_user_is_what_had_ended() -> None:
+    """Of user 0, job 0 ends at 10 and job 1 at 9; job 2 is submitted at 9, job 4 at 20."""
+    known = histories(
+        np.array([0, 4, 9, 10, 20]),
+        np.array([10, 9, 30, 12, 25]),
+        np.array([3.0, 1.0, 7.0, 9.0, 0.0]),
+        np.array([0, 0, 0, 1, 0]),
+    )
+    rows = [dict(zip(COLUMNS, row, strict=True)) for row in known.tolist()]
+    assert [row["ended"] for row in rows] == [0, 0, 1, 0, 2]
+    assert [row["open"] for row in rows] == [0, 1, 1, 0, 1]
+    assert (rows[2]["last_0"], rows[2]["mean"], rows[2]["highest"]) == (1, 1, 1)
+    assert (rows[4]["last_0"], rows[4]["last_1"], rows[4]["mean"]) == (3, 1, 2)
+    assert rows[4]["fading"] == pytest.approx(1 + 0.3 * 2)
+    assert np.isnan([rows[3]["mean"], rows[2]["last_1"]]).all()
+
+
+def test_recent_is_the_mean_of_the_last_two_but_never_above_the_estimate() -> None:
+    jobs = log_of([0, 1, 50, 60, 70], [10, 21, 5, 5, 5], [90, 90, 90, 12, 90], [0, 0, 0, 0, 1])
+    order, reserve = RUN_TIMES.get("recent")(jobs)
+    assert order.tolist() == reserve.tolist() == [90, 90, 16, 12, 90]
+
+
+def test_actual_and_user_are_what_they_say() -> None:
+    jobs = habits(20)
+    assert corrected(jobs, "user") is jobs
+    made = corrected(jobs, "actual").jobset()
+    assert made.attributes["order_estimate"].tolist() == jobs.run.tolist()
+    assert made.attributes["reserve_estimate"].tolist() == jobs.run.tolist()
+    assert made.attributes["estimate"].tolist() == jobs.estimate.tolist()
+
+
+@pytest.mark.parametrize("name", ["recent", "learned"])
+def test_nothing_is_known_of_jobs_that_had_not_ended(name: str) -> None:
+    """Other run times of the jobs that end after a moment change no estimate before it."""
+    jobs = habits()
+    moment = int(jobs.submit[220])
+    later = jobs.submit + jobs.run > moment
+    other = replace(jobs, run=np.where(later, np.maximum(jobs.run // 2, 1), jobs.run))
+    other = replace(other, run=np.where(other.submit + other.run > moment, other.run, jobs.run))
+    before = jobs.submit <= moment
+    assert (other.run != jobs.run).sum() > 60
+    one, two = (RUN_TIMES.get(name)(log) for log in (jobs, other))
+    for mine, theirs in zip(one, two, strict=True):
+        np.testing.assert_array_equal(mine[before], theirs[before])
+    assert (one.order[230:] != two.order[230:]).any()
+
+
+def test_learned_finds_habits_and_schedules_gain() -> None:
+    jobs = habits()
+    found = corrected(jobs, "learned")
+    order, reserve = (found.predicted[f"{kind}_estimate"] for kind in ("order", "reserve"))
+    assert (order[:100] == 3600).all()  # nobody is known yet
+    assert (order <= reserve).all()
+    assert (reserve <= jobs.estimate).all()
+    late = np.arange(jobs.num_jobs) > 150
+    for user, share in enumerate((1.0, 0.1, 0.01)):
+        mine = late & (jobs.ids["user"] == user)
+        assert 0.6 < np.median(order[mine]) / 3600 / share < 1.1
+        assert np.median(reserve[mine]) >= np.median(jobs.run[mine])
+    world = HPC(8)
+    means = {
+        name: summarize(
+            evaluate(get_heuristic("sjf:easy", world), [corrected(jobs, name).jobset()], world)
+        ).means["bounded_slowdown"]
+        for name in ("user", "learned", "actual")
+    }
+    assert means["learned"] - means["actual"] < 0.67 * (means["user"] - means["actual"])
+
+
+def test_windows_keep_what_was_learned_from_the_whole_log() -> None:
+    found = corrected(habits(), "recent")
+    window = found.select(slice(200, 210)).jobset()
+    expected = found.predicted["order_estimate"][200:210]
+    assert window.attributes["order_estimate"].tolist() == expected.tolist()
+
+
+def test_impossible_corrections_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("arrival,duration,processors\n" + "".join(f"{9 * k},5,1\n" for k in range(40)))
+    with pytest.raises(InputError, match="did you mean 'learned'"):
+        TraceWorkload(path, run_times="learnt")
+    with pytest.raises(InputError, match="corrects recorded estimates"):
+        TraceWorkload(path, run_times="recent", estimates="exact")
+
+
+@pytest.mark.parametrize(
+    ("trace", "processors", "stretch", "rule"),
+    [("lcg_first3000", 8, 1.0, "sjf:easy"), ("theta_train", 4360, 0.6, "saf:easy")],
+)
+def test_learned_goes_a_third_of_the_way_on_real_logs(
+    golden: Path, trace: str, processors: int, stretch: float, rule: str
+) -> None:
+    """From the users' estimates to the true run times, over the whole log."""
+    path, world = golden / "traces" / "swf" / f"{trace}.swf.gz", HPC(processors)
+    means = {}
+    for name in ("user", "learned", "actual"):
+        workload = TraceWorkload(path, (processors,), stretch=stretch, whole=True, run_times=name)
+        jobset = workload.part(Split.HELD_OUT).sample(np.random.default_rng(0))
+        schedule = evaluate(get_heuristic(rule, world), [jobset], world)
+        means[name] = summarize(schedule).means["bounded_slowdown"]
+    assert means["actual"] < means["learned"]
+    assert means["user"] - means["learned"] > (means["user"] - means["actual"]) / 3
