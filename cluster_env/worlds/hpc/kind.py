@@ -125,7 +125,7 @@ KIND = Kind(
         ),
         "run-times": Shorthand(
             "workload.run_times",
-            "What rules believe of the run times of a log's jobs: user (what users ask for), recent "
+            "What is believed of the run times of a log's jobs: user (what users ask for), recent "
             "(mean of the user's last two), learned, or actual.",
         ),
     },
