@@ -14,6 +14,7 @@ from cluster_env.core.promises import CheckError, Moment, require
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.envs.cluster import ClusterEnv
+from cluster_env.objectives.utility import final_utility
 
 # How often an allowed slot is chosen rather than any action, one policy after the other.
 _EAGERNESS = (0.8, 0.3, 0.0, 1.0)
@@ -160,9 +161,19 @@ def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
     for late in objective.late_costs:
         steps_late = np.maximum(jobs.completion - late.after(jobset), 0)
         cost += float(late.cost(jobset) @ steps_late)
-    held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
-    share = held @ (jobs.demand / jobs.capacity).mean(axis=1)
-    return objective.utilization_gain * float(share) - cost
+    if jobs.pieces is None:
+        held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
+        share = held @ (jobs.demand / jobs.capacity).mean(axis=1)
+    else:
+        pieces = jobs.pieces
+        held = np.minimum(pieces.end, jobset.window) - np.minimum(pieces.begin, jobset.window)
+        share = held @ (pieces.units / jobs.capacity).mean(axis=1)
+    gain = objective.utilization_gain * float(share)
+    if objective.finish_gain is not None:
+        gain += float(objective.finish_gain(jobset).sum())
+    if objective.utility_gain:
+        gain += objective.utility_gain * float(final_utility(jobs).sum())
+    return gain - cost
 
 
 def _check_repeats(env: gymnasium.Env[Any, Any], seed: int) -> None:

@@ -224,14 +224,14 @@ def cost_of(objective: Objective) -> Metric:
     if metric.higher_is_better:
         metric = cost_metric(objective)
     gain = objective.utilization_gain if metric.per == "episode" else 0.0
-    if not gain and objective.finish_gain is None:
+    if not gain and not objective.gains_at_finish:
         return metric
 
     def shifted(schedule: Schedule) -> NDArray[np.float64]:
         values = metric.values(schedule)
         if gain:
             values = values + gain * schedule.window
-        if objective.finish_gain is None:
+        if not objective.gains_at_finish:
             return values
         gains = objective.gain_of_jobs(schedule)
         if metric.per == "job":

@@ -1,5 +1,6 @@
 """Rewards by name, with the metrics that follow from them."""
 
+from cluster_env.objectives.accrued import UTILITY
 from cluster_env.objectives.classes import class_slowdown, read_class_weights
 from cluster_env.objectives.metric import Metric
 from cluster_env.objectives.mixtures import get_objective, mixture, read_mixture
@@ -17,6 +18,7 @@ from cluster_env.objectives.standard import is_small  # registers the objectives
 __all__ = [
     "OBJECTIVES",
     "OBJECTIVE_FAMILIES",
+    "UTILITY",
     "LateCost",
     "Metric",
     "Objective",

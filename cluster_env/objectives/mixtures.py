@@ -80,6 +80,7 @@ def mixture(weights: Mapping[str, float]) -> Objective:
             for late in part.late_costs
         ),
         finish_gain=finish_gain if gains else None,
+        utility_gain=sum(weight * part.utility_gain for weight, part in parts),
     )
     # Parts of jobs and of episodes have only what an episode costs in common.
     return replace(mixed, measure=cost_metric(mixed))

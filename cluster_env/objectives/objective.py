@@ -23,6 +23,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.schedule import Schedule
 from cluster_env.objectives.metric import Metric, makespan, utilization
+from cluster_env.objectives.utility import final_utility, largest_utility
 
 JobCost = Callable[[JobSet], NDArray[np.float64]]
 JobSteps = Callable[[JobSet], NDArray[np.int32]]
@@ -59,6 +60,8 @@ class Objective:
         late_costs: what jobs cost beside once they have been in the system for long.
         finish_gain: what each job gains when it finishes, float64 ``(num_jobs,)``; None if nothing.
             Not every simulator can give it, see `require_no_finish_gain`.
+        utility_gain: weight of the final utility of each job that finishes, in worlds whose jobs
+            have time-utility functions (`cluster_env.objectives.utility`).
         label: what figures call the derived metric; if empty, a mean cost with the name.
         measure: the metric, where the derived one will not do: because the field measures the
             quotient and not its cost, or where it has another sign, a scale or a constant beside.
@@ -70,6 +73,7 @@ class Objective:
     utilization_gain: float = 0.0
     late_costs: tuple[LateCost, ...] = ()
     finish_gain: JobCost | None = None
+    utility_gain: float = 0.0
     label: str = ""
     measure: Metric | None = None
 
@@ -97,9 +101,7 @@ class Objective:
         for late in self.late_costs:
             steps = np.maximum(completion - _of_jobs(late.after, schedule), 0)
             costs += steps * _of_jobs(late.cost, schedule)
-        if self.finish_gain is not None:
-            costs -= np.where(schedule.finished, self.gain_of_jobs(schedule), 0.0)
-        return costs
+        return costs - self._gained(schedule)
 
     def cost_of_episodes(self, schedule: Schedule) -> NDArray[np.float64]:
         """What each episode has cost, less what it gained, float64 ``(num_episodes,)``."""
@@ -114,16 +116,34 @@ class Objective:
             for late in self.late_costs:
                 steps_late = np.maximum(completion[rows] - late.after(jobset), 0)
                 of_jobs[episode] += steps_late @ late.cost(jobset)
-        if self.finish_gain is not None:
-            gains = np.where(schedule.finished, self.gain_of_jobs(schedule), 0.0)
-            of_jobs -= np.bincount(schedule.episode, gains, minlength=schedule.num_episodes)
+        if self.gains_at_finish:
+            of_jobs -= np.bincount(
+                schedule.episode, self._gained(schedule), minlength=schedule.num_episodes
+            )
         return costs + of_jobs
 
+    @property
+    def gains_at_finish(self) -> bool:
+        """Whether a job may gain something when it finishes."""
+        return self.finish_gain is not None or self.utility_gain != 0
+
     def gain_of_jobs(self, schedule: Schedule) -> NDArray[np.float64]:
-        """What each job gains if it finishes, finished or not, float64 ``(num_jobs,)``."""
-        if self.finish_gain is None:
-            return np.zeros(schedule.job.size)
-        return _of_jobs(self.finish_gain, schedule)
+        """The most that each job can gain by finishing, whether it did, float64 ``(num_jobs,)``."""
+        gains = np.zeros(schedule.job.size)
+        if self.finish_gain is not None:
+            gains += _of_jobs(self.finish_gain, schedule)
+        if self.utility_gain:
+            gains += self.utility_gain * largest_utility(schedule)
+        return gains
+
+    def _gained(self, schedule: Schedule) -> NDArray[np.float64]:
+        """What each job has gained, float64 ``(num_jobs,)``."""
+        gains = np.zeros(schedule.job.size)
+        if self.finish_gain is not None:
+            gains += np.where(schedule.finished, _of_jobs(self.finish_gain, schedule), 0.0)
+        if self.utility_gain:
+            gains += self.utility_gain * final_utility(schedule)
+        return gains
 
 
 def _of_jobs(term: Callable[[JobSet], NDArray[Any]], schedule: Schedule) -> NDArray[np.float64]:
@@ -181,8 +201,8 @@ def require_no_finish_gain(objective: Objective, simulator: str) -> None:
     Raises:
         InputError: if jobs gain something when they finish.
     """
-    if objective.finish_gain is not None:
+    if objective.gains_at_finish:
         raise InputError(
             f"the objective '{objective.name}' gives jobs a gain when they finish, which "
-            f"{simulator} cannot give; choose an objective without finish_gain"
+            f"{simulator} cannot give; choose an objective without finish_gain or utility_gain"
         )

@@ -39,7 +39,12 @@ every_option = pytest.mark.parametrize(("name", "options"), every_choice())
 
 
 def test_ids_are_those_that_results_were_published_under() -> None:
-    assert set(environment_ids()) == {"DeepRM-v0", "DeepRMReleased-v0", "HPC-v0"}
+    assert set(environment_ids()) == {
+        "Accrual-v0",
+        "DeepRM-v0",
+        "DeepRMReleased-v0",
+        "HPC-v0",
+    }
 
 
 @every_option

@@ -1,0 +1,103 @@
+"""The rules by name: ``none``, ``aggressive:both``, ``rulebase:squeeze``, ``dasa``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.policy import Policy
+from cluster_env.core.registry import Registry, unknown
+from cluster_env.core.world import Heuristic, no_argument
+from cluster_env.worlds.accrual.play import ORDERS, SCORERS, Rule, choose_all
+from cluster_env.worlds.accrual.simulator import AccrualSimulator
+from cluster_env.worlds.accrual.td import new_learners
+from cluster_env.worlds.accrual.values import PAPER_RULEBASE, VALUE_FUNCTIONS
+from cluster_env.worlds.accrual.world import Accrual
+
+COLUMNS = {"squeeze": (False, True), "preempt": (True, False), "both": (True, True)}
+"""Columns of figures 2 and 3: whether a rule preempts, and whether it squeezes."""
+
+
+@dataclass(frozen=True)
+class AccrualPolicy:
+    """A rule as a policy.
+
+    The order in which fitting jobs start is no decision, so that decision by decision (`act`) it is
+    best fit; only where a simulator plays the rule it is the rule's own.
+
+    Attributes:
+        world: what it acts in.
+        name: what tables call it.
+        rule: the rule.
+        values: ``rulebase`` or ``network``, what it goes by if it goes by values.
+        parameters: of that.
+    """
+
+    world: Accrual
+    name: str
+    rule: Rule
+    values: str = "rulebase"
+    parameters: tuple[float, ...] = PAPER_RULEBASE
+
+    def play(self, simulator: AccrualSimulator, keys: NDArray[np.uint64]) -> None:
+        """See `cluster_env.core.policy.PlayedPolicy`."""
+        learners = new_learners(self._kind, self._p[None], 0.0, 0.0, 1.0, False)
+        simulator.play(self.rule, keys, learners=learners)
+
+    def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """See `cluster_env.core.policy.Policy.act`."""
+        actions = np.empty(states.shape[0], np.int32)
+        choose_all(
+            *(SCORERS.index(self.rule.scorer), self.rule.preempt, self.rule.squeeze),
+            *(self._kind, self._p, self.world.processors, self.world.longest),
+            *(np.ascontiguousarray(states), actions),
+        )
+        return actions
+
+    @property
+    def _kind(self) -> int:
+        return VALUE_FUNCTIONS.index(self.values)
+
+    @property
+    def _p(self) -> NDArray[np.float64]:
+        return np.array(self.parameters, np.float64)
+
+
+HEURISTICS: Registry[Heuristic] = Registry("heuristic")
+
+
+def _ordered(name: str, order: str) -> Callable[[Accrual, str], Policy]:
+    def make(world: Accrual, argument: str) -> Policy:
+        no_argument(name, argument)
+        return AccrualPolicy(world, name, Rule(order, "none"))
+
+    return make
+
+
+def _deciding(name: str, scorer: str) -> Callable[[Accrual, str], Policy]:
+    def make(world: Accrual, argument: str) -> Policy:
+        column = argument or "both"
+        if column not in COLUMNS:
+            raise unknown(f"word after '{name}:'", column, COLUMNS)
+        preempt, squeeze = COLUMNS[column]
+        for wanted, given, what in (
+            (preempt, world.preempt, "preempt"),
+            (squeeze, world.squeeze, "squeeze"),
+        ):
+            if wanted and argument and not given:
+                raise InputError(f"'{name}:{argument}' needs a world with {what}=true")
+        rule = Rule("best_fit", scorer, preempt, squeeze)
+        return AccrualPolicy(world, f"{name}:{argument}" if argument else name, rule)
+
+    return make
+
+
+HEURISTICS.register("none")(Heuristic(_ordered("none", "best_fit")))
+HEURISTICS.register("aggressive")(
+    Heuristic(_deciding("aggressive", "aggressive"), numbers=tuple(COLUMNS))
+)
+HEURISTICS.register("rulebase")(Heuristic(_deciding("rulebase", "value")))
+for _order in ORDERS[1:]:
+    HEURISTICS.register(_order)(Heuristic(_ordered(_order, _order)))

@@ -1,0 +1,208 @@
+"""What may be decided: the states that the server would be in (section 4.1, steps 2 to 11).
+
+A state of the server is described by three numbers (section 3.3): x1, the unit utility that running
+jobs are expected to reach, mean over the processors that they hold; x2, the steps until the first
+of them finishes; x3, the processors that are idle. A candidate is a waiting job and the state that
+the server would be in at once if that job were started, by preempting others or squeezed. What
+happens afterwards with processors that preemption frees beyond need is not in it.
+"""
+
+import numpy as np
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.accrual.arrays import (
+    CANDIDATE,
+    HEADER,
+    MILLION,
+    PASSING,
+    PREEMPTING,
+    SQUEEZING,
+    Costs,
+    Jobs,
+    Machine,
+    Rows,
+)
+from cluster_env.worlds.accrual.running import (
+    begin_job,
+    fill_victims,
+    preempt_job,
+    time_left,
+    unit_at_end,
+)
+
+_AT = len(HEADER)
+_SIZE = len(CANDIDATE)
+
+
+@njit(cache=True, nogil=True)
+def offer(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
+    """Writes the state of a row, with the candidates of the first stage that has any.
+
+    Returns:
+        How many there are; 0 if there is nothing more to decide at this instant.
+    """
+    while rows.of[r].stage < PASSING:
+        count = 0
+        if rows.of[r].num_waiting > 0:
+            if rows.of[r].stage == PREEMPTING and m.preempt:
+                count = _offer_preemption(m, jobs, rows, r)
+            elif rows.of[r].stage == SQUEEZING and m.squeeze and rows.of[r].free > 0:
+                count = _offer_squeezing(m, jobs, rows, r)
+        if count > 0:
+            _finish_state(jobs, rows, r, rows.of[r].stage + 1, count)
+            rows.of[r].considered = True
+            return count
+        rows.of[r].stage += 1
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def show_nothing(jobs: Jobs, rows: Rows, r: int) -> None:
+    """Writes the state of a row in which nothing can be decided."""
+    _finish_state(jobs, rows, r, 0, 0)
+
+
+@njit(cache=True, nogil=True)
+def take(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, k: int) -> None:
+    """Does what the k-th candidate says, for as many candidates as there are; else nothing."""
+    stage = rows.of[r].stage
+    rows.of[r].stage = stage + 1
+    if stage >= PASSING or k >= m.candidates or rows.states[r, _AT + k * _SIZE] == 0:
+        return
+    job = int(rows.shown[r, k])
+    size = jobs.of[rows.of[r].first + job].size
+    if stage == PREEMPTING:
+        running = rows.of[r].num_running
+        order, urgency = np.empty(running, np.int64), np.empty(running)
+        fill_victims(jobs, rows, r, order, urgency)
+        v = 0
+        while rows.of[r].free < size:
+            preempt_job(m, costs, rows, r, order[v])
+            v += 1
+    begin_job(rows, r, job, min(size, rows.of[r].free))
+    rows.of[r].made = True
+
+
+@njit(cache=True, nogil=True)
+def server_state(jobs: Jobs, rows: Rows, r: int) -> tuple[float, int, int]:
+    """x1, x2 and x3 of a server as it is; x1 and x2 are 0 where nothing runs."""
+    base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
+    weighted, held, soonest = 0.0, 0, 0
+    for k in range(rows.of[r].num_running):
+        job = rows.running[r, k]
+        at = base + job
+        steps = time_left(rows, at, now)
+        weighted += rows.job[at].held * unit_at_end(jobs, first + job, now + steps)
+        held += rows.job[at].held
+        soonest = steps if soonest == 0 else min(soonest, steps)
+    return (weighted / held if held else 0.0), soonest, rows.of[r].free
+
+
+@njit(cache=True, nogil=True)
+def _offer_preemption(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
+    """Waiting jobs that need not preempt a job of a higher remaining utility than their own."""
+    base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
+    running, free = rows.of[r].num_running, rows.of[r].free
+    order, urgency = np.empty(running, np.int64), np.empty(running)
+    fill_victims(jobs, rows, r, order, urgency)
+    # Of the jobs that stay if the first v are preempted: weights, processors, soonest finish.
+    weights, processors = np.zeros(running + 1), np.zeros(running + 1, np.int64)
+    soonest = np.zeros(running + 1, np.int64)
+    for v in range(running - 1, -1, -1):
+        at = base + order[v]
+        steps = time_left(rows, at, now)
+        unit = unit_at_end(jobs, first + order[v], now + steps)
+        weights[v] = weights[v + 1] + rows.job[at].held * unit
+        processors[v] = processors[v + 1] + rows.job[at].held
+        soonest[v] = steps if soonest[v + 1] == 0 else min(soonest[v + 1], steps)
+    count = 0
+    for k in range(rows.of[r].num_waiting):
+        job = int(rows.waiting[base + k])
+        j = first + job
+        size = jobs.of[j].size
+        steps = -(-rows.job[base + job].left // size)
+        unit = unit_at_end(jobs, j, now + steps)
+        v = 0
+        while free + processors[0] - processors[v] < size and urgency[v] <= unit / steps:
+            v += 1
+        room = free + processors[0] - processors[v]
+        if room < size:
+            continue
+        mean = (weights[v] + size * unit) / (processors[v] + size)
+        first_end = steps if soonest[v] == 0 else min(soonest[v], steps)
+        count = _show(m, jobs, rows, r, count, job, mean, first_end, room - size, unit, steps)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _offer_squeezing(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
+    """All waiting jobs, each on all processors that are free."""
+    base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
+    mean, soonest, free = server_state(jobs, rows, r)
+    held = m.processors - free
+    count = 0
+    for k in range(rows.of[r].num_waiting):
+        job = int(rows.waiting[base + k])
+        steps = -(-rows.job[base + job].left // free)
+        unit = unit_at_end(jobs, first + job, now + steps)
+        then = (mean * held + unit * free) / m.processors
+        first_end = steps if soonest == 0 else min(soonest, steps)
+        count = _show(m, jobs, rows, r, count, job, then, first_end, 0, unit, steps)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _show(
+    m: Machine,
+    jobs: Jobs,
+    rows: Rows,
+    r: int,
+    count: int,
+    job: int,
+    x1: float,
+    x2: int,
+    x3: int,
+    unit: float,
+    steps: int,
+) -> int:
+    """Adds a candidate; where there are too many, the job that would be worth least is left out."""
+    first = rows.of[r].first
+    place = count
+    if count == m.candidates:
+        place, least = -1, unit * jobs.of[first + job].size * jobs.of[first + job].duration
+        for k in range(count):
+            other = first + rows.shown[r, k]
+            unit_of_other = rows.states[r, _AT + k * _SIZE + 4] / MILLION
+            worth = unit_of_other * jobs.of[other].size * jobs.of[other].duration
+            if worth < least:
+                place, least = k, worth
+        if place < 0:
+            return count
+    at = _AT + place * _SIZE
+    state = rows.states[r]
+    state[at] = 1
+    state[at + 1] = round(x1 * MILLION)
+    state[at + 2], state[at + 3] = x2, x3
+    state[at + 4] = round(unit * MILLION)
+    state[at + 5], state[at + 6] = jobs.of[first + job].size, steps
+    rows.shown[r, place] = job
+    return min(count + 1, m.candidates)
+
+
+@njit(cache=True, nogil=True)
+def _finish_state(jobs: Jobs, rows: Rows, r: int, stage: int, count: int) -> None:
+    """Writes the header, and zeros where no candidate is."""
+    base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
+    state = rows.states[r]
+    x1, x2, x3 = server_state(jobs, rows, r)
+    work, units = 0, 0.0
+    for k in range(rows.of[r].num_waiting):
+        at = base + rows.waiting[base + k]
+        j = first + rows.waiting[base + k]
+        work += rows.job[at].left
+        units += unit_at_end(jobs, j, now - (-rows.job[at].left // jobs.of[j].size))
+    waiting = rows.of[r].num_waiting
+    state[0], state[1], state[2], state[3] = stage, round(x1 * MILLION), x2, x3
+    state[4], state[5] = waiting, min(work, 2**31 - 1)
+    state[6] = round(units / waiting * MILLION) if waiting else 0
+    state[_AT + count * _SIZE :] = 0

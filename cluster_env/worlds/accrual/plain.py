@@ -1,0 +1,236 @@
+"""The same server in plain Python, one episode at a time: what tests and benchmarks compare with.
+
+It is written from the rules of the world and shares no function with the compiled simulator. It
+steps through every time step, where the compiled one goes from event to event.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.worlds.accrual.world import Accrual
+
+Vector = tuple[float, int, int]
+"""x1, x2 and x3 of a server."""
+
+
+@dataclass
+class PlainJob:
+    """A job, and what has become of it."""
+
+    number: int
+    arrival: int
+    size: int
+    duration: int
+    tuf: list[float]
+    left: int
+    held: int = 0
+    start: int = -1
+    finish: int = -1
+    used: list[tuple[int, int]] = field(default_factory=list)  # step, processors
+
+    def unit(self, end: int) -> float:
+        """Unit utility if it finishes at a clock."""
+        points = len(self.tuf) // 2
+        times, values, power = self.tuf[:points], self.tuf[points:-1], self.tuf[-1]
+        when = (end - self.arrival) / self.duration
+        pairs = list(zip(times, values, strict=True))
+        value = pairs[-1][1] if when > times[0] else values[0]
+        for (t0, v0), (t1, v1) in itertools.pairwise(pairs):
+            if t0 < when < t1:
+                value = v0 + (when - t0) / (t1 - t0) * (v1 - v0)
+            elif when == t0 and t0 > times[0]:
+                value = v0
+        return float(value if power == 1 else value**power)
+
+    def end(self, now: int, processors: int) -> int:
+        """Clock of its finish on so many processors."""
+        return now + math.ceil(self.left / processors)
+
+    def worth(self, end: int) -> float:
+        """Final utility if it finishes at a clock."""
+        return self.unit(end) * self.size * self.duration
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A candidate: the job, those that it preempts, and the server's state then."""
+
+    job: PlainJob
+    preempted: list[PlainJob]
+    x: Vector
+    unit: float
+
+
+Choice = Callable[[str, Vector, Sequence[Offer]], int | None]
+"""What decides: from ``preempt`` or ``squeeze``, the server and the candidates, one of them."""
+
+
+class PlainServer:
+    """Best fit on one server, with decisions on preemption and squeezing.
+
+    Args:
+        world: its options; a limit on candidates is not kept.
+        jobset: what it runs.
+        choose: what decides.
+    """
+
+    def __init__(self, world: Accrual, jobset: JobSet, choose: Choice) -> None:
+        self._world, self._choose = world, choose
+        self.now = 0
+        tuf = jobset.attributes["tuf"].tolist()
+        self.jobs = [
+            PlainJob(k, int(a), int(size), int(d), tuf[k], int(size * d))
+            for k, (a, d, (size,)) in enumerate(
+                zip(jobset.arrival, jobset.duration, jobset.demand, strict=True)
+            )
+        ]
+        self._to_come = list(self.jobs)
+        self.waiting: list[PlainJob] = []
+        self.running: list[PlainJob] = []
+
+    @property
+    def free(self) -> int:
+        """Idle processors."""
+        return self._world.processors - sum(job.held for job in self.running)
+
+    @property
+    def utility(self) -> float:
+        """Final utility of what has finished."""
+        return sum(job.worth(job.finish) for job in self.jobs if job.finish >= 0)
+
+    def play(self) -> None:
+        """Plays the episode to its end."""
+        while True:
+            self._instant()
+            idle = not (self._to_come or self.running)
+            if idle or self.now == self._world.max_time:
+                return
+            for job in self.running:
+                done = min(job.held, job.left)
+                job.left -= done
+                job.used.append((self.now, done))
+            self.now += 1
+
+    def state(self, jobs: Sequence[tuple[PlainJob, int]] | None = None) -> Vector:
+        """x1, x2 and x3 if these jobs ran on so many processors; by default as it is."""
+        held = [(job, job.held) for job in self.running] if jobs is None else jobs
+        total = sum(count for _, count in held)
+        if not held:
+            return 0.0, 0, self._world.processors
+        ends = [(job.end(self.now, count), job, count) for job, count in held]
+        mean = sum(count * job.unit(end) for end, job, count in ends) / total
+        return mean, min(end for end, _, _ in ends) - self.now, self._world.processors - total
+
+    def _instant(self) -> None:
+        changed = False
+        for job in [job for job in self.running if job.left == 0]:
+            self.running.remove(job)
+            job.held, job.finish, changed = 0, self.now, True
+        while self._to_come and self._to_come[0].arrival == self.now:
+            self.waiting.append(self._to_come.pop(0))
+            changed = True
+        if self.now > 0 and not changed:
+            return
+        self._settle()
+        for kind in ("preempt", "squeeze"):
+            if getattr(self._world, kind) and self.waiting and self._offers(kind):
+                offers = self._offers(kind)
+                k = self._choose(kind, self.state(), offers)
+                if k is not None:
+                    self._take(offers[k])
+
+    def _settle(self) -> None:
+        if self._world.grow_first:
+            self._grow()
+        if self._world.drop_expired and self.free:
+            self.waiting = [
+                job for job in self.waiting if job.worth(job.end(self.now, job.size)) > 0
+            ]
+        while fitting := [job for job in self.waiting if job.size <= self.free]:
+            end = [job.worth(job.end(self.now, job.size)) for job in fitting]
+            self._start(max(zip(fitting, end, strict=True), key=lambda p: (p[0].size, p[1]))[0])
+        if not self._world.grow_first:
+            self._grow()
+
+    def _grow(self) -> None:
+        while self.free:
+            small = [job for job in self.running if job.held < job.size]
+            if not small:
+                return
+            keys: dict[str, Callable[[PlainJob], Any]] = {
+                "arrival": lambda job: -job.number,
+                "utility": self._urgency,
+                "shortfall": lambda job: job.held - job.size,
+            }
+            job = max(small, key=keys[self._world.growth])
+            job.held += min(self.free, job.size - job.held)
+
+    def _urgency(self, job: PlainJob) -> float:
+        end = job.end(self.now, job.held)
+        return job.unit(end) / (end - self.now)
+
+    def _start(self, job: PlainJob) -> None:
+        self.waiting.remove(job)
+        job.held = min(job.size, self.free)
+        if job.start < 0:
+            job.start = self.now
+        self.running.append(job)
+
+    def _offers(self, kind: str) -> list[Offer]:
+        if kind == "squeeze":
+            if not self.free:
+                return []
+            return [self._offer(job, [], self.free) for job in self.waiting]
+        found = []
+        order = sorted(self.running, key=lambda job: (self._urgency(job), job.number))
+        for job in self.waiting:
+            end = job.end(self.now, job.size)
+            own, preempted, room = job.unit(end) / (end - self.now), [], self.free
+            for victim in order:
+                if room >= job.size or self._urgency(victim) > own:
+                    break
+                preempted.append(victim)
+                room += victim.held
+            if room >= job.size:
+                found.append(self._offer(job, preempted, job.size))
+        return found
+
+    def _offer(self, job: PlainJob, preempted: list[PlainJob], processors: int) -> Offer:
+        stay = [(other, other.held) for other in self.running if other not in preempted]
+        x = self.state([*stay, (job, processors)])
+        return Offer(job, preempted, x, job.unit(job.end(self.now, processors)))
+
+    def _take(self, offer: Offer) -> None:
+        for job in offer.preempted:
+            self.running.remove(job)
+            job.held = 0
+            self.waiting.append(job)
+        self.waiting.sort(key=lambda job: job.number)
+        self._start(offer.job)
+        self._settle()
+
+
+def smallest(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
+    """The aggressive policy: the smallest job, of equal ones the one with the highest utility."""
+    best = max(range(len(offers)), key=lambda k: (-offers[k].job.size, round(offers[k].unit, 6)))
+    return best
+
+
+def nothing(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
+    """Neither preempts nor squeezes."""
+    return None
+
+
+def by_value(value: Callable[[Vector], float]) -> Choice:
+    """Takes the candidate of the highest value, if that is above the server's own."""
+
+    def choose(kind: str, x: Vector, offers: Sequence[Offer]) -> int | None:
+        values = [value(offer.x) for offer in offers]
+        best = max(range(len(offers)), key=values.__getitem__)
+        return best if values[best] > value(x) else None
+
+    return choose

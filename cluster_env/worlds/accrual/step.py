@@ -1,0 +1,75 @@
+"""Decision by decision."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.accrual.arrays import Costs, Jobs, Machine, Rows
+from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant, settle
+from cluster_env.worlds.accrual.offers import offer, show_nothing, take
+
+RESET, STEP, RESUME = range(3)
+
+
+@njit(cache=True, nogil=True)
+def step_rows(
+    m: Machine,
+    jobs: Jobs,
+    costs: Costs,
+    order: int,
+    rows: Rows,
+    which: NDArray[np.int32],
+    actions: NDArray[np.int32],
+    rewards: NDArray[np.float64],
+    mode: int,
+) -> int:
+    """Takes one decision in some rows, or puts them back to their first one.
+
+    The first decision is at time 0, even if nothing can be chosen.
+
+    Args:
+        m: the machine.
+        jobs: of all jobsets.
+        costs: the objective.
+        order: in which waiting jobs start that fit.
+        rows: all episodes.
+        which: int32 ``(n,)``, rows that decide.
+        actions: int32 ``(n,)``; not read but by `STEP`, and so is the next.
+        rewards: written, float64 of at least n elements.
+        mode: `RESET`; `STEP`; `RESUME`, if a call before had no room for pieces.
+
+    Returns:
+        How many of the rows are active; -1 if `Rows.pieces` has to grow before a step is resumed.
+    """
+    full, left = False, 0
+    for i in range(which.size):
+        r = np.int64(which[i])
+        if mode == RESET:
+            begin_episode(m, jobs, rows, r)
+        elif mode == STEP and rows.of[r].active:
+            take(m, jobs, costs, rows, r, np.int64(actions[i]))
+            settle(m, jobs, costs, order, rows, r)
+        if mode != RESUME:
+            rows.of[r].paused = rows.of[r].active
+        offered = 0
+        while rows.of[r].paused:
+            if not has_room(m, rows, r):
+                full = True
+                break
+            offered = offer(m, jobs, rows, r) if rows.of[r].stage >= 0 else 0
+            rows.of[r].paused = offered == 0 and next_instant(m, jobs, costs, order, rows, r)
+            if mode == RESET and rows.of[r].time == 0 and offered == 0:
+                offered = offer(m, jobs, rows, r)
+                rows.of[r].paused = False
+        if not rows.of[r].paused:
+            if (offered == 0 and mode != RESUME) or not rows.of[r].active:
+                show_nothing(jobs, rows, r)
+            if mode != RESET:
+                rewards[i] = rows.of[r].owed
+        left += rows.of[r].active
+    if full:
+        return -1
+    if mode != RESET:
+        for i in range(which.size):
+            rows.of[which[i]].owed = 0.0
+    return left

@@ -1,0 +1,109 @@
+r"""Average-reward TD(0): equations 4 to 6 of section 3.4.
+
+A learner sees states :math:`s_t` one after the other, and what was earned between them:
+
+.. math:: \delta = r_t - \rho_t + \hat V(s_{t+1}) - \hat V(s_t), \quad
+          p \leftarrow p + \alpha_t \delta \nabla \hat V(s_t), \quad
+          \rho \leftarrow (1 - \alpha_t) \rho + \alpha_t r_t
+
+with the rate :math:`\alpha_t = a / (1 + t / h)`: its sum diverges, that of its squares does not.
+The paper takes no account of how much time lies between two states; with ``per_time`` a reward is
+held against :math:`\rho` times that time, and :math:`\rho` is the quotient of such averages of
+rewards and of times (a semi-Markov process).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.accrual.values import value_of, write_gradient
+
+LEARNER = np.dtype(
+    [
+        *((name, np.float64) for name in ("x1", "x2", "x3")),  # the last state
+        ("earned", np.float64),  # at that state, since the beginning of the episode
+        ("time", np.int64),  # of that state
+        *((name, np.float64) for name in ("reward", "steps")),  # averages between two states
+        ("rho", np.float64),  # average reward, the one over the other
+        ("count", np.int64),  # updates so far
+        ("seen", np.bool_),  # whether there was a state
+        ("armed", np.bool_),  # whether the next change brings a state
+    ],
+    align=True,
+)
+"""Of a learner, beside its parameters."""
+
+
+class Learners(NamedTuple):
+    """Learners side by side, one for each row."""
+
+    kind: int  # of the value function
+    p: NDArray[np.float64]  # (num_rows, num_parameters)
+    of: NDArray[np.void]  # (num_rows,), see `LEARNER`
+    rate: float  # a, of the parameters
+    rho_rate: float  # a, of the average reward
+    half: float  # h, updates after which the rate has halved
+    per_time: bool
+
+
+@njit(cache=True, nogil=True)
+def learn(
+    it: Learners,
+    r: int,
+    x: NDArray[np.float64],
+    earned: float,
+    now: int,
+    slope: NDArray[np.float64],
+) -> None:
+    """Takes in the next state of a learner, and updates its parameters.
+
+    Args:
+        it: all learners.
+        r: the row.
+        x: float64 ``(3,)``, the state.
+        earned: since the beginning of the episode.
+        now: the clock.
+        slope: float64 ``(num_parameters,)``, to work in.
+    """
+    me = it.of[r]
+    if me.seen:
+        p, reward = it.p[r], earned - me.earned
+        steps = float(now - me.time) if it.per_time else 1.0
+        decay = 1.0 / (1.0 + me.count / it.half)
+        delta = reward - me.rho * steps + value_of(it.kind, p, x[0], x[1], x[2])
+        delta -= value_of(it.kind, p, me.x1, me.x2, me.x3)
+        write_gradient(it.kind, p, me.x1, me.x2, me.x3, slope)
+        for i in range(p.size):
+            p[i] += it.rate * decay * delta * slope[i]
+        share = it.rho_rate * decay
+        me.reward += share * (reward - me.reward)
+        me.steps += share * (steps - me.steps)
+        me.rho = me.reward / me.steps
+        me.count += 1
+    me.x1, me.x2, me.x3 = x[0], x[1], x[2]
+    me.seen, me.earned, me.time = True, earned, now
+
+
+def new_learners(
+    kind: int,
+    p: NDArray[np.float64],
+    rate: float,
+    rho_rate: float,
+    half: float,
+    per_time: bool,
+) -> Learners:
+    """Learners that have seen nothing yet.
+
+    Args:
+        kind: of the value function.
+        p: float64 ``(num_rows, num_parameters)``; it is changed.
+        rate: first rate of the parameters.
+        rho_rate: first rate of the average reward.
+        half: updates after which both have halved.
+        per_time: whether time between states counts.
+    """
+    of = np.zeros(p.shape[0], LEARNER)
+    of["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
+    return Learners(kind, p, of, rate, rho_rate, half, per_time)

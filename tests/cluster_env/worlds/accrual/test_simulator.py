@@ -1,0 +1,181 @@
+"""The compiled server against the plain one, and what must hold whatever is decided."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster_env.core.invariants import check_schedule
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.world import get_heuristic
+from cluster_env.evaluation import evaluate
+from cluster_env.objectives import UTILITY, get_objective
+from cluster_env.objectives.utility import final_utility
+from cluster_env.worlds.accrual import Accrual
+from cluster_env.worlds.accrual.heuristics import AccrualPolicy
+from cluster_env.worlds.accrual.plain import Choice, PlainServer, by_value, nothing, smallest
+from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.promises import PROMISES
+from cluster_env.worlds.accrual.values import RULEBASE, value_of
+from cluster_env.worlds.accrual.workloads import PoissonWorkload
+from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
+
+parameters = st.lists(st.sampled_from((-2.0, -0.5, 0.0, 0.25, 1.0, 3.0)), min_size=8, max_size=8)
+
+
+def rulebase(world: Accrual, p: list[float]) -> Choice:
+    """The same values as the compiled rule sees, which knows x1 to a millionth."""
+
+    def value(x: tuple[float, int, int]) -> float:
+        shares = round(x[0] * 1e6) / 1e6, min(x[1] / world.longest, 1.0), x[2] / world.processors
+        return float(value_of(RULEBASE, np.array(p), *shares))
+
+    return by_value(value)
+
+
+def used(schedule: Schedule, job: int, until: int) -> list[int]:
+    """Processors that a job uses in each step."""
+    pieces = schedule.pieces
+    assert pieces is not None
+    found = np.zeros(until, np.int64)
+    for k in np.flatnonzero(pieces.job == job):
+        found[pieces.begin[k] : pieces.end[k]] += pieces.units[k, 0]
+    return found.tolist()
+
+
+def assert_same(schedule: Schedule, plain: PlainServer) -> None:
+    arrived = plain.jobs[: schedule.job.size]
+    assert schedule.start.tolist() == [job.start for job in arrived]
+    assert schedule.finish.tolist() == [job.finish for job in arrived]
+    for job in arrived:
+        expected = np.zeros(plain.now, np.int64)
+        for step, count in job.used:
+            expected[step] += count
+        assert used(schedule, job.number, plain.now) == expected.tolist()
+    assert final_utility(schedule).sum() == pytest.approx(plain.utility, rel=1e-12)
+
+
+@given(
+    small_worlds(), small_jobsets(), st.sampled_from(("none", "aggressive", "value")), parameters
+)
+def test_it_does_what_the_plain_server_does(
+    world: Accrual, jobset: JobSet, scorer: str, p: list[float]
+) -> None:
+    choose = {"none": nothing, "aggressive": smallest, "value": rulebase(world, p)}[scorer]
+    plain = PlainServer(world, jobset, choose)
+    plain.play()
+    policy = AccrualPolicy(world, scorer, Rule("best_fit", scorer), parameters=tuple(p))
+    schedule = evaluate(policy, [jobset], world)
+    complete = PROMISES.complete_until(world)
+    check_schedule(schedule, [jobset], complete_until=complete)
+    assert_same(schedule, plain)
+
+
+@given(
+    small_worlds(),
+    st.lists(small_jobsets(), min_size=2, max_size=2),
+    st.integers(0, 2**31),
+    st.sampled_from(("slowdown", "makespan", "utility", "fair_slowdown", "0.5 utility + 2 idle")),
+)
+def test_work_is_conserved_and_the_return_is_what_the_schedule_is_worth(
+    world: Accrual, jobsets: list[JobSet], seed: int, name: str
+) -> None:
+    width = {one.attributes["tuf"].shape[1] for one in jobsets}
+    jobsets = jobsets if len(width) == 1 else jobsets[:1]
+    name = "0.5 utility + 2 utilization" if name.endswith("idle") else name
+    objective, simulator = get_objective(name), world.simulator()
+    simulator.load(jobsets, objective)
+    rng, total, rewards = np.random.default_rng(seed), np.zeros(len(jobsets)), np.empty(2)
+    rows = np.arange(len(jobsets), dtype=np.int32)
+    while rows.size:
+        actions = rng.integers(0, 4, rows.size).astype(np.int32)
+        simulator.step(rows, actions, rewards)
+        total[rows] += rewards[: rows.size]
+        rows = np.flatnonzero(simulator.active).astype(np.int32)
+    schedule = simulator.schedule()
+    complete = PROMISES.complete_until(world)
+    check_schedule(schedule, jobsets, complete_until=complete)
+    if schedule.finished.all() and schedule.job.size == sum(one.num_jobs for one in jobsets):
+        np.testing.assert_allclose(total, -objective.cost_of_episodes(schedule), atol=1e-9)
+    assert final_utility(schedule).sum() <= world.processors * schedule.end.sum()
+
+
+@given(small_worlds(), small_jobsets(), parameters)
+def test_decision_by_decision_a_rule_makes_the_same_schedule(
+    world: Accrual, jobset: JobSet, p: list[float]
+) -> None:
+    policy = AccrualPolicy(world, "value", Rule("best_fit", "value"), parameters=tuple(p))
+    played = evaluate(policy, [jobset], world)
+    simulator, rewards = world.simulator(), np.empty(1)
+    simulator.load([jobset], UTILITY)
+    while simulator.active[0]:
+        simulator.step(np.zeros(1, np.int32), policy.act(simulator.states, np.zeros(1)), rewards)
+    stepped = simulator.schedule()
+    for name in ("start", "finish", "end"):
+        np.testing.assert_array_equal(getattr(stepped, name), getattr(played, name))
+
+
+@pytest.mark.parametrize("name", ["none", "aggressive", "rulebase", "edf", "density", "dasa"])
+@pytest.mark.parametrize("utility", ["linear", "square", "root"])
+def test_one_job_on_an_empty_server_is_worth_k_l(name: str, utility: str) -> None:
+    world = Accrual()
+    schedule = evaluate(get_heuristic(name, world), [jobs([3], [17], [9], utility)], world)
+    assert final_utility(schedule).tolist() == [17 * 9]
+    assert schedule.finish.tolist() == [12]
+
+
+def test_a_squeezed_job_gets_processors_back_and_loses_what_it_was_late() -> None:
+    """4 processors are left beside the first job, until it is done at 5; then all 6."""
+    world = Accrual(processors=10, preempt=False)
+    jobset = jobs([0, 0], [6, 6], [5, 10])  # best fit starts the longer one: it is worth more
+    schedule = evaluate(get_heuristic("aggressive", world), [jobset], world)
+    assert used(schedule, 1, 10) == [6] * 10
+    assert used(schedule, 0, 8) == [4] * 7 + [2]  # 30 units of work, four a step
+    assert schedule.finish.tolist() == [8, 10]
+    assert final_utility(schedule).tolist() == pytest.approx([30 * (1 - 3 / 5), 60])
+    grown = evaluate(get_heuristic("aggressive", world), [jobs([0, 1], [6, 6], [5, 10])], world)
+    assert used(grown, 1, 13) == [0, *[4] * 4, *[6] * 7, 2]
+
+
+def test_a_preempted_job_goes_on_where_it_stopped() -> None:
+    world = Accrual(processors=10, squeeze=False)
+    jobset = jobs([0, 2], [8, 8], [8, 2])  # 1 / 2 is more than 1 / 6
+    schedule = evaluate(get_heuristic("aggressive", world), [jobset], world)
+    assert used(schedule, 0, 10) == [8, 8, 0, 0, *[8] * 6]
+    assert schedule.finish.tolist() == [10, 4]
+    assert schedule.start.tolist() == [0, 2]
+    assert final_utility(schedule).tolist() == pytest.approx([64 * (1 - 2 / 8), 16])
+
+
+def test_pieces_find_room_however_many_there_are() -> None:
+    world = Accrual(processors=4, candidates=2)
+    workload = PoissonWorkload(
+        processors=4, rate=0.5, window=400, smallest=1, largest=4, shortest=1, longest=60
+    )
+    jobset = workload.sample(np.random.default_rng(1))
+    simulator, rewards = world.simulator(), np.empty(1)
+    simulator.load([jobset], UTILITY)
+    room = simulator._rows.pieces.shape[1]
+    while simulator.active[0]:
+        simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
+    assert simulator._rows.pieces.shape[1] > room
+    check_schedule(simulator.schedule(), [jobset], complete_until=PROMISES.complete_until(world))
+
+
+def test_a_state_under_way_is_taken_over_whole() -> None:
+    world = Accrual()
+    jobset = PoissonWorkload(rate=0.3, window=200).sample(np.random.default_rng(0))
+    one, other, rewards = world.simulator(), world.simulator(), np.empty(2)
+    one.load([jobset], UTILITY)
+    other.load([jobset], UTILITY, 2)
+    for _ in range(30):
+        one.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
+    both = np.arange(2, dtype=np.int32)
+    other.take_over(one, np.zeros(2, np.int32), both)
+    for _ in range(40):
+        one.step(both[:1], np.ones(1, np.int32), rewards)
+        mine = rewards[0]
+        other.step(both, np.ones(2, np.int32), rewards)
+        assert rewards.tolist() == [mine, mine]
+        assert (other.states == one.states).all()
