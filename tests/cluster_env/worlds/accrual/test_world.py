@@ -16,7 +16,7 @@ from cluster_env.evaluation.metrics import cost_of, get_metric
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.utilities import Breakpoints, read_utility
+from cluster_env.worlds.accrual.utilities import read_utility
 from cluster_env.worlds.accrual.workloads import LogWorkload, PoissonWorkload
 from cluster_env.worlds.deeprm import DeepRM
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs
