@@ -26,7 +26,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service test-image mutations soak lint format pins clean
+.PHONY: help install demo results test test-service test-image mutations fuzz soak lint format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -60,6 +60,9 @@ test-image: ## Build the image without Docker or a registry, and work in it (roo
 
 mutations: install ## Put faults into a copy of the program and see that tests notice them (half an hour); ARGS='--only WORD'
 	@$(BIN)/python -m tests.mutations.run $(ARGS)
+
+fuzz: install ## Damage job logs at random and read them, for ten minutes; SECONDS=60 for less
+	@METASCHED_FUZZ_SECONDS=$(or $(SECONDS),600) $(BIN)/python -m pytest -q -s --timeout 0 tests/cluster_env/workloads/test_reader_fuzz.py
 
 soak: install ## Train for half an hour and fail if a process grows; ARGS='--minutes 5' for less
 	@$(BIN)/python -m tune_jobs.soak $(ARGS)

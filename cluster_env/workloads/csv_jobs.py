@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.numbers import read_number, rounded_up
+from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
 from cluster_env.workloads.recorded import RecordedJobs, to_ids
 
 RESOURCES = ("processors", "memory", "gpus")
@@ -85,7 +85,7 @@ def _names(path: Path, cells: Iterable[str]) -> list[str]:
             why = "stands twice" if name in known else "is none of them"
             raise InputError(
                 f"{path}, line 1: a header is needed with names of {', '.join(known)}, each at "
-                f"most once, but '{name[:40]}' {why}"
+                f"most once, but '{as_shown(name)}' {why}"
             )
     for name in ("arrival", "duration", "processors"):
         if name not in names:
@@ -116,7 +116,7 @@ def _row(path: Path, line: int, names: list[str], cells: list[str]) -> list[Any]
             least_words = "0 or more" if least == 0 else "above 0"
             raise InputError(
                 f"{path}, line {line}: {name} must be {what}, {least_words} and at most {most:,}, "
-                f"not '{text[:40]}'"
+                f"not '{as_shown(text)}'"
             )
         values.append(value)
     return values

@@ -27,3 +27,9 @@ def read_number(text: str) -> int | float | None:
 def rounded_up(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
     """Whole seconds, so that what lasts longer than nothing lasts at least one."""
     return np.ceil(seconds).astype(np.int64)
+
+
+def as_shown(text: str) -> str:
+    """A cell of a file as messages quote it: one line, no signs that a terminal obeys, not long."""
+    line = "".join(sign if sign.isprintable() else " " for sign in text[:200])
+    return " ".join(line.split())[:40]

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.numbers import read_number, rounded_up
+from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
 from cluster_env.workloads.recorded import NOTHING, Dropped, RecordedJobs, to_ids
 
 FIELDS = (
@@ -73,7 +73,7 @@ class SwfFile:
                 if value is None or value != int(value) or not 0 < value <= _LARGEST:
                     raise InputError(
                         f"{self.path}: {name} in the header must be a whole number above 0, not "
-                        f"'{text[0][:40]}'"
+                        f"'{as_shown(text[0])}'"
                     )
                 return int(value)
         return None
@@ -267,7 +267,8 @@ def _numbers(path: Path, line: int, cells: list[str]) -> list[Any]:
         if value is None or (whole and value != int(value)) or not -(2**63) <= value < 2**63:
             what = "a whole number" if whole else "a number"
             raise InputError(
-                f"{path}, line {line}: {name.replace('_', ' ')} must be {what}, not '{cell[:40]}'"
+                f"{path}, line {line}: {name.replace('_', ' ')} must be {what}, not "
+                f"'{as_shown(cell)}'"
             )
         values.append(int(value) if whole else value)
     return values + [NOTHING] * (len(FIELDS) - len(values))

@@ -1,11 +1,13 @@
 """Jobs in a CSV file, in seconds."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.csv_jobs import read_csv_jobs
+from cluster_env.workloads.logs import read_log
 
 
 def file(folder: Path, text: str) -> Path:
@@ -33,6 +35,27 @@ def test_a_job_without_an_estimate_is_expected_to_last_as_long_as_it_does(tmp_pa
     jobs = read_csv_jobs(file(tmp_path, text))
     assert jobs.submit.tolist() == [3, 8, 8]
     assert jobs.run.tolist() == jobs.estimate.tolist() == [60, 3, 7]
+
+
+def test_names_waits_dates_and_compressed_files(tmp_path: Path) -> None:
+    text = "arrival,duration,processors,user,queue,wait\n1700000000,60,1,ann,,5\n"
+    text += '1700000060,60,2,"bo, jr",long,0.5\n'
+    path = tmp_path / "jobs.csv.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    for jobs in (read_log(path), read_csv_jobs(file(tmp_path, text))):
+        assert jobs.names["user"][jobs.ids["user"]].tolist() == ["ann", "bo, jr"]
+        assert jobs.names["queue"].tolist() == ["", "long"]
+        assert jobs.wait is not None
+        assert jobs.wait.tolist() == [5, 1]
+        assert jobs.epoch == 0  # times are Unix times
+    assert read_csv_jobs(file(tmp_path, "arrival,duration,processors\n0,1,1\n")).epoch is None
+
+
+def test_a_machine_counts_what_jobs_ask_for_by_name(tmp_path: Path) -> None:
+    jobs = read_csv_jobs(file(tmp_path, "arrival,duration,processors,gpus\n0,1,1,2\n"))
+    assert jobs.that_fit((4, 2), "it", ("processors", "gpus")).num_jobs == 1
+    with pytest.raises(InputError, match="counts processors and memory"):
+        jobs.that_fit((4, 2), "it", ("processors", "memory"))
 
 
 @pytest.mark.parametrize(

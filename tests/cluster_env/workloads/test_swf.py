@@ -42,6 +42,56 @@ def test_the_nasty_file_is_read_to_the_last_digit(swf: Path) -> None:
         assert [found.columns[name][k] for name in FIELDS] == fields, row["remark"]
 
 
+def test_compressed_it_is_the_same_file(swf: Path, tmp_path: Path) -> None:
+    data = (swf / "nasty.swf").read_bytes()
+    (tmp_path / "nasty.swf.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "no-suffix").write_bytes(gzip.compress(data))  # its first bytes tell
+    plain = read_swf(swf / "nasty.swf")
+    for name in ("nasty.swf.gz", "no-suffix"):
+        found = read_swf(tmp_path / name)
+        assert found.header == plain.header
+        for field in FIELDS:
+            np.testing.assert_array_equal(found.columns[field], plain.columns[field])
+
+
+def test_users_keep_their_numbers_however_large(swf: Path) -> None:
+    jobs = read_swf(swf / "nasty.swf").jobs()
+    assert jobs.names["user"].tolist() == [1, 2, 3, 92605928607567]
+    assert jobs.names["user"][jobs.ids["user"]].tolist() == [1, 2, 92605928607567, 3, 3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("header", "processors", "epoch"),
+    [
+        (("; MaxProcs: 64",), 64, None),
+        ((";MaxNodes:32",), 32, None),
+        ((";   MaxNodes:   32", "; MaxProcs: 64 (all)"), 64, None),
+        (("; MaxProcs: -1", "; MaxNodes: 8"), 8, None),
+        (("; MaxProcs: unknown",), None, None),
+        (("; maxprocs: 64",), None, None),
+        (("; UnixStartTime: 749458803", "; MaxProcs: 128"), 128, 749458803),
+        (("; UnixStartTime: soon",), None, None),
+        (("; Note: MaxProcs: 999",), None, None),
+    ],
+)
+def test_headers_are_read_in_all_their_forms(
+    tmp_path: Path, header: tuple[str, ...], processors: int | None, epoch: int | None
+) -> None:
+    found = read_swf(log(tmp_path, *header, JOB))
+    assert (found.processors, found.epoch) == (processors, epoch)
+    assert found.jobs().num_jobs == 1
+
+
+def test_recorded_waits_are_known_where_all_are(tmp_path: Path) -> None:
+    waited = JOB.replace("1 0 -1 ", "1 0 30 ")
+    assert read_swf(log(tmp_path, JOB, waited)).jobs().wait is None
+    jobs = read_swf(log(tmp_path, waited, waited.replace("1 0 30 ", "2 5 7.5 "))).jobs()
+    assert jobs.wait is not None
+    assert jobs.wait.tolist() == [30, 8]
+    write_swf(tmp_path / "again.swf", jobs_as_columns(jobs), {"MaxProcs": 8})
+    assert read_swf(tmp_path / "again.swf").jobs().wait.tolist() == [30, 8]  # type: ignore[union-attr]
+
+
 def test_the_nasty_file_says_what_was_dropped_and_why(swf: Path) -> None:
     jobs = read_swf(swf / "nasty.swf").jobs()
     assert jobs.processors == 64

@@ -1,0 +1,109 @@
+"""Wrong job logs, machines and windows: each is refused in one sentence, and nothing is written."""
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.tune_jobs.wrong_inputs.conftest import Refuse
+
+SWF_JOB = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 1 -1 1 -1 -1 -1\n"
+HEAD = "arrival,duration,processors"
+SITE = HEAD + "".join(f"\n{600 * k},{60 + k},{1 + k % 4}" for k in range(300)) + "\n"
+FILES: dict[str, bytes] = {
+    "site.csv": SITE.encode(),
+    "gpus.csv": f"{HEAD},gpus\n0,60,2,1\n".encode(),
+    "prose.txt": b"Dear colleagues,\nhere is our log.\n",
+    "picture.swf": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+    "empty.swf": b"",
+    "empty.csv": b"",
+    "header.swf": b"; MaxProcs: 8\n",
+    "header.csv": HEAD.encode(),
+    "unusable.swf": (SWF_JOB.replace(" 100 ", " 0 ") + SWF_JOB.replace(" 4 ", " 0 ")).encode(),
+    "wide.swf": b"; MaxProcs: 2\n" + SWF_JOB.encode(),
+    "negative.swf": b"; MaxProcs: -3\n" + SWF_JOB.encode(),
+    "cut.swf.gz": gzip.compress(SWF_JOB.encode() * 99)[:-9],
+    "folder.csv/inside": b"",
+}
+LINES = (
+    *("trace", "trace nowhere.swf", "trace prose.txt", "trace picture.swf", "trace empty.swf"),
+    *("trace empty.csv", "trace header.swf", "trace header.csv", "trace unusable.swf"),
+    *("trace wide.swf", "trace negative.swf", "trace cut.swf.gz", "trace folder.csv"),
+    *("trace pipe", "trace /dev/zero", "trace site.csv extra", "trace site.csv --out site.csv"),
+    *("trace site.csv --processors 0", "trace site.csv --processors -4"),
+    *("trace site.csv --processors many", "trace site.csv --processors 1e30"),
+    *("trace gpus.csv --gpus 0", "trace site.csv --gpus 4", "trace site.csv --rules paper"),
+    *("trace site.csv --set task.workload.stretch=0", "trace site.csv --set nosuch=1"),
+    *("trace site.csv --set task.workload.kind=lublin", "trace site.csv --jobs 3"),
+    *("replay", "replay nowhere.csv --processors 8", "replay prose.txt --processors 8"),
+    *("replay site.csv", "replay gpus.csv --processors 8", "replay unusable.swf --processors 8"),
+    *("replay wide.swf --policy fcfs", "replay site.csv --processors 0"),
+    *(
+        f"replay site.csv --processors 8 {words}"
+        for words in (
+            *("--policy nosuch", "--policy fcfs:nosuch", "--policy ,", "--policy fcfs,fcfs"),
+            *("--policy saf-strict:easy", "--policy hold:8", "--policy rls:nosuch"),
+            *("--policy runs/none", "--policy runs/good", "--policy empty", "--policy 'no/*'"),
+            *("--seed -1", "--decode best", "--kill-at-estimate perhaps", "--backfilling nosuch"),
+            *("--processors 8 --set task.world.processors=8", "--set task.world.kind=deeprm"),
+            *("--set task.workload.offset=999999", "--set task.workload.estimates=nosuch"),
+            *("--set task.workload.scaled_load=-1", "--out site.csv", "extra"),
+        )
+    ),
+    *(
+        f"compare --set task.world.kind=hpc --set task.workload.trace=site.csv {words}"
+        for words in (
+            *("--processors 3 --window -5", "--processors 8 --window x", "--processors 0"),
+            *("--processors 8 --window 5 --set task.workload.jobs=5", "--policies nosuch"),
+            *("--processors 8 --policies fcfs:nosuch", "--processors 8 --warmup 99999999"),
+            *("--processors 8 --at 0.7", "--processors 8 --set task.workload.jobs=-1"),
+            *("--processors 8 --set task.workload.splits=[0.8,0.6]", "--gpus 4"),
+            *(
+                "--processors 8 --set task.workload.block=-1",
+                "--processors 8 --set task.workload.x=1",
+            ),
+        )
+    ),
+    "compare --set task.world.kind=hpc --set task.workload.trace=wide.swf --processors 2",
+    "compare --set task.world.kind=hpc --set task.workload.trace=unusable.swf",
+    "train hpc-smoke --set task.workload.trace=unusable.swf",
+    "train hpc-smoke --set task.workload.estimates=gaussian:x",
+    "train hpc-smoke --set task.workload.load=-1",
+    "train hpc-smoke --set task.world.gpus=4",
+)
+
+
+@pytest.fixture(scope="session")
+def logs(made: Path) -> Path:
+    """The folder of the other wrong inputs, with job logs; nothing of it is ever changed."""
+    for name, data in FILES.items():
+        (made / name).parent.mkdir(exist_ok=True)
+        (made / name).write_bytes(data)
+    os.mkfifo(made / "pipe")
+    return made
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_wrong_log_or_machine_is_refused(line: str, logs: Path, refuse: Refuse) -> None:
+    refuse(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("trace unusable.swf", "1 dropped: has no run time above 0; 1 dropped: asks for no"),
+        ("trace wide.swf", "all 1 jobs of"),
+        ("trace prose.txt", "line 1: a job has 18 numbers, but 2 stand here"),
+        ("replay site.csv", "does not say how many processors the machine has; say it, as in"),
+        ("replay gpus.csv --processors 8", "how many gpus the machine has; say it, as in --gpus 1"),
+        ("trace site.csv --gpus 4", "but the machine of 4 processors counts processors and gpus"),
+        ("replay site.csv --processors 8 --policy sjff", "did you mean 'sjf'?"),
+        (
+            "compare --set task.world.kind=hpc --set task.workload.trace=site.csv --window -5",
+            "must be 0 or more, but None, -5 and 0 were given",
+        ),
+    ],
+)
+def test_the_sentence_says_what_is_wrong(line: str, words: str, logs: Path, refuse: Refuse) -> None:
+    assert words in refuse(line)
