@@ -5,16 +5,18 @@ with the scorer of slots.
 """
 
 import logging
+import multiprocessing
 import warnings
 
 import numpy as np
 
-from cluster_env.warm import warm as warm_world
+import cluster_env.warm
+from cluster_env.worlds import WORLDS
 
 
 def warm() -> None:
     """Runs everything once, the network's gradient included; Ray is not started."""
-    warm_world()
+    cluster_env.warm.warm()
     import torch
     from ray.rllib.core.columns import Columns
 
@@ -59,10 +61,19 @@ def warm() -> None:
 
 
 def main() -> None:
-    """Entry point of ``python -m tune_jobs.warm``."""
+    """Entry point of ``python -m tune_jobs.warm``.
+
+    A second process compiles the worlds from the last to the first, and each finds in the cache
+    what the other has compiled by then.
+    """
     logging.getLogger("ray").setLevel(logging.ERROR)
+    backwards = tuple(reversed(WORLDS.names()))
+    spawn = multiprocessing.get_context("spawn")
+    second = spawn.Process(target=cluster_env.warm.main, args=(backwards,))
+    second.start()
     with warnings.catch_warnings(action="ignore"):
         warm()
+    second.join()
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
     options = SetScorerOptions.of(config.training).without_critic
     network = SetScorer(config.task.build_world().feature_names, options)
     weights = {
-        f"network.{name}": (rng.normal(0, 0.2, tuple(value.shape))).astype(np.float32)
+        f"network.{name}": (rng.normal(0, 0.05, tuple(value.shape))).astype(np.float32)
         for name, value in network.state_dict().items()
     }
     write_policy(weights, config, folder)
