@@ -37,6 +37,14 @@ from tune_jobs.terminal.task_command import TaskCommand
     "heuristic, elsewhere that heuristic.",
 )
 @limit_option
+@click.option(
+    "--protocol",
+    "protocols",
+    metavar="NAME,...",
+    multiple=True,
+    help="Jobsets to compare on: unseen (the default), or for a log rlscheduler (ten windows of "
+    "1,024 jobs, as published) and whole (all of it at once). Several make several tables.",
+)
 @task_options
 @click.option(
     "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."

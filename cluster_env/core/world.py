@@ -256,6 +256,21 @@ def _registry(kind: str, name: str, only: T) -> Registry[T]:
 
 
 @dataclass(frozen=True)
+class NamedJobsets:
+    """Jobsets that are as they are, in place of drawn ones: a published comparison, a whole log.
+
+    Attributes:
+        about: what they are, in a few words.
+        jobsets: gives them, from a task; they may hold jobs that a policy was trained on.
+        columns: what differs from the columns of the task, from the jobsets.
+    """
+
+    about: str
+    jobsets: Callable[[Any], Sequence[JobSet]]
+    columns: Callable[[Sequence[JobSet]], Mapping[str, Value]] = lambda jobsets: {}
+
+
+@dataclass(frozen=True)
 class Optimum:
     """How the best schedule of a jobset is found in hindsight.
 
@@ -310,6 +325,7 @@ class Kind:
         optimum: how the best schedule is found in hindsight, if anybody knows.
         plain: makes one episode in plain Python, which benchmarks compare the simulator with; from
             the world and a jobset.
+        protocols: jobsets by name that policies can be compared on beside unseen ones.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
     """
@@ -341,6 +357,7 @@ class Kind:
     warm: Callable[[], None] = lambda: None
     optimum: Optimum | None = None
     plain: Callable[[Any, JobSet], Any] | None = None
+    protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
     transfers: tuple[str, ...] = ()
 
     @property

@@ -14,7 +14,7 @@ from cluster_env.evaluation import (
 )
 from tune_jobs.comparing.guarding import Guarded, calibrate
 from tune_jobs.comparing.policy_specs import PolicySpec
-from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, Value
@@ -30,6 +30,7 @@ def compare(
     specs: Sequence[PolicySpec],
     values: Sequence[float],
     progress: Progress | None = None,
+    named: Sequence[str] = (UNSEEN,),
 ) -> list[Row]:
     """Evaluates every spec at every place, on jobsets that nobody has been trained or tuned on.
 
@@ -38,9 +39,10 @@ def compare(
         specs: what to compare.
         values: places on the axis of the task; see `EvaluationProtocol.values`.
         progress: shows where it is; by default nothing is shown.
+        named: the jobsets to compare on at each place, see `EvaluationProtocol.on`.
 
     Returns:
-        One row for each value and spec, in this order; the columns are those of `_row`.
+        One row for each value, name and spec, in this order; the columns are those of `_row`.
 
     Raises:
         InputError: before anything is evaluated, if a value cannot be reached, a policy is for
@@ -49,13 +51,14 @@ def compare(
     """
     progress = progress or NoProgress()
     get_metric(protocol.metric)
-    places = [protocol.at(value) for value in values]
-    check_specs(places[0], specs)
+    places = [one for value in values for one in protocol.at(value).on(named)]
+    for place in places[: len(named)]:
+        check_specs(place, specs)
     num_learned = sum(spec.learned for spec in specs)
     if protocol.num_guard_jobsets and not num_learned:
         raise InputError("a guard needs a learned policy, but no run directory is named")
     lines = len(specs) + (num_learned if protocol.num_guard_jobsets else 0)
-    progress.start(len(values) * lines, unit="evaluation")
+    progress.start(len(places) * lines, unit="evaluation")
     rows: list[Row] = []
     for place in places:
         rows += _compare_at(place, specs, progress, len(rows))
@@ -76,7 +79,8 @@ def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> No
         raise InputError(f"'{twice}' is named twice; name each policy once")
     for spec in specs:
         spec.check(protocol)
-    first = protocol.task.jobsets(Split.HELD_OUT, range(1))
+    named = protocol.named
+    first = protocol.held_out() if named else protocol.task.jobsets(Split.HELD_OUT, range(1))
     check_warmup(protocol.warmup, [jobset.window for jobset in first])
 
 

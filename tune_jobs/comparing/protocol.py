@@ -5,12 +5,16 @@ from dataclasses import dataclass, replace
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from tune_jobs.comparing.wording import jobs_of
 from tune_jobs.terminal.tables import Value
 
 DEFAULT_JOBSETS = 1000
+
+UNSEEN = "unseen"
+"""The protocol that is usual: jobsets that nobody was trained or tuned on."""
 
 NUM_TUNING_JOBSETS = 200
 """Validation jobsets that the number of a heuristic is tuned on, at each place of the axis."""
@@ -34,6 +38,8 @@ class EvaluationProtocol:
             default `Kind.price` of the world.
         cap: whether a value that the task cannot have is replaced by the largest that it can;
             else it is an error.
+        named: name of jobsets of the world that are compared on in place of unseen ones
+            (`Kind.protocols`); empty for unseen ones.
         asked: the value of the axis that `at` was asked for; the task's own if unset.
     """
 
@@ -45,10 +51,26 @@ class EvaluationProtocol:
     num_guard_jobsets: int = 0
     limits: Mapping[str, float] | None = None
     cap: bool = False
+    named: str = ""
     asked: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", self.metric or self.task.kind.headline)
+
+    def on(self, names: Sequence[str]) -> "list[EvaluationProtocol]":
+        """The protocol on each of these jobsets: `UNSEEN`, or named ones, which have no warm-up.
+
+        Raises:
+            InputError: if the world knows no jobsets of a name.
+        """
+        known = self.task.kind.protocols
+        for name in names:
+            if name not in (UNSEEN, *known):
+                raise unknown("protocol", name, (UNSEEN, *known))
+        return [
+            self if name == UNSEEN else replace(self, named=name, warmup=0)
+            for name in dict.fromkeys(names)
+        ]
 
     def values(self, asked: Sequence[float] = ()) -> list[float]:
         """Values of the axis to compare at: those asked for, else the task's, or what is measured.
@@ -82,7 +104,9 @@ class EvaluationProtocol:
         return self.task.position if self.asked is None else self.asked
 
     def held_out(self) -> list[JobSet]:
-        """The unseen jobsets that results are means over."""
+        """The jobsets that results are means over, which nobody has seen unless they are named."""
+        if self.named:
+            return list(self.task.kind.protocols[self.named].jobsets(self.task))
         return self.task.jobsets(Split.HELD_OUT, range(self.num_jobsets))
 
     def tuning_jobsets(self) -> list[JobSet]:
@@ -100,14 +124,20 @@ class EvaluationProtocol:
         place: dict[str, Value] = {}
         if axis is not None:
             place = {axis.name: self.value, f"{axis.name}_used": self.task.position}
+        columns, jobs, num_jobsets = self.task.columns(), jobs_of(self.task), self.num_jobsets
+        if self.named:
+            jobsets, known = self.held_out(), self.task.kind.protocols[self.named]
+            columns, num_jobsets = {**columns, **known.columns(jobsets)}, len(jobsets)
+            jobs = f"{self.task.kind.words(self.task)}, {known.about}"
         return {
             **place,
-            **self.task.columns(),
+            **columns,
+            "protocol": self.named or UNSEEN,
             "warmup": self.warmup,
             "metric": self.metric,
-            "jobsets": self.num_jobsets,
+            "jobsets": num_jobsets,
             "episodes": self.num_episodes,
             "seed": self.task.seed,
             "world": self.task.world.kind,
-            "jobs": jobs_of(self.task),
+            "jobs": jobs,
         }

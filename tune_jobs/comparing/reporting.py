@@ -21,7 +21,7 @@ from tune_jobs.comparing.choices import (
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.policy_specs import split_names
-from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS, format_rows, markdown_rows
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.comparing.wording import value_of
@@ -48,6 +48,7 @@ def report_comparison(
     decode: Decode,
     as_json: bool,
     wide: bool,
+    protocols: Sequence[str],
     out: Path | None,
     track: bool | None,
     draw: Callable[[Path, Path], None],
@@ -79,6 +80,7 @@ def report_comparison(
         order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
         protocol.values(values),
         NoProgress() if as_json else Progress(),
+        [name for text in protocols for name in text.split(",") if name] or [UNSEEN],
     )
     click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows, wide))
     if track is not False:
@@ -87,13 +89,29 @@ def report_comparison(
         if not as_json:
             click.echo("\nNext     the same with --out FOLDER keeps the table and draws it")
         return
-    table, image = out / COMPARISON_TABLE, out / COMPARISON_FIGURE
+    table = out / COMPARISON_TABLE
     write_table(table, rows)
-    draw(table, image)
+    images = _draw(out, rows, draw)
     if not as_json:
-        click.echo(f"\nWrote {table} and {image}")
+        click.echo(f"\nWrote {' and '.join(str(path) for path in (table, *images))}")
     if track:
         _track(out, rows, seed)
+
+
+def _draw(out: Path, rows: Sequence[Row], draw: Callable[[Path, Path], None]) -> list[Path]:
+    """Draws each protocol by itself; where there are several, from tables of their own."""
+    names = list(dict.fromkeys(str(row["protocol"]) for row in rows))
+    table, image = out / COMPARISON_TABLE, out / COMPARISON_FIGURE
+    if len(names) == 1:
+        draw(table, image)
+        return [image]
+    images = []
+    for name in names:
+        own = table.with_stem(f"{table.stem}-{name}")
+        write_table(own, [row for row in rows if row["protocol"] == name])
+        images.append(image.with_stem(f"{image.stem}-{name}"))
+        draw(own, images[-1])
+    return images
 
 
 def _annotate(runs: Sequence[Path], rows: Sequence[Row]) -> None:

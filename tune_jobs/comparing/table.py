@@ -9,6 +9,7 @@ import click
 
 from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.policy_specs import learned_name
+from tune_jobs.comparing.protocol import UNSEEN
 from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on, value_of
 from tune_jobs.terminal.tables import Row, aligned, markdown
 
@@ -78,7 +79,11 @@ def markdown_rows(rows: Sequence[Row]) -> str:
 
 
 def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
-    return [list(block) for _, block in groupby(rows, lambda row: str(value_of(row)))]
+    return [list(block) for _, block in groupby(rows, _block_of)]
+
+
+def _block_of(row: Row) -> tuple[str, str]:
+    return str(value_of(row)), str(row.get("protocol") or UNSEEN)
 
 
 def _cells(rows: Sequence[Row], wide: bool) -> list[list[str]]:
@@ -99,8 +104,9 @@ def _cells(rows: Sequence[Row], wide: bool) -> list[list[str]]:
 def _heading(first: Row) -> str:
     episodes = f" x {first['episodes']} episodes" if first["episodes"] != 1 else ""
     jobs, details = jobs_in(first), described(first)
+    unseen = "unseen " if _block_of(first)[1] == UNSEEN else ""
     return (
-        f"{jobs[:1].upper()}{jobs[1:]}: {first['jobsets']:,} unseen jobsets{episodes}, "
+        f"{jobs[:1].upper()}{jobs[1:]}: {first['jobsets']:,} {unseen}jobsets{episodes}, "
         f"{float(first['num_jobs']):,.0f} jobs{'; ' if details else ''}{details}"
     )
 

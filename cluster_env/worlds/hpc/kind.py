@@ -12,6 +12,7 @@ from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.observations import OBSERVATIONS
 from cluster_env.worlds.hpc.promises import PROMISES
+from cluster_env.worlds.hpc.protocols import PROTOCOLS
 from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
 from cluster_env.worlds.hpc.workloads import WORKLOADS
 from cluster_env.worlds.hpc.world import HPC
@@ -51,7 +52,7 @@ def _time(seconds: float) -> str:
 
 
 def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not any(row.get("trace") for row in rows):
+    if not any(row.get("trace") and row.get("protocol", "unseen") == "unseen" for row in rows):
         return []
     return [
         "Jobsets are windows of the last part of the log and may overlap: intervals say nothing of "
@@ -143,5 +144,6 @@ KIND = Kind(
     promises=PROMISES,
     warm=_warm,
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
+    protocols=PROTOCOLS,
     transfers=("processors", "queue", "backfilling", "kill_at_estimate", "max_time"),
 )

@@ -1,0 +1,64 @@
+"""Jobsets of a log that are as they are: those of RLScheduler's paper, and the whole log."""
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.world import NamedJobsets, Value
+from cluster_env.worlds.hpc.traces import TraceWorkload
+
+WINDOWS, JOBS, SEED = 10, 1024, 1
+"""Of RLScheduler's published table (Zhang et al., SC 2020, tables V and VI)."""
+
+
+def window_starts(num_jobs: int, length: int = JOBS, seed: int = SEED) -> list[int]:
+    """Where its windows begin, as Gym 0.15 seeded its environments: the first job of each.
+
+    Args:
+        num_jobs: of the log.
+        length: jobs of a window.
+        seed: of its script.
+
+    Raises:
+        InputError: if the log is too short.
+    """
+    if num_jobs < 2 * length + 1:
+        raise InputError(
+            f"windows of {length:,} jobs as RLScheduler cuts them need a log of {2 * length + 1:,} "
+            f"jobs, but this one has {num_jobs:,}"
+        )
+    words = struct.unpack("<2I", hashlib.sha512(str(seed).encode()).digest()[:8])
+    drawn = np.random.RandomState(words)
+    return [int(drawn.randint(length, num_jobs - length)) for _ in range(WINDOWS)]
+
+
+def _published(task: Any) -> Sequence[JobSet]:
+    recorded = _log_of(task).recorded
+    starts = window_starts(recorded.num_jobs)
+    return [recorded.jobset(slice(start, start + JOBS)) for start in starts]
+
+
+def _whole(task: Any) -> Sequence[JobSet]:
+    return [_log_of(task).recorded.jobset()]
+
+
+def _log_of(task: Any) -> TraceWorkload:
+    workload = task.workload
+    if not isinstance(workload, TraceWorkload):
+        raise InputError("windows of a log need a log: --set task.workload.kind=trace")
+    return workload
+
+
+def _columns(jobsets: Sequence[JobSet]) -> Mapping[str, Value]:
+    return {"jobset_size": jobsets[0].num_jobs, "window_s": 0}
+
+
+PROTOCOLS = {
+    "rlscheduler": NamedJobsets("RLScheduler's windows", _published, _columns),
+    "whole": NamedJobsets("the whole log", _whole, _columns),
+}

@@ -1,0 +1,77 @@
+"""Named jobsets beside unseen ones: RLScheduler's windows, and a whole log."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.swf import write_swf
+from cluster_env.worlds.hpc.protocols import window_starts
+from tune_jobs.compare import command
+
+PUBLISHED = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
+
+
+def compared(*args: str) -> list[dict]:
+    result = CliRunner().invoke(command, list(args), catch_exceptions=False)
+    return json.loads(result.stdout)
+
+
+def options(log: Path, processors: int) -> list[str]:
+    settings = {"world.kind": "hpc", "workload.kind": "trace", "workload.path": log}
+    changes = [f"--set=task.{key}={value}" for key, value in settings.items()]
+    return [*changes, "--processors", str(processors), "--objective", "bounded_slowdown", "--json"]
+
+
+def test_windows_begin_where_they_were_published() -> None:
+    assert window_starts(10_000) == PUBLISHED
+    with pytest.raises(InputError, match="need a log of 2,049 jobs"):
+        window_starts(2_000)
+
+
+def test_three_protocols_in_one_call(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    count = 2100
+    log = tmp_path / "made-up.swf"
+    run = rng.integers(5, 900, count)
+    columns = {"submit": np.arange(count) * 60, "run": run, "requested_time": run}
+    write_swf(log, {**columns, "processors": rng.integers(1, 9, count)}, {"MaxProcs": 64})
+    asked = ["--policies", "fcfs,sjf", "--protocol", "unseen,rlscheduler,whole", "--jobsets", "3"]
+    rows = compared(*asked, *options(log, 64))
+    found = [(row["protocol"], row["policy"], row["jobsets"], row["num_jobs"]) for row in rows]
+    assert [one for one in found if one[0] != "unseen"] == [
+        ("rlscheduler", "fcfs", 10, 10 * 1024),
+        ("rlscheduler", "sjf", 10, 10 * 1024),
+        ("whole", "fcfs", 1, count),
+        ("whole", "sjf", 1, count),
+    ]
+    assert [one[:3] for one in found[:2]] == [("unseen", "fcfs", 3), ("unseen", "sjf", 3)]
+
+
+def test_unknown_protocols_are_refused() -> None:
+    with pytest.raises(InputError, match="unknown protocol 'rlscheduler': known are unseen"):
+        compared("--policies", "sjf", "--protocol", "rlscheduler", "--json")
+
+
+@pytest.mark.parametrize(
+    ("trace", "expected"),
+    [
+        ("lublin_256", {"rls:sjf": 277.35, "rls:f1": 258.37, "rls_easy:sjf": 73.31}),
+        ("lublin_256_new2", {"rls:fcfs": 7842.47, "rls_easy:wfp": 318.35}),
+    ],
+)
+def test_the_published_table_by_one_command(
+    golden: Path, tmp_path: Path, trace: str, expected: dict[str, float]
+) -> None:
+    with np.load(golden / "rls" / f"trace_{trace}.npz") as file:
+        recorded = {name: file[f"trace_{name}"] for name in ("submit", "run", "procs", "req_time")}
+    names = {"procs": "processors", "req_time": "requested_time"}
+    log = tmp_path / "lublin.swf"
+    write_swf(log, {names.get(name, name): column for name, column in recorded.items()})
+    asked = ["--policies", ",".join(expected), "--protocol", "rlscheduler"]
+    rows = compared(*asked, *options(log, 256))
+    found = {row["policy"]: round(row["bounded_slowdown"], 2) for row in rows}
+    assert found == expected
