@@ -72,7 +72,7 @@ class InstalledCopyLocator(_Stamped, InTreeCacheLocator):  # type: ignore[misc]
             py_file: file that it stands in.
         """
         root = _root_of(Path(py_file))
-        twin = None if root is None else installed_twin(root, tuple(sys.path))
+        twin = None if root is None else installed_twin(root, search_places())
         if root is None or twin is None:
             return None
         locator = cls(py_func, py_file, twin / Path(py_file).absolute().parent.relative_to(root))
@@ -107,15 +107,27 @@ class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is unt
             self._save_index({**known, key: name})
 
 
+def search_places() -> tuple[str, ...]:
+    """Folders where Python finds modules, in order.
+
+    Those of the search path, and then those that a finder alone knows: setuptools installs a
+    checkout that is to be edited so, and names its packages one by one.
+    """
+    hooks = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
+    found = (hook(COMPILED_PACKAGES[0], None) for hook in hooks if hook is not None)
+    origins = (spec.origin for spec in found if spec is not None and spec.origin)
+    return (*sys.path, *(str(Path(origin).parent.parent) for origin in origins))
+
+
 @lru_cache
-def installed_twin(root: Path, search_path: tuple[str, ...]) -> Path | None:
-    """Another folder on the search path whose packages have the same source.
+def installed_twin(root: Path, places: tuple[str, ...]) -> Path | None:
+    """Another folder whose packages have the same source.
 
     Args:
         root: folder that holds the packages in use.
-        search_path: folders where Python looks for modules, in order.
+        places: folders to look into, in order, see `search_places`.
     """
-    for entry in search_path:
+    for entry in places:
         other = Path(entry).absolute()
         if other == root or not all((other / name).is_dir() for name in COMPILED_PACKAGES):
             continue

@@ -30,6 +30,19 @@ from cluster_env.core.compiled import njit
 def times(x):
     return 2 * x
 """
+FINDER = """
+import importlib.util
+import sys
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in ("cluster_env", "rllib_configs"):
+            place = {root!r} + "/" + name + "/__init__.py"
+            return importlib.util.spec_from_file_location(name, place)
+
+sys.meta_path.append(Finder)
+"""
 ASK = "from cluster_env.kernel import double; print(double(2), double._cache.cache_path)"
 
 
@@ -81,6 +94,16 @@ def test_a_copy_shares_the_cache_of_the_installed_one(copies):
     assert cache_of(submitted, installed) == installed / "cluster_env" / "__pycache__"
     assert list((installed / "cluster_env" / "__pycache__").glob("kernel.double-*.nbc"))
     assert not list(submitted.rglob("*.nbc"))
+
+
+def test_a_copy_finds_an_installation_that_is_to_be_edited(copies, tmp_path):
+    """setuptools' hook knows where the packages are, and the search path does not."""
+    submitted, installed = copies
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(FINDER.format(root=str(installed)))
+    assert cache_of(submitted, tmp_path / "site") == installed / "cluster_env" / "__pycache__"
+    (installed / "cluster_env" / "other.py").write_text("CHANGED = True\n")
+    assert cache_of(submitted, tmp_path / "site") == submitted / "cluster_env" / "__pycache__"
 
 
 @pytest.mark.parametrize("package", COMPILED_PACKAGES)

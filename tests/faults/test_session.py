@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tune_jobs.terminal import ray_session
+
 SESSIONS = """
 import time
 from pathlib import Path
@@ -29,11 +31,13 @@ with ray_session(config):
     time.sleep(3)  # by default they would be reported every second
     assert ray.timeline() == [], "Ray keeps what happened to each call: it grows without end"
 assert found() == [], found()
+time.sleep(2)
+assert found() == [], found()  # nobody was left who could bring it back
 try:
     with ray_session(config):
         raise RuntimeError
 except RuntimeError:
-    assert len(found()) >= 2, found()
+    assert len(found()) == 2, found()
 """
 
 
@@ -50,3 +54,36 @@ def test_a_session_keeps_no_calls_and_leaves_its_folder_only_where_something_fai
         )
         assert done.returncode == 0, done.stderr
         assert list(Path(folder).glob("**/session_latest"))  # of the one that failed
+
+
+def test_a_session_waits_for_its_last_writer_and_for_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "session_1"
+    folder.mkdir()
+    # As Ray's processes do, it has the folder in its command line and writes when it ends.
+    code = "import pathlib, sys, time; time.sleep(1.5)\n"
+    code += "path = pathlib.Path(sys.argv[1]); path.mkdir(exist_ok=True)\n"
+    code += "(path / 'late.log').touch()"
+    writer = subprocess.Popen([sys.executable, "-c", code, str(folder)])
+    other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "session_2")])
+    ray_session._remove_session(folder)
+    assert writer.poll() is not None or not ray_session._is_named(folder)
+    writer.wait(30)
+    assert not folder.exists()
+    other.kill()
+    other.wait(30)
+
+
+def test_a_writer_that_never_ends_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_session, "_WRITERS_LIMIT_S", 0.2)
+    folder = tmp_path / "session_1"
+    folder.mkdir()
+    writer = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(folder)])
+    try:
+        ray_session._remove_session(folder)
+        assert writer.poll() is None
+        assert not folder.exists()
+    finally:
+        writer.kill()
+        writer.wait(30)

@@ -7,9 +7,9 @@ repository.
 """
 
 import argparse
+import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -21,9 +21,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
 
+import pytest
+
 from tests.mutations.listed import REPOSITORY, Mutation, mutations
 
 TIMEOUT_S = 400.0
+PRELOADED = ("gymnasium", "hypothesis", "numba", "pydantic", "pytest", "scipy.stats", "torch")
 STATES = {0: "survived", 1: "killed"}  # by pytest's exit status; any other tells nothing
 _LEFT_OUT = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info")
 
@@ -77,29 +80,49 @@ def run_tests(copy: Path, tests: Sequence[str], *, compiled: bool, fresh: bool) 
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
     environment["PYTHONPATH"] = os.pathsep.join([str(copy), str(copy / "tune_jobs" / "api")])
     environment.pop("PYTEST_ADDOPTS", None)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:randomly"]
+    options = ["-q", "-x", "-p", "no:randomly", "-p", "no:cacheprovider"]
     if not compiled:
         environment["NUMBA_DISABLE_JIT"] = "1"
-        command += ["-W", "ignore:overflow encountered:RuntimeWarning"]  # machine code wraps too
-    with tempfile.TemporaryDirectory() as cache:
+        options += ["-W", "ignore:overflow encountered:RuntimeWarning"]  # machine code wraps too
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "output"
+        log.touch()
         if fresh:
-            environment["NUMBA_CACHE_DIR"] = cache
-        try:
-            done = subprocess.run(
-                [*command, "-p", "no:cacheprovider", *tests],
-                cwd=copy,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
+            environment["NUMBA_CACHE_DIR"] = folder
+        # Libraries are imported once, in a process that all others are forked from.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(list(PRELOADED))
+        process = context.Process(
+            target=_run_pytest, args=(copy, REPOSITORY, [*options, *tests], environment, log)
+        )
+        process.start()
+        process.join(TIMEOUT_S)
+        if process.is_alive():
+            process.kill()
+            process.join()
             return -1, f"did not end within {TIMEOUT_S:.0f} s"
-    return done.returncode, done.stdout
+        return process.exitcode or 0, log.read_text(errors="replace")
+
+
+def _run_pytest(
+    copy: Path, original: Path, arguments: list[str], environment: dict[str, str], log: Path
+) -> None:
+    """In a process of its own: forgets the program that it came from, and runs a copy's tests."""
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(copy)
+    for stream in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), stream)
+    roots = {original, original / "tune_jobs" / "api"}
+    elsewhere = [entry for entry in sys.path if entry and Path(entry) not in roots]
+    sys.path[:] = [*environment["PYTHONPATH"].split(os.pathsep), *elsewhere]
+    sys.dont_write_bytecode = True
+    own = {path.name for path in copy.iterdir()} | {path.stem for path in copy.glob("*.py")}
+    for name in [name for name in sys.modules if name.partition(".")[0] in {*own, "metasched"}]:
+        del sys.modules[name]
+    if "numba" in sys.modules:
+        sys.modules["numba"].config.reload_config()
+    sys.exit(pytest.main(arguments))
 
 
 def attempt(mutation: Mutation, copies: Copies) -> Outcome:

@@ -86,6 +86,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (root / "runs").mkdir()
     monkeypatch.setattr(runner, "REPOSITORY", root)
+    monkeypatch.setattr(runner, "PRELOADED", ())
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # saves most of the time
     return root
 

@@ -1,5 +1,6 @@
 """Ray, started here or joined, and left as it was found."""
 
+import contextlib
 import os
 import re
 import secrets
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,7 @@ from tune_jobs.terminal.running import debugging
 
 START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
+_WRITERS_LIMIT_S = 10.0
 _OBJECT_STORE_BYTES = 1 << 30  # an iteration at the paper's size moves 15 MB
 # What a dashboard would show of tasks: without one it only grows, 4 KiB for each call of a runner.
 SYSTEM_CONFIG = {"task_events_report_interval_ms": 0}
@@ -177,10 +180,26 @@ def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
 
 
 def _remove_session(folder: Path) -> None:
+    """Removes a folder of logs once nobody is left who would write into it, and so bring it back.
+
+    Ray ends its processes without waiting for them, and they log their end.
+    """
+    end = time.monotonic() + _WRITERS_LIMIT_S
+    while _is_named(folder) and time.monotonic() < end:
+        time.sleep(0.05)
     latest = folder.with_name("session_latest")
     if latest.is_symlink() and latest.readlink() == folder:
         latest.unlink(missing_ok=True)  # Ray never replaces a link that leads nowhere
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_named(folder: Path) -> bool:
+    """Whether a process of this machine has the folder in its command line, as Ray's have."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if os.fsencode(folder) in path.read_bytes():
+                return True
+    return False
 
 
 def start_patiently(**options: Any) -> Any:

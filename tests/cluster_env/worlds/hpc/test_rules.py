@@ -71,6 +71,16 @@ def test_easy_backfills_what_ends_in_time_and_what_is_spare() -> None:
     assert played(WORLD, [EASY_HEAD], Rule("fcfs", "skip")).start.tolist() == [0, 30, 2, 6, 10]
 
 
+@pytest.mark.parametrize("arrivals", [[0, 1, 2, 2], [0, 1, 2, 3]])
+def test_easy_gives_what_is_spare_to_one_job_alone(arrivals: list[int]) -> None:
+    """Job 1 needs six of eight processors at 10; of the two that are spare then, job 2 takes both."""
+    run = [10, 10, 20, 20]
+    starts = played(
+        WORLD, [jobset_of(arrivals, run, run, [4, 6, 2, 2])], Rule("fcfs", "easy")
+    ).start
+    assert starts.tolist() == [0, 10, 2, 20]
+
+
 def test_a_reserve_keeps_long_jobs_from_filling_the_machine() -> None:
     jobset = jobset_of([0, 1, 2], [5, 200_000, 60], [5, 200_000, 60], [1, 2, 8])
     rule = Rule("sjf", "skip", reserve=Reserve(share=1.0))

@@ -1,0 +1,96 @@
+"""The README for guests, command by command, in one folder: what it trains is compared and adapted.
+
+`tests.tune_jobs.test_shown_commands` runs every command up to its long part. Here nothing is left
+out: the commands of the blocks are carried out in their order, as they stand, with fewer iterations
+and jobsets.
+"""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.tune_jobs.shown_commands import Shown, in_readme
+from tune_jobs import cli
+from tune_jobs.comparing import protocol
+from tune_jobs.runs.history import History
+
+SHORTER = {
+    "train": (
+        *("--set", "training.iterations=3", "--set", "resources.num_runners=0"),
+        *("--set", "evaluation.every=3", "--set", "evaluation.jobsets=10"),
+    ),
+    "compare": ("--jobsets", "5"),
+    "adapt": ("--episodes", "8", "--jobsets", "2", "--evaluate", "5"),
+}
+STORY = [
+    shown
+    for shown in in_readme(REPOSITORY / "README.md")
+    if shown.block and not shown.environment  # one is about an extension: tests/extensions
+]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def word_after(shown: Shown, option: str) -> str:
+    return shown.words[shown.words.index(option) + 1]
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a user's own jobs, in the form that the README shows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert "    arrival,duration,cpu,gpu\n" in readme
+    lines = [f"{step},{1 + step % 12},{1 + step % 16},{step % 3}" for step in range(0, 6000, 3)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
+    return tmp_path
+
+
+def test_the_readme_tells_one_story() -> None:
+    assert [shown.words[0] for shown in STORY] == [
+        *("train", "compare", "train", "adapt", "train", "compare")
+    ]
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_the_story_of_the_readme_comes_true(
+    local_ray: None, jobs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for shown in STORY:
+        name = shown.words[0]
+        assert cli.run(cli.metasched, [*shown.words, *SHORTER[name]]) == 0, shown
+        if name == "train":
+            run = jobs / word_after(shown, "--run")
+            rows = History(run / "metrics.csv").rows()
+            assert [row["iteration"] for row in rows] == [1, 2, 3]
+            assert rows[-1]["eval/ratio"] > 0
+        elif name == "compare":
+            own = [one for one in word_after(shown, "--policies").split(",") if "/" in one]
+            rows = table(jobs / word_after(shown, "--out") / "comparison.csv")
+            learned = [row for row in rows if row["learned"] == "True"]
+            assert len(own) == 1
+            assert len(learned) == len(rows) / 4 > 0
+            assert all(float(row["slowdown"]) >= 1 for row in rows)
+        else:
+            rows = table(jobs / word_after(shown, "--out") / "adaptation.csv")
+            assert [row["policy"] for row in rows[:5]] == [
+                *("before adaptation", "after 1 step", "after 2 steps", "after 3 steps", "sjf")
+            ]
+    shown_text = capsys.readouterr().out
+    assert "after 3 steps" in shown_text
+    assert "over best heuristic" in shown_text
+
+    # A policy that was adapted is a policy like any other.
+    line = ["compare", "--policies", "sjf,adapted", "--jobsets", "5", "--no-track"]
+    assert cli.run(cli.metasched, line) == 0
+    last = table(jobs / "site" / "comparison.csv")
+    assert {row["window"] for row in last} == {"500"}
+    assert {row["warmup"] for row in last} == {"100"}
