@@ -30,7 +30,7 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.figures import guard as guard_figure
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.terminal.tables import Cells, number, read_table
 
 TASK = load_config("deeprm", ["task.workload.load=1.1"]).task.build()
 
@@ -182,7 +182,35 @@ def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
     assert "poor\n(trained at 70%, 1 seed)" in shown
     assert "500 steps, 80% short jobs" in shown
     assert "0/1" in shown
+    assert "used  dear" in shown
+    rows = read_table(fig / "guard.csv", guard_figure.COLUMNS)
+    assert {row["limits"] for row in rows} == {"utilization 10%, wait 25%, longest wait 100%"}
+    assert "more than utilization 10%, wait 25%, longest wait 100%" in shown.replace("\n", " ")
     assert "3 unseen jobsets of each task, rules of the paper" in shown.replace("\n", " ")
+
+
+def test_the_figure_takes_the_limits_of_the_guard(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr(guard_figure, "GUARD_JOBS", guard_figure.GUARD_JOBS[:1])
+    monkeypatch.setattr(guard_figure, "GUARD_LOADS", (0.7, 1.1))
+
+    def rows(limit: str) -> list[Cells]:
+        out = tmp_path / limit
+        limits = [f"--limit={name}={limit}" for name in ("utilization", "wait", "longest_wait")]
+        args = ("--runs", str(trained), "--jobsets", "10", "--out", str(out))
+        run(figure.command, "guard", *args, *limits)
+        return read_table(out / "guard.csv", guard_figure.COLUMNS)
+
+    free, strict = rows("off"), rows("0")
+    assert {(row["limits"], row["too_dear"]) for row in free} == {("", "0")}
+    assert {row["limits"] for row in strict} == {"utilization 0%, wait 0%, longest wait 0%"}
+    assert {row["too_dear"] for row in strict} == {"1"}
+    assert any(row["heuristic"].startswith("hold") for row in free)
+    assert not any(row["heuristic"].startswith("hold") for row in strict)
+    with pytest.raises(InputError, match="win-rate asks no guard, so leave out --limit"):
+        run(figure.command, "win-rate", "--limit", "wait=1", "--jobsets", "2")
 
 
 def test_the_figure_needs_runs(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Policies with and without the guard, over the best heuristic, on many different tasks."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,11 +48,12 @@ def collect(request: FigureRequest) -> list[Row]:
 
     Returns:
         One row for each task and learned policy. ``heuristic`` is the best heuristic on the unseen
-        jobsets and ``best`` its mean; ``value`` is the mean of the policy and ``guarded_value``
-        that of what the guard chose; ``ratio`` and ``guarded_ratio`` are the two over ``best``,
-        with the 95 % intervals of the paired bootstrap over jobsets, seeds pooled; ``worse`` says
-        whether the guarded one is worse with its whole interval, and ``worse_seeds`` for how many
-        training seeds alone it is.
+        jobsets, of those whose price keeps the guard's limits, and ``best`` its mean; ``value`` is
+        the mean of the policy and ``guarded_value`` that of what the guard chose; ``ratio`` and
+        ``guarded_ratio`` are the two over ``best``, with the 95 % intervals of the paired bootstrap
+        over jobsets, seeds pooled; ``too_dear`` is the number of training seeds whose policy is
+        beyond one of ``limits``; ``worse`` says whether the guarded one is worse with its whole
+        interval, and ``worse_seeds`` for how many training seeds alone it is.
 
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
@@ -136,8 +138,10 @@ def _rows(
 ) -> list[Row]:
     """One row for each learned spec, on one task."""
     pairs = list(zip(specs, results, strict=True))
+    decision = guarded[0].decisions[0]
+    dear = {one.name for one in decision.candidates if one.too_dear}
     best = min(
-        (result for spec, result in pairs if not spec.learned),
+        (result for spec, result in pairs if not spec.learned and result.name not in dear),
         key=lambda result: rank_finishing(result, metric),
     )
     learned = [(spec, result) for spec, result in pairs if spec.learned]
@@ -163,11 +167,18 @@ def _rows(
                 "guarded_ratio_low": safe.low,
                 "guarded_ratio_high": safe.high,
                 **line.cells(),
+                "limits": _in_words(decision.limits),
+                "too_dear": sum(bool(one.candidates[-1].too_dear) for one in line.decisions),
                 "worse": _is_worse(safe, metric),
                 "worse_seeds": sum(_is_worse(one, metric) for one in alone),
             }
         )
     return rows
+
+
+def _in_words(limits: Mapping[str, float]) -> str:
+    shown = {name: limit for name, limit in limits.items() if math.isfinite(limit)}
+    return ", ".join(f"{name.replace('_', ' ')} {limit:.0%}" for name, limit in shown.items())
 
 
 def _ratio(members: Sequence[Summary], best: Result, metric: str) -> Estimate:
@@ -203,13 +214,15 @@ def _draw_panel(axes: "Axes", rows: Sequence[Cells], color: str) -> None:
                 markeredgecolor=shade,
                 zorder=3,
             )
-        _note(axes, place, f"{number(row, 'guard_used'):.0f}/{number(row, 'seeds'):.0f}")
+        dear = f"{number(row, 'too_dear'):.0f}" if rows[0].get("limits") else ""
+        used = f"{number(row, 'guard_used'):.0f}/{number(row, 'seeds'):.0f}"
+        _note(axes, place, f"{used}     {dear}")
     axes.set_title(name_of(rows[0], several=True), fontsize=10)
     axes.set_xlabel("times the best heuristic's")
     axes.set_ylim(places[-1] + 0.8, -1.3)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
-    _note(axes, -0.75, "used")
+    _note(axes, -0.75, "used  dear" if rows[0].get("limits") else "used")
 
 
 def _scale(axes: "Axes", rows: Sequence[Cells]) -> None:
@@ -281,11 +294,17 @@ def _measured_on(rows: Sequence[Cells]) -> str:
     found = f"in {worse} of {len(rows)} cases" if worse else f"in none of {len(rows)} cases"
     cut = any(number(row, "policy_unfinished") > 0 for row in rows)
     bounds = "; triangles: lower bounds, jobs were left unfinished" if cut else ""
+    dear = (
+        f"Heuristics whose price is worse than the best baseline's by more than {limits} do not "
+        f"count, and the guard never takes a policy that is, as so many seeds under dear are. "
+        if (limits := first.get("limits"))
+        else ""
+    )
     seconds = sorted(number(row, "guard_s") for row in rows)
     return (
         f"Hollow: the policy alone{bounds}. Filled: behind the guard, which takes the policy of as "
         f"many training seeds as stand at the right; worse than the best heuristic with the whole "
-        f"95% interval (over jobsets, seeds pooled) {found}. "
+        f"95% interval (over jobsets, seeds pooled) {found}. {dear}"
         f"{int(number(first, 'jobsets')):,} unseen jobsets of each task, rules of the "
         f"{first['rules']}{' code' if first['rules'] == 'released' else ''}; the "
         f"guard decides on {first['guard_jobsets']} others, in {seconds[0]:.1f} to "

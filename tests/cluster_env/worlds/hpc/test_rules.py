@@ -73,7 +73,7 @@ def test_easy_backfills_what_ends_in_time_and_what_is_spare() -> None:
 
 @pytest.mark.parametrize("arrivals", [[0, 1, 2, 2], [0, 1, 2, 3]])
 def test_easy_gives_what_is_spare_to_one_job_alone(arrivals: list[int]) -> None:
-    """Job 1 needs six of eight processors at 10; of the two that are spare then, job 2 takes both."""
+    """Job 1 needs six of eight processors at 10; job 2 takes both that are spare then."""
     run = [10, 10, 20, 20]
     starts = played(
         WORLD, [jobset_of(arrivals, run, run, [4, 6, 2, 2])], Rule("fcfs", "easy")
