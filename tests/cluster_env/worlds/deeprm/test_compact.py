@@ -26,7 +26,10 @@ def test_a_given_array_is_written(states: np.ndarray, layout: StateLayout) -> No
 
 @pytest.mark.golden
 def test_numbers_are_the_last_columns_of_the_released_code(golden_states) -> None:
+    seen = 0
     for name, layout, states, stored in golden_states():
         # The first columns count the placed jobs at each step, which a state does not keep.
         expected = stored["compact"][:, layout.cluster.horizon :]
         assert np.array_equal(compact(states, layout), expected), name
+        seen += len(states)
+    assert seen > 10_000

@@ -9,6 +9,7 @@ from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
 
 pytestmark = pytest.mark.golden
 
+NUM_EPISODES = 100  # or more are stored
 SINCE_LIMIT = 10  # where the released code stops to count; golden/README.md calls it max_track
 
 
@@ -28,13 +29,15 @@ def test_states_rewards_and_ends_are_those_of_the_released_environment(
             assert min(states[0, layout.since], SINCE_LIMIT) == stored["s_since"][k], where
             assert episode.simulator.state.num_running[0] == stored["s_n_running"][k], where
         seen += 1
-    assert seen > 0
+    assert seen >= NUM_EPISODES
 
 
 def test_jobs_start_and_finish_when_they_did_in_the_released_environment(
     golden_deeprm: list[Path],
 ) -> None:
+    seen = 0
     for name, episode in golden_episodes(golden_deeprm):
+        seen += 1
         for _ in episode.states():
             pass
         schedule = episode.simulator.schedule()
@@ -49,3 +52,4 @@ def test_jobs_start_and_finish_when_they_did_in_the_released_environment(
                 continue
             assert (row[2], row[4], *row[5:]) == (start, duration, *demand), name
             assert row[3] in (start + duration, -1), name
+    assert seen >= NUM_EPISODES
