@@ -1,0 +1,33 @@
+"""Sweeps of three trials, seconds long."""
+
+import io
+
+from rllib_configs.loading import parse_section
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
+
+ITERATIONS = 30
+GRID = {
+    "name": "three",
+    "preset": "deeprm-smoke",
+    "settings": {"training.iterations": ITERATIONS, "evaluation.every": 10},
+    "space": {"task.objective": {"grid": ["slowdown", "makespan", "utilization"]}},
+    "search": "grid",
+}
+
+
+def sweep(**fields) -> Sweep:
+    return parse_section(Sweep, {**GRID, **fields})
+
+
+class Quiet(ProgressTable):
+    """Keeps what is said, and may act on it."""
+
+    def __init__(self, act=lambda line: None) -> None:
+        self.text = io.StringIO()
+        super().__init__(3, "eval/ratio", "min", self.text, interactive=False)
+        self._act = act
+
+    def put(self, line: TrialLine) -> None:
+        super().put(line)
+        self._act(line)
