@@ -49,7 +49,7 @@ demo: install ## Train a scheduler, compare it with the heuristics, adapt anothe
 results: install ## Make a recorded result: NAME=deeprm, ppo or meta (40 minutes to two hours; goes on where it was)
 	@$(BIN)/metasched results $(or $(NAME),deeprm)
 
-test: install ## Run the tests in random order (a quarter of an hour on two cores); ARGS='...' goes to pytest
+test: install ## Run the tests in random order (about eight minutes on two cores); ARGS='...' goes to pytest
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-service: install ## Run the tests that start clusters and kill processes as well (minutes)

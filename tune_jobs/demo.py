@@ -36,7 +36,7 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     """Train DeepRM's policy on Ray, compare it with heuristics, draw figures, record it in MLflow.
 
     Then meta-train a policy on tasks whose objective is hidden, and adapt it in three steps to a
-    task of each objective that it has never seen. All takes less than eight minutes on two cores.
+    task of each objective that it has never seen. All takes about five minutes on two cores.
     Every part is a command that you can give yourself; it is shown before it runs.
 
     \b
@@ -51,6 +51,8 @@ def command(quick: bool, runs: Path, seed: int) -> None:
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     lines = command_lines(runs, f"{stamp}-s{seed}", seed, quick=quick)
     done = 0
+    minutes = "one or two minutes" if quick else "about five minutes"
+    click.echo(f"{len(lines)} commands, {minutes} on two cores; each is shown before it runs.\n")
     try:
         for line in lines:
             click.secho(f"[{done + 1}/{len(lines)}] metasched {shlex.join(line)}", bold=True)

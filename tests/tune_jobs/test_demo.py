@@ -56,6 +56,7 @@ def test_what_there_is_by_now_is_said_also_if_the_rest_is_stopped(
     assert len(given) == (num_lines if num_done is None else num_done + 1)
     assert f"[{len(given)}/{num_lines}] metasched {given[-1]}" in said
     assert ("MLflow" in said) == (num_done != 0)
+    assert said.startswith(f"{num_lines} commands, about five minutes on two cores")
 
 
 @pytest.mark.integration
