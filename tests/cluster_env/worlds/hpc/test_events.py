@@ -73,6 +73,7 @@ ENDS = np.array([20, 8, 8, 5], np.int64)
     [
         ((3, 1), 0, 5, [1, 0]),
         ((3, 2), 0, 8, [6, 2]),  # two jobs end at 8, and both have left by then
+        ((7, 1), 0, 8, [2, 3]),  # one of the two would do
         ((10, 6), 0, 20, [0, 0]),
         ((3, 1), 6, 7, [1, 0]),  # the first has outlived its estimate: the next second
         ((9, 1), 8, 9, [0, 3]),
