@@ -140,6 +140,13 @@ def fits(demand: Indices, job: int, free: NDArray[np.int64]) -> bool:
 
 
 @njit_inlined
+def add_units(units: NDArray[np.int64], demand: Indices, job: int, times: int) -> None:
+    """Adds what a job asks for so many times, -1 to take it away."""
+    for r in range(units.size):
+        units[r] += times * demand[job, r]
+
+
+@njit_inlined
 def reserve(
     times: Times,
     jobs: Indices,

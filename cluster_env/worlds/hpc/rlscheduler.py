@@ -7,13 +7,13 @@ backfilling has no rule for spare processors; and wfp and unicep use a waiting t
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
-from cluster_env.worlds.hpc.events import Jobs, fits
+from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.worlds.hpc.events import Jobs, add_units, fits
 
 SCORES = ("fcfs", "sjf", "wfp", "uni", "f1", "f2", "f3", "f4", "smallest")
 """Orders under its own names."""
@@ -50,7 +50,26 @@ def peer_scores(
     return np.asarray(scores[name](), np.float64)
 
 
-@njit(cache=True, nogil=True)
+class PeerRoom(NamedTuple):
+    """What a jobset is played in."""
+
+    end: NDArray[np.int64]  # (num_jobs,), of the longest jobset, as the next three
+    expected: NDArray[np.int64]
+    running: NDArray[np.int32]
+    waiting: NDArray[np.bool_]
+    free: NDArray[np.int64]  # (num_resources,)
+    spare: NDArray[np.int64]  # (num_resources,)
+
+    @staticmethod
+    def of(num_jobs: int, num_resources: int) -> "PeerRoom":
+        """Room for jobsets of up to so many jobs."""
+        times = np.empty((2, num_jobs), np.int64)
+        units = np.empty((2, num_resources), np.int64)
+        running, waiting = np.empty(num_jobs, np.int32), np.empty(num_jobs, np.bool_)
+        return PeerRoom(times[0], times[1], running, waiting, units[0], units[1])
+
+
+@njit_kernel
 def play_like_rlscheduler(
     jobs: Jobs,
     k: int,
@@ -58,6 +77,7 @@ def play_like_rlscheduler(
     score: NDArray[np.float64],
     order: NDArray[np.int64],
     backfilling: bool,
+    room: PeerRoom,
     start: NDArray[np.int64],
 ) -> int:
     """Plays a jobset.
@@ -70,6 +90,7 @@ def play_like_rlscheduler(
         order: of all jobs, those of each jobset from 0: in which they are tried while the chosen
             one waits, by time of submission and then by score.
         backfilling: whether jobs may start while the chosen one waits.
+        room: where it is played.
         start: written, int64 ``(num_jobs of the jobset,)``.
 
     Returns:
@@ -81,13 +102,14 @@ def play_like_rlscheduler(
     demand = jobs.demand[first:last]
     # Of jobs that end at the same time, that goes first which stands first in its list of running
     # jobs; the list is sorted now by true ends, now by expected ones, and equals stay as they are.
-    end, expected = np.empty(num_jobs, np.int64), np.empty(num_jobs, np.int64)
+    end, expected, running, waiting, free, spare = room
     duration, estimate = jobs.duration[first:last], jobs.estimate[first:last]
-    running = np.empty(num_jobs, np.int32)
-    waiting = np.zeros(num_jobs, np.bool_)
-    free = capacity.copy()
-    now, coming, num_running, lowest = np.int64(arrival[0]), 1, 0, 0
-    waiting[0] = True
+    for job in range(num_jobs):
+        waiting[job] = job == 0
+    for r in range(free.size):
+        free[r] = capacity[r]
+    now, last_end = np.int64(arrival[0]), np.int64(0)
+    coming, num_running, lowest = int(np.int64(1)), int(np.int64(0)), int(np.int64(0))
     while True:
         while lowest < coming and not waiting[lowest]:
             lowest += 1  # no job before it waits
@@ -109,9 +131,10 @@ def play_like_rlscheduler(
         reservation = now
         if backfilling and not fits(demand, pick, free):
             _sort(running, num_running, expected)
-            spare = free.copy()
+            for r in range(free.size):
+                spare[r] = free[r]
             for place in range(num_running):
-                spare += demand[running[place]]
+                add_units(spare, demand, running[place], 1)
                 reservation = expected[running[place]]
                 if fits(demand, pick, spare):
                     break
@@ -128,7 +151,8 @@ def play_like_rlscheduler(
                     expected[job] = now + estimate[job]
                     running[num_running] = job
                     num_running += 1
-                    free -= demand[job]
+                    last_end = max(last_end, end[job])
+                    add_units(free, demand, job, -1)
             _sort(running, num_running, end)
             if coming < num_jobs and arrival[coming] <= end[running[0]]:
                 now = np.int64(arrival[coming])
@@ -141,12 +165,13 @@ def play_like_rlscheduler(
         expected[pick] = now + estimate[pick]
         running[num_running] = pick
         num_running += 1
-        free -= demand[pick]
+        last_end = max(last_end, end[pick])
+        add_units(free, demand, pick, -1)
         _sort(running, num_running, end)
-    return end.max()
+    return int(last_end)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _complete(
     running: NDArray[np.int32],
     num_running: int,
@@ -155,13 +180,13 @@ def _complete(
     free: NDArray[np.int64],
 ) -> int:
     """Lets the first of the list end; returns how many are left."""
-    free += demand[running[0]]
+    add_units(free, demand, running[0], 1)
     for place in range(num_running - 1):
         running[place] = running[place + 1]
     return num_running - 1
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _sort(running: NDArray[np.int32], size: int, key: NDArray[np.int64]) -> None:
     """Sorts a list of jobs by their keys; equals stay in order."""
     for place in range(1, size):

@@ -13,7 +13,7 @@ from cluster_env.core.seeding import uniforms
 from cluster_env.objectives import Objective
 from cluster_env.worlds.hpc.events import Jobs
 from cluster_env.worlds.hpc.play import make_room, play_all
-from cluster_env.worlds.hpc.rlscheduler import peer_scores, play_like_rlscheduler
+from cluster_env.worlds.hpc.rlscheduler import PeerRoom, peer_scores, play_like_rlscheduler
 from cluster_env.worlds.hpc.rules import PEER, Rule, compiled
 from cluster_env.worlds.hpc.state import StateLayout
 from cluster_env.worlds.hpc.step import NUM_SUMS, Costs, Machine, Rows, reset_rows, step_rows
@@ -227,12 +227,13 @@ class HPCSimulator:
         order = np.concatenate(
             [np.lexsort((score[a:b], jobs.arrival[a:b])).astype(np.int64) for a, b in parts]
         )
+        room = PeerRoom.of(int(np.diff(jobs.first).max()), machine.capacity.size)
         for e, k in enumerate(rows.jobset):
             begin = rows.place[e]
             own = rows.start[begin : begin + self._jobsets[k].num_jobs]
             own[:] = -1
             rows.time[e] = play_like_rlscheduler(
-                jobs, k, machine.capacity, score, order, rule.backfilling == "rls_easy", own
+                jobs, k, machine.capacity, score, order, rule.backfilling == "rls_easy", room, own
             )
         rows.active[:] = False
 

@@ -14,7 +14,8 @@ from cluster_env.worlds.hpc.world import HPC
 def warm() -> None:
     """Plays every rule, takes a step, and computes features once."""
     world = HPC(processors=16, queue=4)
-    jobset = LublinWorkload(processors=16, jobs=8).sample(np.random.default_rng(0))
+    workload = LublinWorkload(processors=16, jobs=8, estimates="tsafrir")
+    jobset = workload.sample(np.random.default_rng(0))
     for name in HEURISTICS.names():
         spec = f"{name}:fcfs" if name in PEER else name
         evaluate(get_heuristic(spec, world), [jobset], world)
