@@ -6,7 +6,7 @@ import click
 
 from tune_jobs.terminal.options import CONTEXT, POSITIVE
 
-SUBJECTS = ("simulator", "sampling", "training", "tracking", "scaling")
+SUBJECTS = ("simulator", "replay", "sampling", "training", "tracking", "scaling")
 
 
 @click.command(name="bench", context_settings=CONTEXT)
@@ -25,7 +25,7 @@ SUBJECTS = ("simulator", "sampling", "training", "tracking", "scaling")
     help="What the subjects training and scaling train, by default deeprm.",
 )
 def command(**options: Any) -> None:
-    """Measure throughput. SUBJECT is simulator, sampling or training; by default all of these.
+    """Measure throughput. SUBJECT is simulator, replay, sampling or training; by default all.
 
     Every number stands beside a reference that is measured in turns with it, in the same process,
     and shown as the median of five rounds with the smallest and the largest. What is quoted and
@@ -43,6 +43,7 @@ def command(**options: Any) -> None:
     Examples:
       metasched bench
       metasched bench simulator --seconds 10
+      metasched bench replay
       metasched bench sampling training --json > bench.json
       metasched bench training --preset deeprm-ppo
       metasched bench training --preset deeprm-maml

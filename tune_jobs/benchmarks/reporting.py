@@ -11,7 +11,7 @@ from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.machine import machine
 from tune_jobs.benchmarks.measuring import Entry
 
-SUBJECTS = ("simulator", "sampling", "training")
+SUBJECTS = ("simulator", "replay", "sampling", "training")
 """What is measured by default; the others take minutes."""
 
 WITH_PRESET = ("training", "scaling")

@@ -2,6 +2,8 @@
 
 import logging
 import warnings
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -17,11 +19,45 @@ from rllib_configs.algorithms.batched import iteration_units
 from rllib_configs.builders import algorithm_config
 from rllib_configs.loading import load_config
 from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
-from tune_jobs.benchmarks.measuring import Entry, Sample, Work, rate, rates
+from tune_jobs.benchmarks.measuring import Entry, Work, rate, rates
 
 HIDDEN = 20
 NUM_ENVS = (1, 16, 64, 256)
 STEPS = 20  # of each environment between two results; 50 and 200 are not faster
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What one entry samples.
+
+    Attributes:
+        name: of the entry.
+        preset: what our runner samples for.
+        overrides: of the preset.
+        environment: what RLlib's runner samples in, its observation flat.
+        shown: what that observation is.
+    """
+
+    name: str
+    preset: str
+    overrides: tuple[str, ...]
+    environment: str
+    shown: str
+
+
+SAMPLED = (
+    Sampled("sampling.deeprm_mlp", "deeprm", (), "DeepRM-v0", "the image"),
+    Sampled(
+        "sampling.hpc",
+        "hpc-smoke",
+        (
+            *("task.world.queue=64", "task.workload.jobs=256", "training.jobsets=16"),
+            *("training.jobsets_per_unit=16", "training.episodes_per_jobset=8"),
+        ),
+        "HPC-v0",
+        "the features of 64 waiting jobs and of the machine",
+    ),
+)
 
 
 def measure(seconds: float) -> list[Entry]:
@@ -31,28 +67,28 @@ def measure(seconds: float) -> list[Entry]:
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(action="ignore"):
-            best, work = best_of_rllib(seconds / 4)
-            ours, theirs = rates(batched_work(), work, seconds)
+            return [_measure(sampled, seconds) for sampled in SAMPLED]
     finally:
         torch.set_num_threads(threads)
-    return [_entry(best, ours, theirs)]
 
 
-def _entry(best: int, ours: Sample, theirs: Sample) -> Entry:
+def _measure(sampled: Sampled, seconds: float) -> Entry:
+    best, work = best_of_rllib(sampled.environment, seconds / 4)
+    ours, theirs = rates(batched_work(sampled.preset, *sampled.overrides), work, seconds)
     return Entry(
-        "sampling.deeprm_mlp",
+        sampled.name,
         "decisions/s on one core",
         ours,
-        f"RLlib's SingleAgentEnvRunner over {best} Gymnasium copies of DeepRM-v0 (the best of "
-        f"{', '.join(map(str, NUM_ENVS))}) with the image and an MLP of {HIDDEN} units, measured "
-        "here",
+        f"RLlib's SingleAgentEnvRunner over {best} Gymnasium copies of {sampled.environment} (the "
+        f"best of {', '.join(map(str, NUM_ENVS))}) with {sampled.shown} and an MLP of {HIDDEN} "
+        "units, measured here",
         theirs,
     )
 
 
-def batched_work() -> Work:
-    """One unit of an iteration of the preset ``deeprm``, in the runner that training uses."""
-    config = load_config("deeprm", ["resources.num_runners=0"])
+def batched_work(preset: str, *overrides: str) -> Work:
+    """One unit of an iteration of a preset, in the runner that training uses."""
+    config = load_config(preset, ["resources.num_runners=0", *overrides])
     runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
     weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
     request = SampleRequest(tuple(iteration_units(config, 0)[:1]), weights, 0)
@@ -66,20 +102,20 @@ def batched_work() -> Work:
     return work
 
 
-def best_of_rllib(seconds: float) -> tuple[int, Work]:
+def best_of_rllib(environment: str, seconds: float) -> tuple[int, Work]:
     """The number of environments with which RLlib's runner is fastest, and its work."""
     found: dict[int, tuple[float, Work]] = {}
     for num_envs in NUM_ENVS:
-        work = rllib_work(num_envs)
+        work = rllib_work(environment, num_envs)
         work()
         found[num_envs] = rate(work, seconds), work
     best = max(found, key=lambda num_envs: found[num_envs][0])
     return best, found[best][1]
 
 
-def rllib_work(num_envs: int) -> Work:
+def rllib_work(environment: str, num_envs: int) -> Work:
     """RLlib's runner, sampling a few steps of each environment at a time."""
-    config = BCConfig().environment(_make_env).framework("torch")
+    config = BCConfig().environment(partial(_make_env, environment)).framework("torch")
     config.env_runners(
         num_env_runners=0, num_envs_per_env_runner=num_envs, rollout_fragment_length=STEPS
     )
@@ -99,9 +135,10 @@ def rllib_work(num_envs: int) -> Work:
     return work
 
 
-def _make_env(context: Any) -> gym.Env:
-    """DeepRM with its image as the flat float vector that RLlib's MLP takes."""
+def _make_env(environment: str, context: Any) -> gym.Env:
+    """An environment with its observation as the flat float vector that RLlib's MLP takes."""
     register_environments()
-    env: gym.Env = gym.wrappers.FlattenObservation(gym.make("DeepRM-v0"))
-    space = gym.spaces.Box(0, 1, env.observation_space.shape, np.float32)
-    return gym.wrappers.TransformObservation(env, lambda image: image.astype(np.float32), space)
+    env: gym.Env = gym.wrappers.FlattenObservation(gym.make(environment))
+    shape = env.observation_space.shape
+    space = gym.spaces.Box(-np.inf, np.inf, shape, np.float32)
+    return gym.wrappers.TransformObservation(env, lambda seen: seen.astype(np.float32), space)
