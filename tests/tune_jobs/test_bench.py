@@ -17,7 +17,7 @@ from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
-from tune_jobs.benchmarks import measuring, reporting, training
+from tune_jobs.benchmarks import measuring, replay, reporting, training
 from tune_jobs.benchmarks.measuring import Entry, Sample, rate, rates
 
 KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
@@ -92,11 +92,23 @@ def test_the_compiled_simulator_is_measured_against_the_plain_one(capsys):
     assert entries.keys() == {"simulator.steps", "simulator.image_steps", "machine"}
 
 
+def test_rules_are_measured_against_a_plain_event_loop_with_the_same_schedule(monkeypatch):
+    entries = {entry.name: entry for entry in replay.measure(0.02, jobs=3000, plain_jobs=500)}
+    easy = entries["replay.fcfs_easy"]
+    assert easy.ratio > 4  # 20 and more, where nothing disturbs it
+    assert set(easy.parts) >= {"saf_easy_jobs_per_s", "sjf_skip_jobs_per_s"}
+    assert 0.5 < entries["replay.large_machine"].ratio < 2
+    monkeypatch.setattr(replay, "plain_fcfs_easy", lambda *jobs: [0] * 500)
+    with pytest.raises(RuntimeError, match="different schedules"):
+        replay.measure(0.02, jobs=3000, plain_jobs=500)
+
+
 @pytest.mark.integration
 @pytest.mark.slow
 def test_our_runner_is_measured_against_rllib_s(capsys, local_ray):
-    entry = measured(capsys, "sampling", "--seconds", "0.1")["sampling.deeprm_mlp"]
-    assert "SingleAgentEnvRunner" in entry["reference"]
+    entries = measured(capsys, "sampling", "--seconds", "0.1")
+    for name in ("sampling.deeprm_mlp", "sampling.hpc"):
+        assert "SingleAgentEnvRunner" in entries[name]["reference"]
 
 
 @pytest.mark.integration

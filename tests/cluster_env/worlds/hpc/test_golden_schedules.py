@@ -23,22 +23,6 @@ TRACE_OF = {
     "lublin1noisy": "lublin_256_noisy",
 }
 
-# Of a study with another simulator; offsets are those of the recorded sequences.
-TABLE = {
-    "lublin1": (
-        ("wspt/strict", 18.23),
-        ("saf/strict", 26.95),
-        ("saf/easy", 34.38),
-        ("f4/easy", 29.66),
-    ),
-    "lublin2": (
-        ("saf/strict", 46.14),
-        ("wspt/easy", 74.97),
-        ("unicep/easy", 88.73),
-        ("f3/strict", 652.07),
-    ),
-}
-
 
 def rule_of(name: str) -> Rule:
     parts = name.split("_")
@@ -78,18 +62,6 @@ def test_rlscheduler_is_repeated_job_by_job(golden: Path, sequences: str) -> Non
             np.testing.assert_array_equal(
                 found, data[f"wait_{mode}"][:, k], err_msg=f"{name} {mode}"
             )
-
-
-@pytest.mark.parametrize("sequences", sorted(TABLE))
-def test_the_table_of_ordinary_rules(golden: Path, sequences: str) -> None:
-    data = arrays(golden / "rls" / f"{sequences}_1024_s1.npz")
-    trace = arrays(golden / "rls" / f"trace_{TRACE_OF[sequences]}.npz")
-    columns = [trace[f"trace_{name}"] for name in ("submit", "run", "req_time", "procs")]
-    jobsets = [jobset_of(*(c[o : o + 1024] for c in columns)) for o in data["offsets"]]
-    for name, expected in TABLE[sequences]:
-        schedule = played(HPC(processors=256), jobsets, Rule(*name.split("/")))
-        stretched = np.maximum(schedule.completion / np.maximum(schedule.duration, 10), 1)
-        assert round(float(stretched.mean()), 2) == expected, name
 
 
 def test_sched_rl_gym_where_it_counts_processors(golden: Path) -> None:
