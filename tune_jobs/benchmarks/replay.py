@@ -1,15 +1,15 @@
 """Jobs a second that a rule schedules in the simulator, against a plain event loop."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import PlayedPolicy
+from cluster_env.core.world import Simulator, build_world, get_heuristic
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import Rule
-from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.workloads import LublinWorkload
+from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample, Work, rate, rates
 from tune_jobs.benchmarks.plain_easy import plain_fcfs_easy
 
@@ -17,7 +17,8 @@ JOBS = 1_000_000
 PLAIN_JOBS = 10_000
 PROCESSORS = 256
 TIMES_LARGER = 640  # 163,840 processors
-OTHER_RULES = (("saf", "easy"), ("sjf", "skip"), ("saf", "strict"))
+RULE = "fcfs:easy"
+OTHER_RULES = ("saf:easy", "sjf:skip", "saf:strict")
 
 
 def measure(seconds: float, jobs: int = JOBS, plain_jobs: int = PLAIN_JOBS) -> list[Entry]:
@@ -31,14 +32,17 @@ def measure(seconds: float, jobs: int = JOBS, plain_jobs: int = PLAIN_JOBS) -> l
     Raises:
         RuntimeError: if both do not give the same schedule.
     """
-    jobset = LublinWorkload(PROCESSORS, jobs=jobs).sample(np.random.default_rng(0))
+    task = load_config(
+        "hpc-smoke", [f"task.workload.jobs={jobs}", f"task.world.processors={PROCESSORS}"]
+    ).task.build()
+    workload: Any = task.workload
+    jobset = workload.sample(np.random.default_rng(0))
     few = jobset.select(slice(plain_jobs), window=jobset.window)
     _require_equal(few)
-    easy = Rule("fcfs", "easy")
-    ours, theirs = rates(played(jobset, easy), partial(_plain, few), seconds)
+    ours, theirs = rates(played(jobset, RULE), partial(_plain, few), seconds)
     others = {
-        f"{order}_{mode}_jobs_per_s": rate(played(few, Rule(order, mode)), seconds / ROUNDS)
-        for order, mode in OTHER_RULES
+        f"{rule.replace(':', '_')}_jobs_per_s": rate(played(few, rule), seconds / ROUNDS)
+        for rule in OTHER_RULES
     }
     return [
         Entry(
@@ -63,8 +67,7 @@ def _of_size(few: JobSet, seconds: float) -> Entry:
         window=few.window,
         attributes=few.attributes,
     )
-    rule = Rule("fcfs", "easy")
-    ours, theirs = rates(played(large, rule, TIMES_LARGER), played(few, rule), seconds)
+    ours, theirs = rates(played(large, RULE, TIMES_LARGER), played(few, RULE), seconds)
     return Entry(
         "replay.large_machine",
         f"jobs/s on {PROCESSORS * TIMES_LARGER:,} processors, one core",
@@ -79,21 +82,24 @@ def _best(sample: Sample) -> Sample:
     return Sample((max(sample.values),))
 
 
-def played(jobset: JobSet, rule: Rule, times_larger: int = 1) -> Work:
+def played(jobset: JobSet, rule: str, times_larger: int = 1) -> Work:
     """Plays jobs under a rule."""
-    simulator = _loaded(jobset, times_larger)
+    policy, simulator = _loaded(jobset, rule, times_larger)
+    keys = np.zeros(1, np.uint64)
 
     def work() -> float:
-        simulator.play(rule)
+        policy.play(simulator, keys)
         return float(jobset.num_jobs)
 
     return work
 
 
-def _loaded(jobset: JobSet, times_larger: int = 1) -> HPCSimulator:
-    simulator = HPC(PROCESSORS * times_larger).simulator()
+def _loaded(jobset: JobSet, rule: str, times_larger: int = 1) -> tuple[PlayedPolicy, Simulator]:
+    world = build_world({"kind": "hpc", "processors": PROCESSORS * times_larger})
+    simulator, policy = world.simulator(), get_heuristic(rule, world)
+    assert isinstance(policy, PlayedPolicy)
     simulator.load([jobset], get_objective("bounded_slowdown"))
-    return simulator
+    return policy, simulator
 
 
 def _plain(jobset: JobSet) -> float:
@@ -112,7 +118,7 @@ def _plain_starts(jobset: JobSet) -> list[int]:
 
 
 def _require_equal(jobset: JobSet) -> None:
-    simulator = _loaded(jobset)
-    simulator.play(Rule("fcfs", "easy"))
+    policy, simulator = _loaded(jobset, RULE)
+    policy.play(simulator, np.zeros(1, np.uint64))
     if simulator.schedule().start.tolist() != _plain_starts(jobset):
         raise RuntimeError("the plain event loop and the simulator give different schedules")
