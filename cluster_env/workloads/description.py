@@ -66,10 +66,10 @@ def facts(
 def dropped(jobs: RecordedJobs) -> Sheet:
     """What was left out, and why."""
     rows: _Rows = [
-        {"dropped": one.count, "because_the_job": one.reason, "first_in_line": one.line}
+        {"because_the_job": one.reason, "jobs": one.count, "first_in_line": one.line}
         for one in jobs.dropped
     ]
-    units = {"dropped": COUNT, "because_the_job": TEXT, "first_in_line": COUNT}
+    units = {"because_the_job": TEXT, "jobs": COUNT, "first_in_line": COUNT}
     return Sheet("dropped", "Left out", units, rows)
 
 

@@ -10,6 +10,7 @@ from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.choices import changed_config
+from tune_jobs.comparing.trained_runs import TrainedRun
 
 WORLD = "hpc"
 """The world that logs in seconds are played in."""
@@ -21,6 +22,7 @@ def task_of_log(
     shorthands: Mapping[str, Any],
     *,
     guess: bool,
+    runs: Sequence[TrainedRun] = (),
     seed: int = 0,
 ) -> tuple[Task, RecordedJobs, list[str]]:
     """A task whose one jobset is all that fits the machine.
@@ -30,6 +32,8 @@ def task_of_log(
         overrides: texts of the form ``key=value``.
         shorthands: values, or texts of them, by the names of the world's shorthands.
         guess: whether a machine of which nobody knows the size is as large as the largest job.
+        runs: the trained policies that are to act; the world is that of the first, but for what is
+            said.
         seed: of the policies' random numbers.
 
     Returns:
@@ -39,6 +43,8 @@ def task_of_log(
         InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
     """
     read, words = read_log(path), []
+    trained = runs[0].config.to_dict()["task"]["world"] if runs else {}
+    world = {**trained, "kind": WORLD} if trained.get("kind") == WORLD else {"kind": WORLD}
     said = {**shorthands}
     given = {new_key(text.partition("=")[0]) for text in overrides}
     for k, name in enumerate(read.resources):
@@ -47,6 +53,8 @@ def task_of_log(
         largest = max(int(read.demand[:, k].max()), 1)
         if name == "processors" and read.processors:
             said[name] = read.processors
+        elif world.get(name):
+            continue
         elif guess:
             said[name] = largest
             words.append(f"nobody says how many {name} there are: as many as the largest job has")
@@ -57,7 +65,7 @@ def task_of_log(
             )
     workload = {"kind": "trace", "path": str(path), "jobs": 0, "whole": True}
     data = {"name": path.name.partition(".")[0] or "log"}
-    data["task"] = {"world": {"kind": WORLD}, "workload": workload}  # type: ignore[assignment]
+    data["task"] = {"world": world, "workload": workload}  # type: ignore[assignment]
     task = changed_config(data, overrides, said).task.build(path.name, seed)
     workload_of: Any = task.workload
     recorded = getattr(workload_of, "recorded", None)

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.sheets import Sheet
-from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.replays import outcome, timeline
 from cluster_env.workloads.recorded import RecordedJobs
@@ -27,7 +26,13 @@ from tune_jobs.comparing.policy_specs import (
     split_names,
 )
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
+from tune_jobs.comparing.trained_runs import (
+    Decode,
+    TrainedRun,
+    find_runs,
+    is_heuristic,
+    load_runs,
+)
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -73,8 +78,16 @@ def report_replay(
     Raises:
         InputError: if the log, the machine or a policy cannot be used; before anything is played.
     """
-    task, jobs, remarks = task_of_log(path, overrides, shorthands, guess=False, seed=seed)
-    specs = _specs(names, task, decode)
+    chosen = split_names(names)
+    if names and not chosen:
+        raise InputError("--policy names nothing; try --policy random")
+    learned = [name for name in chosen if not is_heuristic(name)]
+    runs = {name: load_runs(find_runs([name]), decode) for name in learned}
+    every = [run for found in runs.values() for run in found]
+    task, jobs, remarks = task_of_log(
+        path, overrides, shorthands, guess=False, runs=every, seed=seed
+    )
+    specs = _specs(chosen or task.kind.baselines, runs, decode)
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)
     replays = play(protocol, specs, NoProgress() if as_json else Progress())
@@ -126,28 +139,18 @@ def play(
     return replays
 
 
-def _specs(names: Sequence[str], task: Task, decode: Decode) -> list[PolicySpec]:
+def _specs(
+    names: Sequence[str], runs: Mapping[str, Sequence[TrainedRun]], decode: Decode
+) -> list[PolicySpec]:
     """Policies as they were named; each run by itself, also where seeds alone differ."""
-    chosen = split_names(names)
-    if names and not chosen:
-        raise InputError("--policy names nothing; try --policy random")
     specs: list[PolicySpec] = []
-    for name in chosen or task.kind.baselines:
-        if is_heuristic(name):
+    for name in names:
+        if name not in runs:
             specs.append(heuristic_spec(name))
             continue
-        for run in load_runs(find_runs([name]), decode):
+        for run in runs[name]:
             (spec,) = learned_specs([run], decode)
-            specs.append(
-                PolicySpec(
-                    run.path.name,
-                    spec.make,
-                    learned=True,
-                    trained_at=spec.trained_at,
-                    trained_on=spec.trained_on,
-                    trained_for=spec.trained_for,
-                )
-            )
+            specs.append(replace(spec, key=run.path.name))
     return specs
 
 

@@ -1,0 +1,160 @@
+"""Whole logs in one call: every rule by name, trained runs, killed jobs, what is left out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate, summarize
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds import get_heuristic
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.traces import TraceWorkload
+from meta.adaptation import untrained_policy
+from rllib_configs.loading import load_config, write_config
+from rllib_configs.policy_files import write_policy
+from tests.tune_jobs.replaying.site_log import write_site_log
+from tune_jobs import cli
+
+MACHINE = ("--processors", "16", "--gpus", "4")
+Shown = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_site_log(tmp_path_factory.mktemp("site") / "jobs.csv", 400)
+
+
+def replayed(capsys: Shown, *args: object) -> dict:
+    assert cli.run(cli.metasched, ["replay", *map(str, args), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def by_policy(found: dict, sheet: str = "replay") -> dict[str, dict]:
+    return {row["policy"]: row for row in found[sheet]}
+
+
+def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> None:
+    world = HPC(processors=16, gpus=4)
+    workload = TraceWorkload(log, world.capacity, world.resources, whole=True)
+    (jobset,) = sample_jobsets(workload, 0, Split.HELD_OUT, [0])
+    names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf-strict", "reserve")
+    found = by_policy(replayed(capsys, log, *MACHINE, "--policy", ",".join(names)))
+    assert list(found) != list(names)  # the lowest slowdown first
+    assert found.keys() == set(names)
+    for name in names:
+        schedule = evaluate(get_heuristic(name, world), [jobset], world)
+        expected = summarize(schedule, metrics=world_metrics()).means
+        for ours, theirs in {
+            "bounded_slowdown": "bounded_slowdown",
+            "mean_wait": "wait",
+            "longest_wait": "longest_wait",
+            "turnaround": "completion_time",
+            "utilization": "utilization",
+            "to_end": "utilization_to_end",
+            "makespan": "makespan",
+        }.items():
+            assert found[name][ours] == pytest.approx(expected[theirs]), (name, ours)
+
+
+def world_metrics() -> tuple[str, ...]:
+    from cluster_env.worlds.hpc import KIND
+
+    return KIND.metrics
+
+
+def test_without_a_name_the_baselines_play(log: Path, capsys: Shown) -> None:
+    from cluster_env.worlds.hpc import KIND
+
+    assert by_policy(replayed(capsys, log, *MACHINE)).keys() == set(KIND.baselines)
+
+
+def test_groups_add_up_to_all(log: Path, capsys: Shown) -> None:
+    found = replayed(capsys, log, *MACHINE, "--policy", "fcfs")
+    (whole,), (sizes,), users = found["replay"], found["by-size"], found["by-user"]
+    num = np.array([sizes[f"jobs_{size}"] for size in ("narrow", "medium", "wide")])
+    means = [sizes[f"mean_wait_{size}"] for size in ("narrow", "medium", "wide")]
+    assert num.sum() == sum(row["jobs"] for row in users) == 400
+    assert np.average(means, weights=num) == pytest.approx(whole["mean_wait"])
+    waits = [row["mean_wait fcfs"] for row in users]
+    assert np.average(waits, weights=[row["jobs"] for row in users]) == pytest.approx(
+        whole["mean_wait"]
+    )
+    assert sum(row["of_work"] for row in users) == pytest.approx(1)
+
+
+def test_jobs_may_be_killed_when_their_estimate_is_over(tmp_path: Path, capsys: Shown) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("arrival,duration,processors,estimate\n0,100,1,40\n0,10,1,20\n")
+    line = (path, "--processors", "1", "--policy", "fcfs")
+    assert replayed(capsys, *line)["replay"][0]["makespan"] == 110
+    assert replayed(capsys, *line, "--kill-at-estimate", "true")["replay"][0]["makespan"] == 50
+
+
+def test_what_does_not_fit_is_left_out_and_said(tmp_path: Path, capsys: Shown) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("arrival,duration,processors\n0,100,1\n5,10,9\n6,10,2\n")
+    found = replayed(capsys, path, "--processors", "4", "--policy", "fcfs")
+    assert found["jobs"] == 2
+    reason = "is larger than the machine of 4 processors"
+    assert found["dropped"] == [{"count": 1, "reason": reason}]
+    assert cli.run(cli.metasched, ["replay", str(path), "--processors", "4"]) == 0
+    assert f"left out: 1 because the job {reason}" in capsys.readouterr().out
+
+
+def test_the_size_of_the_machine_comes_from_the_log_if_it_says_it(
+    tmp_path: Path, capsys: Shown
+) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text("; MaxProcs: 2\n" + "1 0 0 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n" * 2)
+    assert replayed(capsys, path, "--policy", "fcfs")["replay"][0]["makespan"] == 200
+    wide = replayed(capsys, path, "--policy", "fcfs", "--processors", "4")
+    assert wide["replay"][0]["makespan"] == 100
+
+
+def test_trained_runs_play_in_the_world_that_they_know(
+    log: Path, tmp_path: Path, capsys: Shown
+) -> None:
+    changes = {"task.world.processors": 16, "task.world.gpus": 4, "task.workload.trace": str(log)}
+    config = load_config("hpc-smoke", {**changes, "training.hidden": 4})
+    for name in ("one", "two"):
+        policy = untrained_policy(config, len(name))
+        write_policy(policy.weights, config, tmp_path / name / "policy")
+        write_config(config, tmp_path / name / "config.yaml")
+    found = by_policy(replayed(capsys, log, "--policy", f"fcfs,{tmp_path}/*", "--seed", "3"))
+    assert found.keys() == {"fcfs", "one", "two"}
+    assert found["one"]["jobs"] == 400
+    assert found["one"]["unfinished"] == 0
+
+
+def test_recorded_waits_are_described(golden: Path, capsys: Shown) -> None:
+    path = golden / "traces" / "swf" / "theta_train.swf.gz"
+    if not path.is_file():
+        pytest.skip(f"no golden data in {path}")
+    assert cli.run(cli.metasched, ["trace", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    with np.load(golden / "traces" / "swf" / "theta_train_fields.npz") as fields:
+        wait, users = fields["fields"][:, 2], fields["fields"][:, 11]
+    facts = found["facts"]
+    assert facts["mean wait, as recorded"] == pytest.approx(wait.mean())
+    assert facts["longest wait, as recorded"] == wait.max()
+    assert facts["users"] == np.unique(users).size == len(found["by-user"])
+    assert facts["dates (UTC)"] == "2018-01-01 to 2018-01-28"
+    assert facts["processors"] == 4360
+    assert [row["week"] for row in found["by-week"]][:2] == ["2018-01-01", "2018-01-08"]
+
+
+def test_trace_says_what_was_dropped_and_why(golden: Path, capsys: Shown) -> None:
+    path = golden / "traces" / "swf" / "nasty.swf"
+    if not path.is_file():
+        pytest.skip(f"no golden data in {path}")
+    assert cli.run(cli.metasched, ["trace", str(path)]) == 0
+    shown = capsys.readouterr().out
+    section = shown.partition("Left out\n")[2].partition("\n\n")[0]
+    assert [line.rsplit(None, 2) for line in section.splitlines()[1:]] == [
+        ["has no run time above 0", "2", "7"],
+        ["asks for no processor", "1", "11"],
+        ["is larger than the machine of 64 processors", "1", "14"],
+    ]
