@@ -218,6 +218,21 @@ for _kind in (
         "tune_jobs.figures.inner_rates",
         steady=False,
     ),
+    *(
+        FigureKind(f"utility-{name}", about, f"tune_jobs.figures.utility:{recipe}", steady=False)
+        for name, about, recipe in (
+            (
+                "fig2",
+                "Utility accrual: productivity of the paper's nine policies, and of EDF, value "
+                "density, DASA and LBESA; at most 50 experiments, fewer with --jobsets.",
+                "FIG2",
+            ),
+            ("fig3", "The same: utilization.", "FIG3"),
+            ("fig4", "The same: productivity against jobs that arrive in a step (--at).", "FIG4"),
+            ("fig5", "The same: productivity under other time-utility functions.", "FIG5"),
+            ("values", "The same: the rulebase that servers learned, and its values.", "VALUES"),
+        )
+    ),
 ):
     FIGURES.register(_kind.name)(_kind)
 

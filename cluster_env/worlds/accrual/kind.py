@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.observations import OBSERVATIONS
+from cluster_env.worlds.accrual.plain import PlainServer, smallest
 from cluster_env.worlds.accrual.promises import PROMISES
 from cluster_env.worlds.accrual.workloads import WORKLOADS
 from cluster_env.worlds.accrual.world import Accrual
@@ -40,6 +42,10 @@ def _words(task: Task) -> str:
     return str(getattr(workload, "path", type(workload).__name__))
 
 
+def _plain(world: Accrual, jobset: JobSet) -> PlainServer:
+    return PlainServer(world, jobset, smallest)
+
+
 def _warm() -> None:
     from cluster_env.worlds.accrual.warm import warm  # which needs the registration
 
@@ -60,5 +66,7 @@ KIND = Kind(
     environments={"Accrual-v0": {"world": {"kind": "accrual"}, "objective": "utility"}},
     promises=PROMISES,
     warm=_warm,
+    plain=_plain,
+    objective="utility",
     transfers=("processors", "longest", "candidates", "growth", "grow_first", "max_time"),
 )

@@ -1,0 +1,175 @@
+"""The paper's experiments (section 5): servers learn values, and then all policies are measured.
+
+Servers learn side by side and share nothing: one for each experiment, each from its own arrivals.
+What is learned is kept as it is while it is measured, on other arrivals.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.objectives import UTILITY
+from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.accrual import Accrual
+from cluster_env.worlds.accrual.heuristics import COLUMNS
+from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.simulator import AccrualSimulator
+from cluster_env.worlds.accrual.td import Learners, new_learners
+from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters
+from cluster_env.worlds.accrual.workloads import PoissonWorkload
+
+POLICIES = {"none": "none", "aggressive": "aggressive", "utility": "value"}
+"""Rows of figures 2 and 3 and the scorers behind them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How servers learn.
+
+    Attributes:
+        values: ``rulebase`` or ``network``.
+        steps: of the clock; the paper has 25,000.
+        rate: first learning rate of the parameters.
+        rho_rate: first learning rate of the average reward.
+        half: updates after which both have halved.
+        per_time: whether time between updates counts, see `cluster_env.worlds.accrual.td`.
+    """
+
+    values: str = "rulebase"
+    steps: int = 25_000
+    rate: float = 0.03
+    rho_rate: float = 0.03
+    half: float = 300.0
+    per_time: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What is measured.
+
+    Attributes:
+        world: the server; its `max_time` is not looked at.
+        rate: jobs that arrive in a step.
+        utility: time-utility function.
+        steps: of the clock; the paper has 20,000.
+        experiments: servers side by side; the paper has 50.
+        seed: of all arrivals.
+        learning: how values are learned.
+    """
+
+    world: Accrual = field(default_factory=Accrual)
+    rate: float = 0.1
+    utility: str = "linear"
+    steps: int = 20_000
+    experiments: int = 50
+    seed: int = 0
+    learning: Learning = field(default_factory=Learning)
+
+    def workload(self, steps: int) -> PoissonWorkload:
+        """Arrivals for so long."""
+        return PoissonWorkload(
+            processors=self.world.processors, rate=self.rate, window=steps, utility=self.utility
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a policy reached.
+
+    Attributes:
+        policy: row of figure 2.
+        column: column of figure 2.
+        productivity: float64 ``(experiments,)``, utility of all jobs that finished in time.
+        utilization: float64 ``(experiments,)``, mean share of busy processors.
+        parameters: float64 ``(experiments, num_parameters)`` that were learned; None if none.
+    """
+
+    policy: str
+    column: str
+    productivity: NDArray[np.float64]
+    utilization: NDArray[np.float64]
+    parameters: NDArray[np.float64] | None = None
+
+
+def loaded(setting: Setting, split: Split, steps: int) -> AccrualSimulator:
+    """A simulator of all experiments, for so long."""
+    simulator = replace(setting.world, max_time=steps).simulator()
+    jobsets = sample_jobsets(
+        setting.workload(steps), setting.seed, split, range(setting.experiments)
+    )
+    simulator.load(jobsets, UTILITY)
+    return simulator
+
+
+def learn_values(setting: Setting, column: str) -> Learners:
+    """Lets every server learn by itself for `Learning.steps`.
+
+    Args:
+        setting: what is measured.
+        column: ``squeeze``, ``preempt`` or ``both``, what the servers may do.
+    """
+    how = setting.learning
+    kind = VALUE_FUNCTIONS.index(how.values)
+    rng = generator(setting.seed, Purpose.INIT)
+    learners = new_learners(
+        kind,
+        first_parameters(kind, setting.experiments, rng),
+        how.rate,
+        how.rho_rate,
+        how.half,
+        how.per_time,
+    )
+    simulator = loaded(setting, Split.TRAIN, how.steps)
+    preempt, squeeze = COLUMNS[column]
+    simulator.play(Rule("best_fit", "value", preempt, squeeze), learners=learners, learning=True)
+    return learners
+
+
+def measure(
+    simulator: AccrualSimulator,
+    policy: str,
+    column: str,
+    steps: int,
+    learners: Learners | None = None,
+) -> Outcome:
+    """Plays all experiments under a policy.
+
+    Args:
+        simulator: with the experiments loaded.
+        policy: one of `POLICIES`, or an order of the literature such as ``dasa``.
+        column: one of `COLUMNS`.
+        steps: that it plays.
+        learners: values, for ``utility``.
+    """
+    preempt, squeeze = COLUMNS[column]
+    scorer = POLICIES.get(policy, "none")
+    order = "best_fit" if policy in POLICIES else policy
+    simulator.play(Rule(order, scorer, preempt, squeeze), learners=learners)
+    schedule = simulator.schedule()
+    pieces = schedule.pieces
+    assert pieces is not None
+    work = (pieces.end - pieces.begin) * pieces.units[:, 0].astype(np.float64)
+    busy = np.bincount(schedule.episode[pieces.job], work, minlength=schedule.num_episodes)
+    return Outcome(
+        policy,
+        column,
+        simulator.earned.copy(),
+        busy / (float(schedule.capacity[0]) * steps),
+        None if learners is None else learners.p.copy(),
+    )
+
+
+def experiment(
+    setting: Setting,
+    policies: Sequence[str] = tuple(POLICIES),
+    columns: Sequence[str] = tuple(COLUMNS),
+) -> Iterator[Outcome]:
+    """Measures policies in columns on the same arrivals, those that learn after they have."""
+    simulator = loaded(setting, Split.HELD_OUT, setting.steps)
+    for policy in policies:
+        for column in columns:
+            learners = learn_values(setting, column) if policy == "utility" else None
+            yield measure(simulator, policy, column, setting.steps, learners)

@@ -1,0 +1,64 @@
+"""Figures of utility accrual: small, whole, and drawn again from their tables."""
+
+from pathlib import Path
+
+import matplotlib.image
+import pytest
+
+from rllib_configs.worlds.accrual import COLUMNS, POLICIES
+from tune_jobs import bench, cli
+from tune_jobs.benchmarks import utility as benchmark
+from tune_jobs.figures.registry import FigureRequest, make_figure
+from tune_jobs.figures.utility import ORDERS, RULES, SHAPES
+from tune_jobs.terminal.tables import read_table
+
+SMALL = FigureRequest(num_jobsets=2, at=(0.1, 0.2))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("utility")
+
+
+def test_figures_2_and_3_and_the_values_show_every_policy(folder: Path) -> None:
+    image, table = make_figure("utility-fig2", SMALL, folder)
+    rows = read_table(table, ["policy", "column", "dropped", "productivity", "utilization"])
+    nine = {(policy, column) for policy in POLICIES for column in COLUMNS}
+    for dropped in ("False", "True"):
+        found = [(row["policy"], row["column"]) for row in rows if row["dropped"] == dropped]
+        assert set(found) == nine | {(name, "both") for name in ORDERS}
+        assert len(found) == len(set(found))
+    assert all(0 < float(row["productivity"]) < 480 for row in rows)
+    learned = [row for row in rows if row["policy"] == "utility"]
+    assert all(row[f"p_{rule}"] for row in learned for rule in RULES)
+    for name in ("utility-fig3", "utility-values"):
+        again, used = make_figure(name, SMALL, folder, table=table)
+        assert used == table
+        assert matplotlib.image.imread(again).shape[1] == 1600
+    assert matplotlib.image.imread(image).shape[1] == 1600
+
+
+def test_figure_4_goes_along_the_rates_and_figure_5_through_the_shapes(folder: Path) -> None:
+    _, table = make_figure("utility-fig4", SMALL, folder)
+    rows = read_table(table, ["policy", "rate", "productivity"])
+    assert [(row["policy"], row["rate"]) for row in rows] == [
+        (policy, rate) for rate in ("0.1", "0.2") for policy in POLICIES
+    ]
+    best = {(row["policy"], row["rate"]): float(row["productivity"]) for row in rows}
+    assert best["utility", "0.2"] > best["utility", "0.1"] > best["none", "0.1"]
+    _, table = make_figure("utility-fig5", SMALL, folder)
+    rows = read_table(table, ["utility", "productivity"])
+    assert list(dict.fromkeys(row["utility"] for row in rows)) == list(SHAPES)
+
+
+def test_figure_2_is_measured_against_plain_python(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = benchmark.Setting(experiments=5)
+    monkeypatch.setattr(benchmark, "Setting", lambda: few)
+    [entry] = benchmark.measure(0.5)
+    assert entry.name == "utility.fig2"
+    assert entry.ratio > 2  # some ten on a quiet machine
+    assert entry.parts["whole_figure_cpu_s"] < 60
+    assert cli.run(bench.command, ["utility", "--seconds", "0.1"]) == 0
+    assert "utility.fig2: " in capsys.readouterr().out
