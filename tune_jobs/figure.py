@@ -37,6 +37,14 @@ def _figures() -> list[tuple[str, str]]:
     type=click.Path(path_type=Path),
     help="Folder that metasched study wrote; the adaptation figures alone need it.",
 )
+@click.option(
+    "--trace",
+    "traces",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Job log, SWF or CSV, for a figure that shows such; can be repeated.",
+)
 @at_option
 @task_options
 @limit_option

@@ -30,6 +30,7 @@ class FigureRequest:
     Attributes:
         runs: run directories and globs of them.
         rows: folders of `metasched study`, for a figure of adaptation.
+        traces: job logs, for a figure that shows such.
         at: values of the axis that lines are drawn along; by default those of DeepRM's figure 4.
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
@@ -47,6 +48,7 @@ class FigureRequest:
 
     runs: Sequence[str] = ()
     rows: Sequence[Path] = ()
+    traces: Sequence[Path] = ()
     at: Sequence[float] = ()
     source: str | None = None
     overrides: Sequence[str] = ()
@@ -210,6 +212,52 @@ for _kind in (
         "How much of the way from joint training to specialists of each task (metasched "
         "specialists) adaptation goes (--rows).",
         "tune_jobs.figures.headroom",
+        steady=False,
+    ),
+    *(
+        FigureKind(
+            f"cunha-fig5.{number}",
+            f"Learning curves (--runs) of {what}, for any world.",
+            "tune_jobs.figures.learning_curves",
+            steady=False,
+        )
+        for number, what in (
+            (2, "policy gradient methods"),
+            (3, "other algorithms"),
+            (4, "two observations"),
+        )
+    ),
+    FigureKind(
+        "cunha-fig5.5",
+        "Slowdown in five scenarios of machine and job length: every rule, and learned policies "
+        "(--runs). Figure 5.8 is the same with one run trained elsewhere.",
+        "tune_jobs.figures.places:FIGURE_5",
+    ),
+    FigureKind(
+        "cunha-fig5.9",
+        "Bounded slowdown of Lublin's jobs against the noise of estimates: every rule, and learned "
+        "policies (--runs).",
+        "tune_jobs.figures.places:FIGURE_9",
+    ),
+    *(
+        FigureKind(
+            f"cunha-table5.{number}",
+            f"{what}: every rule and its price, and learned policies (--runs).",
+            f"tune_jobs.figures.places:TABLE_{number}",
+        )
+        for number, what in (
+            (6, "Bounded slowdown on RLScheduler's windows of job logs (--trace)"),
+            (7, "Utilization on RLScheduler's windows of job logs (--trace)"),
+            (9, "Bounded slowdown of Lublin's jobs, by processors and estimates"),
+            (10, "Bounded slowdown on job logs (--trace), by estimates"),
+            (11, "Utilization on job logs (--trace), by estimates"),
+        )
+    ),
+    FigureKind(
+        "hpc-run-times",
+        "What the baselines gain on whole job logs (--trace) by better run times: what users ask "
+        "for, their last two jobs, a learned correction, and the truth.",
+        "tune_jobs.figures.run_times",
         steady=False,
     ),
     FigureKind(

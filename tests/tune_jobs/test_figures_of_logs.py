@@ -1,0 +1,87 @@
+"""Figures of rules on job logs and generated jobs: what stands in their files, and in the image."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.swf import write_swf
+from cluster_env.worlds import get_kind
+from tune_jobs.figure import command
+from tune_jobs.figures import FIGURES, places, run_times
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.terminal.tables import read_table
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two users ask for an hour; one of them needs a minute."""
+    rng = np.random.default_rng(0)
+    count = 2060
+    user = rng.integers(0, 2, count)
+    run = np.where(user == 0, rng.integers(30, 60, count), rng.integers(2000, 3600, count))
+    path = tmp_path_factory.mktemp("logs") / "office.swf"
+    columns = {"submit": np.arange(count) * 330, "run": run, "user": user}
+    columns |= {"requested_time": np.full(count, 3600), "processors": rng.integers(1, 4, count)}
+    write_swf(path, columns, {"MaxProcs": 10})
+    return path
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
+
+
+def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_path: Path) -> None:
+    args = ["cunha-table5.6", "--trace", str(log), "--out", str(tmp_path)]
+    result = CliRunner().invoke(command, args, catch_exceptions=False)
+    assert "cunha-table5.6.png" in result.stdout
+    rows = read_table(tmp_path / "cunha-table5.6.csv", ("place", "exhibit"))
+    rules = [name for name in get_kind("hpc").heuristics.names() if not name.startswith("rls")]
+    assert [row["policy"] for row in rows] == rules
+    assert {(row["processors"], row["jobsets"], row["protocol"]) for row in rows} == {
+        ("10", "10", "rlscheduler")
+    }
+    shown = texts(places.draw(tmp_path / "cunha-table5.6.csv"))
+    assert {"util", "wait", "longest", *rules} <= set(shown)
+    assert "office, RLScheduler's windows: 10 jobsets, 10,240 jobs" in shown
+    sjf = next(row for row in rows if row["policy"] == "sjf")
+    value = float(sjf["bounded_slowdown"])
+    assert (f"{value:,.0f}" if value >= 100 else f"{value:.2f}") in shown
+
+
+def test_better_run_times_are_shown_side_by_side(log: Path, tmp_path: Path) -> None:
+    args = ["hpc-run-times", "--trace", str(log), "--out", str(tmp_path)]
+    CliRunner().invoke(command, args, catch_exceptions=False)
+    table = tmp_path / "hpc-run-times.csv"
+    found = {
+        (row["policy"], row["place"]): float(row["bounded_slowdown"])
+        for row in read_table(table, ("place",))
+    }
+    assert len(found) == len(get_kind("hpc").baselines) * len(run_times.KINDS)
+    assert found["sjf", "office/learned"] < found["sjf", "office/user"]
+    assert {*run_times.KINDS, "office"} <= set(texts(run_times.draw(table)))
+
+
+def test_places_are_those_of_the_tables() -> None:
+    scenarios = list(places.FIGURE_5.places(FigureRequest()))
+    assert [place.settings["world.cluster.capacity"] for place in scenarios[:3]] == [
+        [10],
+        [10],
+        [64],
+    ]
+    generated = [place.settings for place in places.TABLE_9.places(FigureRequest())]
+    assert {one["workload.estimates"] for one in generated} == {"exact", "gaussian:1", "tsafrir"}
+    assert max(one["world.processors"] for one in generated) == 16_384
+    with pytest.raises(InputError, match="name each with --trace FILE"):
+        next(iter(places.TABLE_10.places(FigureRequest())))
+
+
+def test_every_exhibit_has_a_name() -> None:
+    known = [name for name in FIGURES.names() if name.startswith("cunha-")]
+    assert len(known) == 10
+    for name in known:
+        assert callable(FIGURES.get(name).load().collect)
