@@ -42,7 +42,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "protocols",
     metavar="NAME,...",
     multiple=True,
-    help="Jobsets to compare on: unseen (the default), or for a log rlscheduler (ten windows of "
+    help="Jobsets to compare on: unseen (the default), or for a log rlscheduler (ten sequences of "
     "1,024 jobs, as published) and whole (all of it at once). Several make several tables.",
 )
 @task_options
