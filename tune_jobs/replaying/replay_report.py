@@ -37,7 +37,7 @@ from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
-from tune_jobs.terminal.tables import write_table
+from tune_jobs.terminal.tables import write_columns, write_table
 
 STRETCHES = 160
 """Points of a line in the pictures of use and queue."""
@@ -172,9 +172,7 @@ def write_schedule(path: Path, schedule: Schedule, jobs: RecordedJobs) -> None:
     }
     for name in jobs.ids:
         columns[name] = jobs.names[name][jobs.ids[name][schedule.job]]
-    parts = [column.tolist() for column in columns.values()]
-    rows = [dict(zip(columns, values, strict=True)) for values in zip(*parts, strict=True)]
-    write_table(path, rows)
+    write_columns(path, {name: column.tolist() for name, column in columns.items()})
 
 
 def _line_rows(replays: Sequence[Replay]) -> list[dict[str, str | float]]:
