@@ -73,6 +73,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     monkeypatch.setattr(demo, "QUICK_META", (*demo.QUICK_META, "training.iterations=3"))
     monkeypatch.setattr(demo, "QUICK_JOBSETS", 10)
     monkeypatch.setattr(demo, "QUICK_HELD_OUT", 6)
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)
     monkeypatch.setattr(demo, "TASKS", demo.TASKS[:2])  # the others are of the same command
     assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
