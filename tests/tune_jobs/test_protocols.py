@@ -51,6 +51,15 @@ def test_three_protocols_in_one_call(tmp_path: Path) -> None:
     assert [one[:3] for one in found[:2]] == [("unseen", "fcfs", 3), ("unseen", "sjf", 3)]
 
 
+def test_named_jobsets_keep_their_estimates(tmp_path: Path) -> None:
+    log = tmp_path / "small.swf"
+    columns = {"submit": np.arange(40) * 9, "run": np.full(40, 5), "processors": np.ones(40)}
+    write_swf(log, columns, {"MaxProcs": 4})
+    asked = ["--policies", "sjf", "--protocol", "whole", "--set=task.workload.estimates=exact"]
+    with pytest.raises(InputError, match="leave out estimates=exact"):
+        compared(*asked, *options(log, 4))
+
+
 def test_unknown_protocols_are_refused() -> None:
     with pytest.raises(InputError, match="unknown protocol 'rlscheduler': known are unseen"):
         compared("--policies", "sjf", "--protocol", "rlscheduler", "--json")

@@ -218,7 +218,8 @@ def _published_windows(request: FigureRequest) -> Iterator[Place]:
 def _logs_by_estimates(request: FigureRequest) -> Iterator[Place]:
     for name, settings in logs_of(request):
         for estimates in ("recorded", "gaussian:1", "tsafrir"):
-            changed = {**settings, "workload.estimates": estimates}
+            anywhere = {"workload.jobs": 1024, "workload.whole": "true"}  # as the dissertation cuts
+            changed = {**settings, **anywhere, "workload.estimates": estimates}
             yield Place(f"{name}, estimates {estimates}", "hpc-smoke", changed)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import NamedJobsets, Value
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.traces import RECORDED, TraceWorkload
 
 WINDOWS, JOBS, SEED = 10, 1024, 1
 """Of RLScheduler's published table (Zhang et al., SC 2020, tables V and VI)."""
@@ -51,6 +51,11 @@ def _log_of(task: Any) -> TraceWorkload:
     workload = task.workload
     if not isinstance(workload, TraceWorkload):
         raise InputError("windows of a log need a log: --set task.workload.kind=trace")
+    if workload.estimates != RECORDED:
+        raise InputError(
+            f"these jobs are compared with their recorded estimates, so leave out "
+            f"estimates={workload.estimates}"
+        )
     return workload
 
 

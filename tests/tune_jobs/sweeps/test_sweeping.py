@@ -1,6 +1,5 @@
 """Whole sweeps of tiny trials on a real Ray: what they leave, and kills; see `test_searches`."""
 
-import os
 import signal
 import subprocess
 import sys
