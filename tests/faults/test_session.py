@@ -37,7 +37,8 @@ try:
     with ray_session(config):
         raise RuntimeError
 except RuntimeError:
-    assert len(found()) == 2, found()
+    # A session that this process starts later may bring back the folder of the first.
+    assert len(found()) >= 2, found()
 """
 
 
