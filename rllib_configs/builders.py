@@ -7,14 +7,11 @@ import ray
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.core import DEFAULT_MODULE_ID
 
 from cluster_env.core.errors import InputError
 from rllib_configs.algorithms.batched import METRICS
 from rllib_configs.registries import ALGORITHMS, found
 from rllib_configs.schema import ExperimentConfig
-
-LEARNER_METRICS = ("critic_loss", "entropy", "gradient_norm")
 
 # Loggers whose warnings say nothing that a user could act on: the new API stack is chosen on
 # purpose, the deprecated calls are RLlib's own, and there is no GPU to watch.
@@ -72,6 +69,4 @@ def build_algorithm(config: ExperimentConfig) -> Algorithm:
 def iteration_metrics(result: dict[str, Any]) -> dict[str, float]:
     """Picks the metrics of an iteration from RLlib's result, under flat and stable names."""
     ours = {name: float(value) for name, value in result[METRICS].items()}
-    learner = result.get("learners", {}).get(DEFAULT_MODULE_ID, {})
-    ours |= {f"train/{name}": float(learner[name]) for name in LEARNER_METRICS if name in learner}
     return dict(sorted(ours.items()))

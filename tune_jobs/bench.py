@@ -33,10 +33,10 @@ def command(**options: Any) -> None:
     disturb them little. The subject utility makes figure 2 of utility accrual, nine policies in 50
     experiments with what they learn, and compares its server with one in plain Python.
 
-    The subject scaling takes about two minutes: iterations with 1, 2 and 4 runners part by part,
-    how many bytes travel, a model of these costs that says what 10 to 1,000 runners would do, and
-    how far it is off for up to 100 stand-ins of runners, which wait for as long as sampling takes
-    and return as many bytes. The subject tracking measures what recording in MLflow takes of an
+    The subject scaling takes about a minute: iterations with 1, 2 and 4 runners, how many bytes
+    travel, a model of these costs that says what 10 to 1,000 runners would do, and how far it is
+    off for 100 stand-ins of runners, which wait for as long as the work takes and answer with as
+    many bytes. The subject tracking measures what recording in MLflow takes of an
     iteration of deeprm-ppo, in a local database and on a server that is up, down or slow, and that
     nothing is lost.
 

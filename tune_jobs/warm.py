@@ -7,57 +7,49 @@ with the scorer of slots.
 import logging
 import multiprocessing
 import warnings
+from typing import Any
 
 import numpy as np
 
 import cluster_env.warm
 from cluster_env.worlds import WORLDS
 
+PRESETS = ("deeprm-smoke", "deeprm-ppo")
+
 
 def warm() -> None:
-    """Runs everything once, the network's gradient included; Ray is not started."""
+    """Runs everything once, the networks' gradients included; Ray is not started."""
     cluster_env.warm.warm()
-    import torch
-    from ray.rllib.core.columns import Columns
-
-    from rllib_configs.algorithms.batched import iteration_units
-    from rllib_configs.builders import algorithm_config
-    from rllib_configs.learning.advantages import (
-        advantages_by_clock,
-        equalize,
-        returns_to_go,
-        subtract_decision_baseline,
-    )
     from rllib_configs.loading import load_config
-    from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
-    from rllib_configs.runners.rollout import Rollouts
-    from rllib_configs.runners.units import spaces_of
 
-    config = load_config("deeprm-smoke")
-    runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
+    for preset in PRESETS:
+        small = ["training.jobsets=2", "training.jobsets_per_unit=1"]
+        _iterate(load_config(preset, [*small, "resources.num_runners=0"]))
+
+
+def _iterate(config: Any) -> None:
+    """Samples, and computes a gradient of each unit, as a runner does."""
+    from rllib_configs.algorithms.ppo import steps_of
+    from rllib_configs.builders import algorithm_config
+    from rllib_configs.learning.flat import flat_parameters
+    from rllib_configs.runners.sampling import iteration_units
+    from rllib_configs.runners.sums import total
+    from rllib_configs.runners.units import Request, Round, UnitEnvRunner
+
+    runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
     weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
-    result = runner.sample(request=SampleRequest(tuple(iteration_units(config, 0)), weights, 0))
-    rollouts = Rollouts.join(list(result.answers.values()))
-    episode = rollouts.episode
-    returns = returns_to_go(
-        rollouts.rewards, episode, rollouts.num_episodes, 1.0, rollouts.time, "decision"
-    )
-    subtract_decision_baseline(returns, episode, rollouts.decision, rollouts.jobset)
-    values = np.zeros(rollouts.num_rows)
-    advantages, _ = advantages_by_clock(
-        rollouts.rewards, values, episode, rollouts.time, rollouts.jobset, 1.0, 1.0
-    )
-    equalize(advantages, rollouts.jobset[episode], 0.0)
-    for repeats in (1, 4):  # many rows are summed up by several threads
-        states = torch.from_numpy(np.tile(rollouts.states, (repeats, 1)))
-        logits = runner.module.forward_train({Columns.OBS: states})[Columns.ACTION_DIST_INPUTS]
-        logits.sum().backward()
-    scorer = load_config("deeprm-ppo")
-    module = algorithm_config(scorer).get_default_rl_module_spec()
-    module.observation_space, module.action_space = spaces_of(scorer.task.build_world())
-    states = torch.from_numpy(rollouts.states)
-    logits = module.build().forward_train({Columns.OBS: states})[Columns.ACTION_DIST_INPUTS]
-    logits.clamp(min=-1.0).sum().backward()
+    units = dict(enumerate(iteration_units(config, 0)))
+    played = runner.sample(request=Request(units, Round(0, weights, len(units))))
+    if played.error:
+        raise RuntimeError(played.error)
+    part = total(played.parts, len(units))
+    if part.gradient is not None:
+        return
+    step = next(steps_of(config.training, part, 0, 1.0))
+    at = flat_parameters(runner.module)
+    learned = runner.sample(request=Request(units, Round(0, weights, len(units), step, at)))
+    if learned.error:
+        raise RuntimeError(learned.error)
 
 
 def main() -> None:

@@ -8,12 +8,12 @@ compiled again when any file with kernels has changed; see `cluster_env.core.ker
 from collections.abc import Callable
 from typing import Any
 
-from numba import get_num_threads, njit, prange
+from numba import njit
 from numba.core import caching, config
 
 from cluster_env.core.kernel_cache import LockedCacheFile
 
-__all__ = ["get_num_threads", "njit", "njit_inlined", "njit_kernel", "prange"]
+__all__ = ["njit", "njit_inlined", "njit_kernel"]
 
 Function = Callable[..., Any]
 

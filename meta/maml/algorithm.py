@@ -15,7 +15,7 @@ from cluster_env.core.seeding import Purpose, generator
 from meta.maml.guard import CollapseGuard, Weights, next_coefficient
 from meta.maml.learner import MAMLLearner, UpdateStats
 from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
-from meta.maml.runner import BatchedMetaRunner, is_warm_up, iteration_tasks
+from meta.maml.runner import MetaWork, is_warm_up, iteration_tasks
 from meta.maml.stages import TaskSample
 from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
 from rllib_configs.registries import prepare
@@ -29,7 +29,10 @@ class MAMLConfig(BatchedConfig):
 
     def __init__(self, algo_class: type[Algorithm] | None = None) -> None:
         super().__init__(algo_class=algo_class or MAML)
-        self.env_runner_cls = BatchedMetaRunner
+
+    def make_work(self, module: Any) -> MetaWork:
+        """See `MetaWork`."""
+        return MetaWork(self.experiment)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network, with what is learned beside it."""
@@ -73,8 +76,9 @@ class MAML(UnitAlgorithm):
         started = perf_counter()
         experiment: ExperimentConfig = self.config.experiment
         weights = module_weights(self)
-        sampled = self.gather(iteration_tasks(experiment, self.iteration), weights)
-        samples: list[TaskSample] = sampled.answers
+        tasks = iteration_tasks(experiment, self.iteration)
+        sampled = self.begin(tasks, weights).play()
+        samples: list[TaskSample] = [one for _, one in sorted(sampled.part.apart.items())]
         gathered = perf_counter()
         stats = self._learn(samples)
         skipped = self.count_skipped()

@@ -1,19 +1,16 @@
 """Runner that samples tasks, adapts to them and samples again."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from cluster_env.core.task import Task
 from meta.maml.module import split_weights
 from meta.maml.options import maml_options
-from meta.maml.stages import StageSampler, TaskSample
+from meta.maml.stages import StageSampler
 from meta.maml.steps import Parameters
 from meta.tasks import get_distribution, training_tasks
-from rllib_configs.runners.units import UnitEnvRunner
+from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 
@@ -36,33 +33,36 @@ class MetaUnit:
     base: bool
 
 
-class BatchedMetaRunner(UnitEnvRunner):
-    """Answers each unit with a `meta.maml.stages.TaskSample`."""
+class MetaWork:
+    """Plays all stages of tasks; see `rllib_configs.runners.units.UnitWork`."""
 
-    def __init__(self, *, config: Any, **kwargs: Any) -> None:
-        super().__init__(config=config, **kwargs)
-        experiment: ExperimentConfig = config.experiment
-        self._worker = int(kwargs.get("worker_index") or 0)
+    def __init__(self, experiment: ExperimentConfig) -> None:
         self._distribution = get_distribution(experiment.training.family)
         self._tasks = training_tasks(self._distribution, experiment.seed)
         self._stages = StageSampler(experiment.training, maml_options(experiment), experiment.seed)
+        self._given: tuple[Parameters, Parameters]
 
-    def prepare(self, weights: Mapping[str, NDArray[np.float32]]) -> tuple[Parameters, Parameters]:
-        """Parameters and rates."""
-        return split_weights(weights)
+    def begin(self, weights: Arrays) -> None:
+        """Takes parameters and rates."""
+        self._given = split_weights(weights)
 
-    def answer(self, unit: MetaUnit, prepared: tuple[Parameters, Parameters]) -> TaskSample:
+    def play(self, unit: MetaUnit) -> tuple[Part, None]:
         """Samples all stages of a task."""
-        parameters, rates = prepared
-        return self._stages.play(
+        sample = self._stages.play(
             self._task(unit),
-            parameters,
-            rates,
+            *self._given,
             num_steps=unit.num_steps,
             iteration=unit.iteration,
             index=unit.index,
-            worker=self._worker,
         )
+        return Part(apart={unit.index: sample}), None
+
+    def take(self, parameters: Any) -> None:
+        """Learners have all tasks."""
+
+    def gradient(self, rows: None, step: Any) -> Part:
+        """See `take`."""
+        raise NotImplementedError("learners compute the gradients of tasks")
 
     def _task(self, unit: MetaUnit) -> Task:
         task = self._tasks.task(unit.task)

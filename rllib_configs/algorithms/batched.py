@@ -1,9 +1,8 @@
-"""What every algorithm here shares: units sampled by batched runners, then updates."""
+"""What every algorithm here shares: units done by runners, and a learner that adds nothing up."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from functools import cached_property
-from time import perf_counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,29 +14,28 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.policy.sample_batch import MultiAgentBatch, SampleBatch
 
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
+from rllib_configs.learning.flat import flat_parameters, shaped
 from rllib_configs.networks import network_spec
-from rllib_configs.runners.batched import BatchedEnvRunner, SampleUnit
-from rllib_configs.runners.gathering import Gathered, Patience, gather
-from rllib_configs.runners.rollout import Rollouts
+from rllib_configs.runners.crew import RunnerGroup
+from rllib_configs.runners.gathering import Iteration, Patience
+from rllib_configs.runners.units import Arrays, Unit, UnitEnvRunner, UnitWork
 from rllib_configs.schema import ExperimentConfig
 
 METRICS = "metasched"
-WEIGHTS = "advantages"
-Columns = dict[str, NDArray[Any]]
+Vector = NDArray[np.float32]  # (num_learned,)
 
 
 class BatchedConfig(AlgorithmConfig):
-    """Config of a `BatchedAlgorithm`; everything of ours is in `experiment`."""
+    """Config of a `UnitAlgorithm`; everything of ours is in `experiment`."""
 
     def __init__(self, algo_class: type[Algorithm]) -> None:
         super().__init__(algo_class=algo_class)
         self.experiment = ExperimentConfig()
-        self.env_runner_cls = BatchedEnvRunner
+        self.env_runner_cls = UnitEnvRunner
         self.max_requests_in_flight_per_env_runner = 8  # RLlib's 1 drops messages silently
         self.delay_between_env_runner_restarts_s = 1.0
         self.grad_clip = None
@@ -46,20 +44,47 @@ class BatchedConfig(AlgorithmConfig):
         """The experiment's network."""
         return network_spec(self.experiment)
 
+    @abstractmethod
+    def make_work(self, module: Any) -> UnitWork:
+        """What runners do with units.
 
-class GradientLearner(FiniteUpdates, TorchLearner):
-    """A learner that records the size of the gradient that all learners agree on."""
+        Args:
+            module: the runner's own, to compute gradients with.
+        """
 
-    def apply_gradients(self, gradients_dict: dict[Any, torch.Tensor]) -> None:
-        """Records, then applies what is finite."""
-        squares = sum(float((gradient**2).sum()) for gradient in gradients_dict.values())
-        self.metrics.log_value((DEFAULT_MODULE_ID, "gradient_norm"), squares**0.5, window=1)
-        if self.accepts(gradients_dict):
-            super().apply_gradients(gradients_dict)
+
+class UnitLearner(FiniteUpdates, TorchLearner):
+    """Takes steps along gradients that the runners have computed."""
+
+    def step(self, gradient: Vector, left: float) -> tuple[Vector, float]:
+        """An update of the optimizer, unless the gradient is not finite.
+
+        Args:
+            gradient: float32 ``(num_learned,)``, see `rllib_configs.learning.flat`.
+            left: share of the run that is left, from 1 to 0; schedules go by it.
+
+        Returns:
+            The parameters after it, as the gradient, whose Euclidean norm comes second.
+        """
+        self.set_schedules(left)
+        module = self.module[DEFAULT_MODULE_ID].unwrapped()
+        pieces = shaped(gradient, module)
+        found = {self.get_param_ref(parameter): piece for parameter, piece in pieces}
+        if self.accepts(found):
+            self.apply_gradients(found)
+        norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
+        return flat_parameters(module), norm
+
+    def set_schedules(self, left: float) -> None:
+        """Sets what changes in the course of a run, or what a checkpoint may have brought back."""
+
+    def compute_loss_for_module(self, **kwargs: Any) -> torch.Tensor:
+        """Not used: losses are computed where the episodes were sampled."""
+        raise NotImplementedError("runners compute losses and gradients")
 
 
 class UnitAlgorithm(Algorithm):
-    """Has units done by runners that hold nothing, and logs what happened in an iteration."""
+    """Has units done by runners, learns from their sums, and logs what happened in an iteration."""
 
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
         """Takes back restarted runners; they hold nothing that would have to be restored."""
@@ -75,9 +100,23 @@ class UnitAlgorithm(Algorithm):
     def _patience(self) -> Patience:
         return Patience(self.config.experiment.resources.runner_timeout_s)
 
-    def gather(self, units: Sequence[Any], weights: Any) -> Gathered:
-        """Has units of this iteration done; see `rllib_configs.runners.gathering.gather`."""
-        return gather(self.env_runner_group, units, weights, self.iteration, self._patience)
+    def begin(self, units: Sequence[Unit], weights: Arrays) -> Iteration:
+        """The rounds of this iteration."""
+        crew = RunnerGroup(self.env_runner_group)
+        return Iteration(crew, units, weights, self._patience)
+
+    @property
+    def left(self) -> float:
+        """Share of the run that is left, from 1 to 0."""
+        return max(0.0, 1.0 - self.iteration / self.config.experiment.training.iterations)
+
+    def learn(self, gradient: Vector | None) -> tuple[Vector, float]:
+        """Has the learner take a step; see `UnitLearner.step`."""
+        assert gradient is not None
+        found: tuple[Vector, float] = self.on_learners(
+            partial(_learner_step, gradient=gradient, left=self.left)
+        )[0]
+        return found
 
     def log_workers(self) -> None:
         """Logs how many runners there are, and how often one was replaced."""
@@ -89,7 +128,7 @@ class UnitAlgorithm(Algorithm):
             }
         )
 
-    def log_values(self, values: dict[str, float]) -> None:
+    def log_values(self, values: Mapping[str, float]) -> None:
         """Logs numbers of this iteration."""
         for name, value in values.items():
             self.metrics.log_value((METRICS, name), float(value), window=1)
@@ -144,64 +183,13 @@ class UnitAlgorithm(Algorithm):
                 raise Failure(_learner_lost(self.config.num_learners)) from answer
             if isinstance(answer, Exception):
                 raise RuntimeError(f"a learner failed: {answer}") from answer
-        self.require_all_learners(len(answers))
+        if len(answers) != max(1, self.config.num_learners):
+            raise Failure(_learner_lost(self.config.num_learners))
         return answers
 
-    def require_all_learners(self, num_results: int) -> None:
-        """Makes sure that every learner has updated; RLlib goes on without those that failed.
 
-        Raises:
-            Failure: if one did not.
-        """
-        if num_results != max(1, self.config.num_learners):
-            raise Failure(_learner_lost(self.config.num_learners))
-
-
-class BatchedAlgorithm(UnitAlgorithm):
-    """Samples every jobset several times, then updates, in each iteration."""
-
-    @abstractmethod
-    def batches(self, rollouts: Rollouts) -> Iterable[tuple[Columns, int | None]]:
-        """What the learners update from.
-
-        Args:
-            rollouts: all episodes of the iteration.
-
-        Yields:
-            Columns of equally many rows, and the number of rows of an update; None for all.
-        """
-
-    def training_step(self) -> None:
-        """Sample, weigh, update."""
-        started = perf_counter()
-        units = iteration_units(self.config.experiment, self.iteration)
-        sampled = self.gather(units, module_weights(self))
-        gathered = perf_counter()
-        rollouts = Rollouts.join(sampled.answers)
-        for columns, minibatch_size in self.batches(rollouts):
-            self._update(columns, minibatch_size)
-        learned = perf_counter()
-        self.log_values(
-            {
-                **_episode_metrics(rollouts, self.headline),
-                **self.count_skipped(),
-                "time/sample_s": gathered - started,
-                "time/runner_s": sampled.runner_s,
-                "time/learn_s": learned - gathered,
-                "time/iteration_s": learned - started,
-            }
-        )
-        self.log_workers()
-        self.count({"total/decisions": rollouts.num_rows, "total/episodes": rollouts.num_episodes})
-
-    def _update(self, columns: Columns, minibatch_size: int | None) -> None:
-        rows = len(next(iter(columns.values())))
-        results = self.learner_group.update(
-            batch=MultiAgentBatch({DEFAULT_MODULE_ID: SampleBatch(columns)}, env_steps=rows),
-            minibatch_size=minibatch_size,
-        )
-        self.require_all_learners(len(results))
-        self.metrics.aggregate(results, key="learners")
+def _learner_step(learner: UnitLearner, gradient: Vector, left: float) -> tuple[Vector, float]:
+    return learner.step(gradient, left)
 
 
 def _learner_lost(num_learners: int) -> str:
@@ -223,36 +211,12 @@ def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:
-    """Cuts the jobsets of an iteration into units, whatever the number of runners."""
-    training = experiment.training
-    first = iteration * training.jobsets if training.fresh_jobsets else 0
-    size = training.jobsets_per_unit
-    return [
-        SampleUnit(
-            index=unit,
-            iteration=iteration,
-            jobsets=tuple(range(first + unit * size, first + (unit + 1) * size)),
-        )
-        for unit in range(training.jobsets // size)
-    ]
-
-
-def _episode_metrics(rollouts: Rollouts, headline: str) -> dict[str, float]:
-    returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
-    outcome = rollouts.outcome
+def episode_metrics(sums: Mapping[str, float], headline: str) -> dict[str, float]:
+    """Metrics of an iteration's episodes; see `rllib_configs.runners.sampling.episode_sums`."""
     return {
-        "train/return_mean": returns.mean(),
-        "train/return_max": _best_of_each(returns, rollouts.row_jobset).mean(),
-        f"train/{headline}": rollouts.headline,
-        "train/unfinished_jobs": outcome["num_unfinished"].sum(),
-        "train/decisions_per_episode": rollouts.num_rows / rollouts.num_episodes,
+        "train/return_mean": sums["returns"] / sums["deciders"],
+        "train/return_max": sums["best"] / sums["jobsets"],
+        f"train/{headline}": sums["headline"] / max(1, sums["headline_count"]),
+        "train/unfinished_jobs": sums["unfinished"],
+        "train/decisions_per_episode": sums["decisions"] / sums["episodes"],
     }
-
-
-def _best_of_each(
-    values: NDArray[Any], group: Sequence[int] | NDArray[np.int32]
-) -> NDArray[np.float64]:
-    best = np.full(int(np.max(group)) + 1, -np.inf)
-    np.maximum.at(best, np.asarray(group), values)
-    return best

@@ -2,29 +2,27 @@
 
 from collections.abc import Iterator
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from ray.rllib.core import DEFAULT_MODULE_ID
-from ray.rllib.core.columns import Columns as Names
 
-from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.algorithms.batched import (
-    WEIGHTS,
-    BatchedAlgorithm,
     BatchedConfig,
-    Columns,
-    GradientLearner,
+    UnitAlgorithm,
+    UnitLearner,
+    Vector,
+    episode_metrics,
     module_weights,
 )
-from rllib_configs.learning.advantages import advantages_by_clock, equalize
-from rllib_configs.learning.losses import clipped_loss, symlog
+from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork, UnitRows
+from rllib_configs.learning.equalizing import Equalizer, Spreads
+from rllib_configs.learning.flat import flat_parameters
 from rllib_configs.learning.optimizers import Adam
-from rllib_configs.networks import make_sampler
-from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
-from rllib_configs.runners.rollout import Rollouts
+from rllib_configs.runners.gathering import Gathered, Iteration
+from rllib_configs.runners.sampling import iteration_units
+from rllib_configs.runners.sums import Part
 
 
 class BatchedPPOConfig(BatchedConfig):
@@ -37,18 +35,13 @@ class BatchedPPOConfig(BatchedConfig):
         """See `BatchedPPOLearner`."""
         return BatchedPPOLearner
 
+    def make_work(self, module: Any) -> PPOWork:
+        """See `PPOWork`."""
+        return PPOWork(self.experiment, module)
 
-class BatchedPPOLearner(GradientLearner):
-    """Adam on the clipped surrogate; learning rate and entropy bonus fall with the run."""
 
-    def build(self) -> None:
-        """Starts at the beginning of the schedules."""
-        super().build()
-        self._left = 1.0
-
-    def set_left(self, left: float) -> None:
-        """Says which share of the run is left, from 1 to 0."""
-        self._left = left
+class BatchedPPOLearner(UnitLearner):
+    """Adam, with a learning rate that falls with the run."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Adam with the experiment's learning rate."""
@@ -61,38 +54,13 @@ class BatchedPPOLearner(GradientLearner):
             lr_or_lr_schedule=lr,
         )
 
-    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+    def set_schedules(self, left: float) -> None:
         """Sets the learning rate, also after a checkpoint has brought back another one."""
         training = self.config.experiment.training
-        lr = training.lr * (training.lr_end_share + (1 - training.lr_end_share) * self._left)
+        lr = training.lr * (training.lr_end_share + (1 - training.lr_end_share) * left)
         for optimizer in self._optimizer_parameters:
             for group in optimizer.param_groups:
                 group["lr"] = lr
-
-    def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]
-    ) -> torch.Tensor:
-        """Mean over the rows of this learner's share."""
-        training = self.config.experiment.training
-        loss, entropy = clipped_loss(
-            fwd_out[Names.ACTION_DIST_INPUTS],
-            batch[Names.ACTIONS],
-            batch[Names.ACTION_LOGP],
-            batch[WEIGHTS],
-            training.clip,
-        )
-        self.metrics.log_value((module_id, "entropy"), entropy.mean().item(), window=1)
-        loss = loss - training.entropy * self._left * entropy.mean()
-        if not training.critic:
-            return loss
-        targets = symlog(batch[Names.VALUE_TARGETS] / self._critic_scale(module_id))
-        missed = ((fwd_out[Names.VF_PREDS] - targets) ** 2).mean()
-        self.metrics.log_value((module_id, "critic_loss"), missed.item(), window=1)
-        return loss + 0.5 * missed
-
-    def _critic_scale(self, module_id: str) -> torch.Tensor:
-        scale: torch.Tensor = self.module[module_id].unwrapped().network.critic_scale
-        return scale
 
 
 def _set_critic_scale(learner: BatchedPPOLearner, scale: float) -> None:
@@ -103,7 +71,11 @@ def _set_critic_scale(learner: BatchedPPOLearner, scale: float) -> None:
     learner.module[DEFAULT_MODULE_ID].unwrapped().network.critic_scale.fill_(max(scale, 1e-6))
 
 
-class BatchedPPO(BatchedAlgorithm):
+def _parameters(learner: BatchedPPOLearner) -> Vector:
+    return flat_parameters(learner.module[DEFAULT_MODULE_ID].unwrapped())
+
+
+class BatchedPPO(UnitAlgorithm):
     """Several passes over the decisions of an iteration, in minibatches."""
 
     @classmethod
@@ -111,65 +83,77 @@ class BatchedPPO(BatchedAlgorithm):
         """See `rllib_configs.schema.TrainingSection`."""
         return BatchedPPOConfig()
 
-    def batches(self, rollouts: Rollouts) -> Iterator[tuple[Columns, int]]:
-        """Each pass in an order of its own, which depends on seed, iteration and pass alone.
-
-        Decisions with only one allowed action, two thirds of them, have no gradient and are left
-        out: their log-probability is exactly 0.
-        """
-        experiment = self.config.experiment
-        training = experiment.training
-        left = max(0.0, 1.0 - self.iteration / training.iterations)
-        self.learner_group.foreach_learner(partial(BatchedPPOLearner.set_left, left=left))
-        advantages, targets = self._weigh(rollouts)
-        open_rows = np.flatnonzero(rollouts.log_probabilities < 0)
-        if open_rows.size < training.minibatches * max(1, self.config.num_learners):
-            return  # nothing was left to chance
-        episode = rollouts.episode[open_rows]
-        # A long episode has more rows, and would outvote the others.
-        advantages = advantages[open_rows] / rollouts.outcome["weight"][episode]
-        columns = {
-            Names.OBS: rollouts.states[open_rows],
-            Names.ACTIONS: rollouts.actions[open_rows],
-            Names.ACTION_LOGP: rollouts.log_probabilities[open_rows],
-            WEIGHTS: equalize(advantages, rollouts.jobset[episode], training.equalize).astype(
-                np.float32
-            ),
-        }
-        if training.critic:
-            columns[Names.VALUE_TARGETS] = targets[open_rows].astype(np.float32)
-        size = -(-open_rows.size // (training.minibatches * max(1, self.config.num_learners)))
-        for epoch in range(training.epochs):
-            rng = generator(experiment.seed, Purpose.SHUFFLE, self.iteration, epoch)
-            order = rng.permutation(open_rows.size)
-            yield {name: column[order] for name, column in columns.items()}, size
-
-    def _weigh(self, rollouts: Rollouts) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Advantages and the critic's targets, float64 ``(rows,)`` each."""
-        experiment = self.config.experiment
-        training = experiment.training
-        values = np.zeros(rollouts.num_rows)
-        if training.critic and self.iteration == 0:
-            _, returns = self._advantages(rollouts, values, 1.0)
-            scale = float(np.abs(returns).mean())
-            self.learner_group.foreach_learner(partial(_set_critic_scale, scale=scale))
-        if training.critic:
-            sampler = make_sampler(experiment, module_weights(self))
-            assert isinstance(sampler, SetScorerSampler)
-            values = sampler.values(rollouts.states)
-        return self._advantages(rollouts, values, training.gae_lambda if training.critic else 1.0)
-
-    def _advantages(
-        self, rollouts: Rollouts, values: NDArray[np.float64], trace: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        training = self.config.experiment.training
-        return advantages_by_clock(
-            rollouts.rewards,
-            values,
-            rollouts.row,
-            rollouts.time,
-            rollouts.row_jobset,
-            training.gamma,
-            trace,
-            training.discount_per,
+    def training_step(self) -> None:
+        """Units sample; then each update is one round trip, weights out and gradients in."""
+        started = perf_counter()
+        iteration, gathered = self._sample()
+        sampled = perf_counter()
+        learned = self._learn(iteration, gathered)
+        skipped = self.count_skipped()
+        ended = perf_counter()
+        sums = gathered.part.sums
+        self.log_values(
+            {
+                **episode_metrics(sums, self.headline),
+                **learned,
+                **skipped,
+                "time/sample_s": sampled - started,
+                "time/runner_s": gathered.runner_s,
+                "time/learn_s": ended - sampled,
+                "time/iteration_s": ended - started,
+            }
         )
+        self.log_workers()
+        self.count(
+            {"total/decisions": int(sums["decisions"]), "total/episodes": int(sums["episodes"])}
+        )
+
+    def _sample(self) -> tuple[Iteration, Gathered]:
+        """Has the units played; in a run's first iteration, the critic's scale is set before."""
+        experiment = self.config.experiment
+        units = iteration_units(experiment, self.iteration)
+        iteration = self.begin(units, module_weights(self))
+        gathered = iteration.play()
+        if experiment.training.critic and self.iteration == 0:
+            sums = gathered.part.sums
+            scale = sums["returns_to_go"] / sums["decisions"]
+            self.on_learners(partial(_set_critic_scale, scale=scale))
+            iteration = self.begin(units, module_weights(self))
+            gathered = iteration.play()  # the same episodes, with values on that scale
+        return iteration, gathered
+
+    def _learn(self, iteration: Iteration, gathered: Gathered) -> dict[str, float]:
+        """Makes the updates of an iteration; returns metrics of the last one."""
+        training = self.config.experiment.training
+        parameters: Vector = self.on_learners(_parameters)[0]
+        found: dict[str, float] = {}
+        for step in steps_of(training, gathered.part, self.iteration, self.left):
+            part = iteration.step(step, parameters).part
+            parameters, norm = self.learn(part.gradient)
+            found = {"train/gradient_norm": norm}
+            found |= {f"train/{name}": value / step.num_rows for name, value in part.sums.items()}
+        return found
+
+
+def steps_of(training: Any, played: Part, iteration: int, left: float) -> Iterator[PPOStep]:
+    """The updates of an iteration, in order.
+
+    Args:
+        training: how it is learned.
+        played: what the units of the iteration say.
+        iteration: of the run.
+        left: share of the run that is left.
+    """
+    units: list[UnitRows] = [unit for _, unit in sorted(played.apart.items())]
+    if sum(unit.num_rows for unit in units) < training.minibatches:
+        return  # nothing was left to chance
+    count = np.concatenate([unit.spreads.count for unit in units])
+    squares = np.concatenate([unit.spreads.squares for unit in units])
+    equalizer = Equalizer.of(Spreads(count, squares), training.equalize)
+    for epoch in range(training.epochs):
+        for minibatch in range(training.minibatches):
+            num_rows = sum(unit.rows_of(minibatch, training.minibatches) for unit in units)
+            if num_rows:
+                yield PPOStep(
+                    iteration, epoch, minibatch, num_rows, equalizer, training.entropy * left
+                )

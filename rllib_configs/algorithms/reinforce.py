@@ -1,23 +1,31 @@
 """REINFORCE as DeepRM uses it (section 3.3, figure 3), on RLlib's new API stack."""
 
-from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns as Names
 
 from rllib_configs.algorithms.batched import (
-    WEIGHTS,
-    BatchedAlgorithm,
     BatchedConfig,
-    Columns,
-    GradientLearner,
+    UnitAlgorithm,
+    UnitLearner,
+    episode_metrics,
+    module_weights,
 )
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
+from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
+from rllib_configs.networks import make_sampler
+from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts
+from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums, iteration_units
+from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
+from rllib_configs.schema import ExperimentConfig
 
 
 class ReinforceConfig(BatchedConfig):
@@ -30,12 +38,80 @@ class ReinforceConfig(BatchedConfig):
         """See `ReinforceLearner`."""
         return ReinforceLearner
 
+    def make_work(self, module: Any) -> "ReinforceWork":
+        """See `ReinforceWork`."""
+        return ReinforceWork(self.experiment, module)
 
-class ReinforceLearner(GradientLearner):
-    """One update per batch; rows are decisions, weighted by the driver."""
+
+class ReinforceWork:
+    """Samples the episodes of a unit, and answers with their gradient; see `UnitWork`.
+
+    The baseline of figure 3 is over the episodes of a jobset, and those are in one unit, so nothing
+    has to be known of the others, and no row is kept.
+    """
+
+    def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
+        self._experiment, self._module = experiment, module
+        self._sample = UnitSampler(experiment)
+        self._policy: Sampler
+
+    def begin(self, weights: Arrays) -> None:
+        """Takes the weights for both."""
+        self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
+        self._module.set_state(dict(weights))
+
+    def play(self, unit: SampleUnit) -> tuple[Part, None]:
+        """Samples a unit, and sums up over its decisions.
+
+        As in figure 3 the gradient is a plain sum; RMSProp takes no notice of its scale.
+        """
+        started = perf_counter()
+        rollouts = self._sample(unit, self._policy)
+        sampled = perf_counter()
+        logits = self._module.forward_train({Names.OBS: torch.from_numpy(rollouts.states)})
+        loss, entropy = policy_gradient_loss(
+            logits[Names.ACTION_DIST_INPUTS],
+            torch.from_numpy(rollouts.actions),
+            torch.from_numpy(self.advantages(rollouts).astype(np.float32)),
+        )
+        gradient = flat_gradient(loss, self._module)
+        sums = {
+            **episode_sums(rollouts),
+            "entropy": float(entropy.sum()),
+            "sample_s": sampled - started,
+            "gradient_s": perf_counter() - sampled,
+        }
+        return Part(gradient, sums), None
+
+    def take(self, parameters: Any) -> None:
+        """An iteration has one update, and the gradient has come with the episodes."""
+
+    def gradient(self, rows: None, step: Any) -> Part:
+        """See `take`."""
+        raise NotImplementedError("the gradient of REINFORCE comes with the episodes")
+
+    def advantages(self, rollouts: Rollouts) -> NDArray[np.float64]:
+        """What each decision is weighed by, float64 ``(rows,)``; from one unit's episodes."""
+        training = self._experiment.training
+        returns = returns_to_go(
+            rollouts.rewards,
+            rollouts.row,
+            rollouts.row_jobset.size,
+            training.gamma,
+            rollouts.time,
+            training.discount_per,
+        )
+        advantages: NDArray[np.float64] = subtract_decision_baseline(
+            returns, rollouts.row, rollouts.decision, rollouts.row_jobset
+        )
+        return advantages
+
+
+class ReinforceLearner(UnitLearner):
+    """RMSProp with the experiment's settings."""
 
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """RMSProp with the experiment's settings."""
+        """See `RootMeanSquare`."""
         training = self.config.experiment.training
         parameters = self.get_parameters(self._module[module_id])
         self.register_optimizer(
@@ -47,7 +123,7 @@ class ReinforceLearner(GradientLearner):
             lr_or_lr_schedule=training.lr,
         )
 
-    def before_gradient_based_update(self, *, timesteps: dict[str, Any]) -> None:
+    def set_schedules(self, left: float) -> None:
         """Sets what a checkpoint may have brought back with other values, as in a population."""
         training = self.config.experiment.training
         for optimizer in self._optimizer_parameters:
@@ -58,22 +134,8 @@ class ReinforceLearner(GradientLearner):
                     "eps": training.rmsprop_eps,
                 }
 
-    def compute_loss_for_module(
-        self, *, module_id: str, config: Any, batch: dict[str, Any], fwd_out: dict[str, Any]
-    ) -> torch.Tensor:
-        """Sum over the rows of this learner's share.
 
-        As in figure 3 the gradient is a plain sum over all decisions; RMSProp takes no notice of
-        its scale. RLlib averages gradients over learners, hence the factor.
-        """
-        loss, entropy = policy_gradient_loss(
-            fwd_out[Names.ACTION_DIST_INPUTS], batch[Names.ACTIONS], batch[WEIGHTS]
-        )
-        self.metrics.log_value((module_id, "entropy"), entropy.mean().item(), window=1)
-        return loss * max(1, self.config.num_learners)
-
-
-class Reinforce(BatchedAlgorithm):
+class Reinforce(UnitAlgorithm):
     """One update from all episodes of an iteration."""
 
     @classmethod
@@ -81,25 +143,32 @@ class Reinforce(BatchedAlgorithm):
         """The paper's settings."""
         return ReinforceConfig()
 
-    def batches(self, rollouts: Rollouts) -> Iterator[tuple[Columns, None]]:
-        """All decisions, with their advantages over the same jobset's other episodes."""
-        training = self.config.experiment.training
-        returns = returns_to_go(
-            rollouts.rewards,
-            rollouts.row,
-            rollouts.row_jobset.size,
-            training.gamma,
-            rollouts.time,
-            training.discount_per,
-        )
-        advantages = subtract_decision_baseline(
-            returns, rollouts.row, rollouts.decision, rollouts.row_jobset
-        )
-        yield (
+    def training_step(self) -> None:
+        """Units sample and answer with gradients; the learner steps along their sum."""
+        started = perf_counter()
+        units = iteration_units(self.config.experiment, self.iteration)
+        gathered = self.begin(units, module_weights(self)).play()
+        answered = perf_counter()
+        _, norm = self.learn(gathered.part.gradient)
+        skipped = self.count_skipped()
+        learned = perf_counter()
+        sums = gathered.part.sums
+        # Both happen side by side on all runners: what they took together is divided as they did.
+        share = sums["sample_s"] / (sums["sample_s"] + sums["gradient_s"])
+        sample_s = share * (answered - started)
+        self.log_values(
             {
-                Names.OBS: rollouts.states,
-                Names.ACTIONS: rollouts.actions,
-                WEIGHTS: advantages.astype(np.float32),
-            },
-            None,
+                **episode_metrics(sums, self.headline),
+                **skipped,
+                "train/entropy": sums["entropy"] / sums["decisions"],
+                "train/gradient_norm": norm,
+                "time/sample_s": sample_s,
+                "time/runner_s": gathered.runner_s,
+                "time/learn_s": learned - started - sample_s,
+                "time/iteration_s": learned - started,
+            }
+        )
+        self.log_workers()
+        self.count(
+            {"total/decisions": int(sums["decisions"]), "total/episodes": int(sums["episodes"])}
         )

@@ -168,35 +168,3 @@ def advantages_by_clock(
     """
     per_decision = _is_per_decision(discount_per)
     return advantages_of_events(rewards, values, episode, time, jobset, gamma, trace, per_decision)
-
-
-@njit(cache=True)
-def equalize(
-    advantages: NDArray[np.float64], group: NDArray[np.int32], share: float
-) -> NDArray[np.float64]:
-    """Scales advantages to a root mean square of 1, groups that vary much down to the others.
-
-    A crowded jobset's returns vary a thousand times as much as an empty one's, and would drown
-    them. Groups that vary little keep their place: what differs there is mostly noise.
-
-    Args:
-        advantages: float64 ``(rows,)``, at least one.
-        group: int32 ``(rows,)``, for instance the jobset of each row.
-        share: of the groups, those that vary most, which are scaled down to the spread of the
-            first that is not; 1 gives all groups the same spread, 0 divides all by one number.
-
-    Returns:
-        float64 ``(rows,)``.
-    """
-    count = np.zeros(group.max() + 1)
-    squares = np.zeros(group.max() + 1)
-    for row in range(advantages.size):
-        count[group[row]] += 1.0
-        squares[group[row]] += advantages[row] ** 2
-    spread = np.sqrt(squares / np.maximum(count, 1.0))
-    floor = np.quantile(spread[count > 0], 1.0 - share)
-    floor = max(floor, 0.01 * np.sqrt(squares.sum() / count.sum()), 1e-8)
-    scaled = np.empty(advantages.size)
-    for row in range(advantages.size):
-        scaled[row] = advantages[row] / max(spread[group[row]], floor)
-    return scaled / (np.sqrt((scaled**2).mean()) + 1e-8)

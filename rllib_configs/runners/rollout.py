@@ -86,33 +86,6 @@ class Rollouts:
         found[self.row] = self.jobset[self.episode]
         return found
 
-    @staticmethod
-    def join(parts: Sequence["Rollouts"]) -> "Rollouts":
-        """Puts the entries of several units one after the other; all indices count on."""
-        rows = np.cumsum([0, *(part.row_jobset.size for part in parts)])
-        episodes = np.cumsum([0, *(part.num_episodes for part in parts)])
-        jobsets = np.cumsum([0, *(int(part.jobset[-1]) + 1 for part in parts)])
-
-        def counted(name: str, offsets: NDArray[np.int64]) -> NDArray[np.int32]:
-            found = [
-                getattr(part, name) + np.int32(k) for part, k in zip(parts, offsets, strict=False)
-            ]
-            return np.concatenate(found)
-
-        episode = counted("episode", episodes)
-        alone = all(part.row is part.episode for part in parts)
-        plain = ("states", "actions", "log_probabilities", "rewards", "decision", "time")
-        return Rollouts(
-            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in plain},
-            row=episode if alone else counted("row", rows),
-            episode=episode,
-            jobset=counted("jobset", jobsets),
-            outcome={
-                name: np.concatenate([part.outcome[name] for part in parts])
-                for name in parts[0].outcome
-            },
-        )
-
 
 def rollout(
     world: World,

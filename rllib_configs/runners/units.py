@@ -1,7 +1,6 @@
-"""RLlib env runner that answers requests for units of work and keeps nothing between them."""
+"""RLlib env runner that does units of work where it is, and answers with sums."""
 
 import traceback
-from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -19,6 +18,9 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from cluster_env.core.world import World
+from rllib_configs.runners.sums import Node, Part, merged
+
+Arrays = Mapping[str, NDArray[np.float32]]
 
 
 class Unit(Protocol):
@@ -29,70 +31,106 @@ class Unit(Protocol):
         """Place of the unit in its iteration."""
 
 
+class UnitWork(Protocol):
+    """What an algorithm does with units; between iterations it keeps nothing that counts.
+
+    What comes out depends on the arguments alone.
+    """
+
+    def begin(self, weights: Arrays) -> None:
+        """Takes the weights that the units of an iteration are played with."""
+
+    def play(self, unit: Any) -> tuple[Part, Any]:
+        """Plays the episodes of a unit.
+
+        Returns:
+            What the driver hears of it, and the rows that stay here.
+        """
+
+    def take(self, parameters: NDArray[np.float32]) -> None:
+        """Takes the parameters that gradients are computed at, float32 ``(num_learned,)``.
+
+        See `rllib_configs.learning.flat`; what is not learned is that of `begin`.
+        """
+
+    def gradient(self, rows: Any, step: Any) -> Part:
+        """The unit's part of an update.
+
+        Args:
+            rows: what `play` kept.
+            step: which update, and what it needs to know of the other units.
+        """
+
+
 @dataclass(frozen=True)
-class SampleRequest:
+class Round:
+    """What all units of a round have in common.
+
+    Attributes:
+        iteration: number that no other iteration of this process has; rows of others are forgotten.
+        start: weights that units are played with, or a reference to them in Ray's object store.
+        count: number of units, see `rllib_configs.runners.sums`.
+        step: None: units are played. Else their part of an update is wanted, and those whose rows
+            are not here are played first.
+        parameters: at which gradients of a step are computed, or a reference to them.
+    """
+
+    iteration: int
+    start: Any
+    count: int
+    step: Any = None
+    parameters: Any = None
+
+
+@dataclass(frozen=True)
+class Request:
     """A call to a runner: everything that its answer depends on.
 
     Attributes:
-        units: what to do.
-        weights: the module's state, or a reference to it in Ray's object store.
-        version: counts the updates of the weights.
+        units: what to do, by place in the round.
+        round: what these units have in common with the others.
     """
 
-    units: tuple[Any, ...]
-    weights: Any
-    version: int
+    units: Mapping[int, Any]
+    round: Round
 
 
 @dataclass(frozen=True, eq=False)
-class SampleResult:
-    """A runner's answer.
+class Answer:
+    """What a runner says.
 
     Attributes:
-        answers: by index of the unit.
-        version: of the weights that were used.
+        parts: sums over its units, as far as they can be added up.
+        num_units: how many they were.
         seconds: time that it took.
-        fetch_s: part of it in which the weights came.
         error: traceback of a fault in the program, else None. An exception that left the runner
             would restart it instead of being shown.
     """
 
-    answers: dict[int, Any]
-    version: int
+    parts: Mapping[Node, Part]
+    num_units: int
     seconds: float
     error: str | None = None
-    fetch_s: float = 0.0
 
 
 class UnitEnvRunner(EnvRunner, Checkpointable):
-    """What RLlib asks of an env runner, around `answer`.
+    """What RLlib asks of an env runner, around an algorithm's `UnitWork`.
 
-    It needs neither connectors nor episode objects, and holds neither a random state nor weights
-    that anything depends on, so it can be lost and replaced at any time.
+    It needs neither connectors nor episode objects. The rows that it keeps for an iteration can be
+    had again anywhere, so it can be lost and replaced at any time.
     """
 
     def __init__(self, *, config: Any, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
         torch.set_num_threads(1)
         self.spaces = kwargs.get("spaces")
-        self._experiment = config.experiment
-        self._world: World = self._experiment.task.build_world()
+        self._world: World = config.experiment.task.build_world()
         self._weights_seq_no = 0
         self.module: Any = None
         self.make_module()
-
-    def prepare(self, weights: Mapping[str, NDArray[np.float32]]) -> Any:
-        """Makes of a request's weights what `answer` wants of them; here, themselves."""
-        return weights
-
-    @abstractmethod
-    def answer(self, unit: Any, prepared: Any) -> Any:
-        """Does the work of a unit.
-
-        Args:
-            unit: what to do.
-            prepared: what `prepare` made of the weights; nothing else may decide what comes out.
-        """
+        self._work: UnitWork = config.make_work(self.module)
+        self._iteration: int | None = None
+        self._rows: dict[int, Any] = {}
 
     def make_module(self) -> None:
         """Builds the policy; its weights come with each request."""
@@ -101,22 +139,36 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         spec.observation_space, spec.action_space = spaces_of(self._world)
         self.module = spec.build()
 
-    def sample(self, *, request: SampleRequest, **kwargs: Any) -> SampleResult:
-        """Answers the units of a request."""
+    def sample(self, *, request: Request, **kwargs: Any) -> Answer:
+        """Does the units of a request."""
         started = perf_counter()
         try:
-            weights = request.weights
-            self.module.set_state(
-                ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
-            )
-            self._weights_seq_no = request.version
-            fetch_s = perf_counter() - started
-            prepared = self.prepare(self.module.get_state())
-            answers = {unit.index: self.answer(unit, prepared) for unit in request.units}
+            self._prepare(request.round)
+            parts = {
+                (0, place): self.answer(unit, request.round.step)
+                for place, unit in request.units.items()
+            }
+            parts = merged(parts, request.round.count)
         except Exception:
-            return SampleResult({}, request.version, 0.0, traceback.format_exc())
-        took = perf_counter() - started
-        return SampleResult(answers, request.version, took, fetch_s=fetch_s)
+            self._iteration = None
+            return Answer({}, 0, 0.0, traceback.format_exc())
+        return Answer(parts, len(request.units), perf_counter() - started)
+
+    def answer(self, unit: Unit, step: Any) -> Part:
+        """Does a unit, or its part of an update."""
+        if step is None or unit.index not in self._rows:
+            part, self._rows[unit.index] = self._work.play(unit)
+            if step is None:
+                return part
+        return self._work.gradient(self._rows[unit.index], step)
+
+    def _prepare(self, given: Round) -> None:
+        if given.iteration != self._iteration:
+            self._rows.clear()
+            self._work.begin(_fetched(given.start))
+            self._iteration = given.iteration
+        if given.step is not None:
+            self._work.take(_fetched(given.parameters))
 
     def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
         """Spaces of the states and actions."""
@@ -128,7 +180,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         }
 
     def get_metrics(self) -> Any:
-        """Metrics come with the results; the algorithm logs them."""
+        """Metrics come with the answers; the algorithm logs them."""
         return self.metrics.reduce()
 
     def assert_healthy(self) -> None:
@@ -142,7 +194,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         not_components: str | Collection[str] | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """The module's weights, for RLlib's tools; nothing that sampling depends on."""
+        """The module's weights, for RLlib's tools; nothing that an answer depends on."""
         if not self._check_component(COMPONENT_RL_MODULE, components, not_components):
             return {}
         return {
@@ -154,9 +206,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         """Takes over weights, whatever their number: an older checkpoint may be restored."""
         if COMPONENT_RL_MODULE not in state:
             return
-        weights = state[COMPONENT_RL_MODULE]
-        if isinstance(weights, ray.ObjectRef):
-            weights = ray.get(weights)
+        weights = _fetched(state[COMPONENT_RL_MODULE])
         self.module.set_state(weights.get(DEFAULT_MODULE_ID, weights))
         self._weights_seq_no = state.get(WEIGHTS_SEQ_NO, 0)
 
@@ -170,6 +220,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
 
     def stop(self) -> None:
         """Nothing to release."""
+
+
+def _fetched(weights: Any) -> Any:
+    return ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
 
 
 def spaces_of(world: World) -> tuple[gym.Space, gym.Space]:

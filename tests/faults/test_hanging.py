@@ -12,9 +12,8 @@ import pytest
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.runners.batched import BatchedEnvRunner
 from rllib_configs.runners.gathering import Patience
-from rllib_configs.runners.units import SampleResult
+from rllib_configs.runners.units import Answer, UnitEnvRunner
 
 SETTINGS = [
     *("training.jobsets=4", "training.jobsets_per_unit=1", "training.episodes_per_jobset=2"),
@@ -22,29 +21,32 @@ SETTINGS = [
 ]
 
 
-def stopping_in_unit(index: int, iteration: int, mark: Path) -> type[BatchedEnvRunner]:
+def stopping_in_unit(index: int, iteration: int, mark: Path) -> type[UnitEnvRunner]:
     """A runner that stops, as by SIGSTOP, in one unit; the one in its place does not.
 
     The local one never does, although it is asked where a busy machine has no other in time.
     """
 
-    class StoppingRunner(BatchedEnvRunner):
-        def answer(self, unit: Any, prepared: Any) -> Any:
+    class StoppingRunner(UnitEnvRunner):
+        def answer(self, unit: Any, step: Any) -> Any:
             chosen = (unit.index, unit.iteration) == (index, iteration)
             if chosen and self.worker_index > 0 and not mark.exists():
                 mark.write_text(str(os.getpid()))
                 os.kill(os.getpid(), signal.SIGSTOP)
-            return super().answer(unit, prepared)
+            return super().answer(unit, step)
 
     return StoppingRunner
 
 
-class ShortOnce(Patience):
-    """Waits 4 s the first time, and then as long as a busy machine may need."""
+class ShortUntil(Patience):
+    """Waits 4 s until there is a mark, and then as long as a busy machine may need."""
+
+    def __init__(self, mark: Path) -> None:
+        super().__init__(100.0)
+        self._mark = mark
 
     def limit_s(self, num_units: int) -> float:
-        limit_s, self._timeout_s = super().limit_s(num_units), 100.0
-        return limit_s
+        return super().limit_s(num_units) if self._mark.exists() else 4.0
 
 
 @pytest.mark.integration
@@ -60,7 +62,7 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
     try:
         algorithm.train()
         assert algorithm._patience.limit_s(1) == 100
-        algorithm._patience = ShortOnce(4.0)
+        algorithm._patience = ShortUntil(tmp_path / "mark")
         for _ in range(2):
             metrics = iteration_metrics(algorithm.train())
         stopped = Path("/proc", (tmp_path / "mark").read_text())
@@ -80,7 +82,7 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
 def test_the_limit_is_ten_times_what_units_usually_take() -> None:
     patience = Patience()
     assert patience.limit_s(1) == 600
-    patience.observe(SampleResult({0: None, 1: None}, version=0, seconds=2.0))
+    patience.observe(Answer({}, num_units=2, seconds=2.0))
     assert patience.limit_s(3) == 120
     assert patience.limit_s(30) == 300
     assert Patience(7.0).limit_s(1000) == 7

@@ -75,7 +75,7 @@ class Training:
         deadline = time.monotonic() + LIMIT_S
         while True:
             for pid in descendants(self.process.pid):
-                if "BatchedEnvRunner" in command_of(pid):
+                if "UnitEnvRunner" in command_of(pid):
                     os.kill(pid, signal.SIGKILL)
                     return
             assert time.monotonic() < deadline, "there is no runner to kill"

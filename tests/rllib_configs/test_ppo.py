@@ -16,16 +16,18 @@ from cluster_env.worlds.deeprm.features import slot_feature_names
 from cluster_env.worlds.deeprm.masks import live_mask, start_now_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.algorithms.batched import iteration_units, module_weights
-from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
-from rllib_configs.learning.advantages import advantages_by_clock, equalize
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.learning.advantages import advantages_by_clock
+from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
 from rllib_configs.loading import load_config
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
-from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest, SampleUnit
+from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
 from rllib_configs.schema import ExperimentConfig
+from tests.rllib_configs.dying import end_in_unit
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
 
@@ -38,6 +40,16 @@ def config_of(*overrides: str) -> ExperimentConfig:
         "resources.num_runners=0",
     )
     return load_config("deeprm-ppo", [*sizes, *overrides])
+
+
+def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
+    """Weights after some iterations, and the metrics of each."""
+    algorithm = build_algorithm(config)
+    try:
+        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
+        return module_weights(algorithm), metrics
+    finally:
+        algorithm.stop()
 
 
 def episodes_of(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,7 +125,8 @@ def test_groups_that_vary_most_are_scaled_down_to_the_others() -> None:
     advantages = rng.normal(size=1500) * np.array([0.1, 1.0, 10.0])[group]
 
     def spreads(share: float) -> np.ndarray:
-        scaled = equalize(advantages, group, share)
+        varied = Spreads.of(advantages, group)
+        scaled = Equalizer.of(varied, share)(advantages, group, varied)
         assert np.sqrt(np.mean(scaled**2)) == pytest.approx(1, abs=1e-6)
         return np.array([np.sqrt(np.mean(scaled[group == k] ** 2)) for k in range(3)])
 
@@ -228,6 +241,22 @@ def test_numbers_depend_neither_on_runners_nor_on_a_resume(
         assert np.array_equal(found[name], value), name
 
 
+def test_runner_killed_in_an_update_costs_no_more_than_time(local_ray: None) -> None:
+    units = ("training.jobsets=6", "training.critic=true")  # three units, one for each runner
+    expected, _ = train(config_of(*units), 2)
+    algorithm = build_algorithm(config_of(*units, "resources.num_runners=3"))
+    try:
+        algorithm.train()
+        end_in_unit(algorithm, 3)  # played, and learned from once
+        metrics = iteration_metrics(algorithm.train())
+        assert metrics["workers/healthy"] == 2
+        found = module_weights(algorithm)
+    finally:
+        algorithm.stop()
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), name
+
+
 def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Path) -> None:
     first = build_algorithm(config_of())
     first.train()
@@ -262,13 +291,14 @@ def test_the_shortest_windows_come_first() -> None:
         "task.workload.vary.load=[0.5, 1.5]",
     ]
     config = config_of(*varied)  # of four iterations
-    runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
-    weights = runner.module.get_state()
+    sample = UnitSampler(config)
+    network = SetScorer(sample.task.world.feature_names, SetScorerOptions(32), seed=1)
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    policy = SetScorerSampler(network, weights, sample.task.world)
 
     def windows(iteration: int) -> set[int]:
-        units = tuple(iteration_units(config, iteration))
-        rollouts = runner.sample(request=SampleRequest(units, weights, 0)).answers
-        return {int(window) for part in rollouts.values() for window in part.outcome["weight"]}
+        parts = [sample(unit, policy) for unit in iteration_units(config, iteration)]
+        return {int(window) for part in parts for window in part.outcome["weight"]}
 
     assert windows(0) == windows(1) == {20}
     assert windows(2) == windows(3) == {20, 40}
@@ -277,13 +307,13 @@ def test_the_shortest_windows_come_first() -> None:
 
 
 def test_units_and_iterations_draw_from_streams_of_their_own() -> None:
-    runner = BatchedEnvRunner(config=algorithm_config(config_of()), worker_index=0)
-    weights = runner.module.get_state()
+    sample = UnitSampler(config_of())
+    network = SetScorer(sample.task.world.feature_names, SetScorerOptions(32), seed=1)
+    weights = {name: value.numpy() for name, value in network.state_dict().items()}
+    policy = SetScorerSampler(network, weights, sample.task.world)
 
     def actions(index: int, iteration: int) -> list[int]:
-        request = SampleRequest((SampleUnit(index, iteration, (0, 1)),), weights, 0)
-        (found,) = runner.sample(request=request).answers.values()
-        return found.actions.tolist()
+        return sample(SampleUnit(index, iteration, (0, 1)), policy).actions.tolist()
 
     drawn = [actions(0, 0), actions(1, 0), actions(0, 1)]
     assert drawn[0] == actions(0, 0)

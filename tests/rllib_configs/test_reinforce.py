@@ -10,10 +10,11 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.algorithms.batched import iteration_units, module_weights
+from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy
+from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.dying import end_in_unit
 

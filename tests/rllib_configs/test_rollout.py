@@ -16,6 +16,7 @@ from cluster_env.core.world import WORLDS, Features, Kind
 from cluster_env.objectives import Objective, get_objective
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions, SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
+from rllib_configs.runners.sampling import episode_sums
 
 AGENTS, LAST = 3, 4
 
@@ -130,17 +131,17 @@ def test_every_agent_draws_from_a_stream_of_its_own(world: Seats) -> None:
     assert np.array_equal(played.log_probabilities[alone], first)
 
 
-def test_the_outcome_is_that_of_episodes_and_units_are_joined(world: Seats) -> None:
-    one, other = play(world), play(world, 1)
+def test_the_outcome_is_that_of_episodes_and_adds_up(world: Seats) -> None:
+    one = play(world)
     assert one.outcome["weight"].tolist() == [LAST] * 4
     assert one.outcome["headline_count"].tolist() == [1] * 4
     assert one.headline == pytest.approx(2.0)  # of the makespan
-    both = Rollouts.join([one, other])
-    assert both.num_episodes == 8
-    assert np.array_equal(both.row[one.num_rows :], other.row + 4 * AGENTS)
-    assert np.array_equal(both.episode[one.num_rows :], other.episode + 4)
-    assert both.row_jobset.tolist() == np.repeat([0, 0, 1, 1, 2, 2, 3, 3], AGENTS).tolist()
-    assert both.outcome["num_jobs"].tolist() == [1] * 8
+    sums = episode_sums(one)
+    returns = np.bincount(one.row, one.rewards)
+    assert (sums["episodes"], sums["jobsets"], sums["deciders"]) == (4, 2, 4 * AGENTS)
+    assert sums["returns"] == returns.sum()
+    assert sums["best"] == sum(returns[one.row_jobset == k].max() for k in range(2))
+    assert (sums["headline"], sums["headline_count"]) == (8.0, 4)
 
 
 def test_a_set_scorer_acts_in_any_world_by_its_features(world: Seats) -> None:

@@ -92,8 +92,8 @@ class TestGrowth:
 @pytest.mark.parametrize(
     ("words", "role"),
     [
-        (["ray::BatchedEnvRunner.apply"], "runner"),
-        (["ray::BatchedMetaRunner"], "runner"),
+        (["ray::UnitEnvRunner.sample"], "runner"),
+        (["ray::UnitEnvRunner"], "runner"),
         (["/x/raylet/raylet", "--gcs-address=1"], "raylet"),
         (["python", "-m", "tune_jobs.train", "deeprm-ppo"], "driver"),
         (["python", "-m", "uvicorn", "mlflow.server.fastapi_app:app"], "mlflow"),

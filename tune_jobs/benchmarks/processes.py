@@ -13,8 +13,7 @@ TOTAL = "total"
 """The process that stands for all of them together."""
 
 _ROLES = (
-    ("ray::BatchedEnvRunner", "runner"),
-    ("ray::BatchedMetaRunner", "runner"),
+    ("ray::UnitEnvRunner", "runner"),
     ("ray::IDLE", "idle worker"),
     ("ray::", "actor"),
     ("raylet/raylet", "raylet"),

@@ -15,10 +15,11 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
 from cluster_env.envs.registration import register_environments
-from rllib_configs.algorithms.batched import iteration_units
 from rllib_configs.builders import algorithm_config
 from rllib_configs.loading import load_config
-from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
+from rllib_configs.networks import make_sampler
+from rllib_configs.runners.sampling import UnitSampler, iteration_units
+from rllib_configs.runners.units import UnitEnvRunner
 from tune_jobs.benchmarks.measuring import Entry, Work, rate, rates
 
 HIDDEN = 20
@@ -87,17 +88,15 @@ def _measure(sampled: Sampled, seconds: float) -> Entry:
 
 
 def batched_work(preset: str, *overrides: str) -> Work:
-    """One unit of an iteration of a preset, in the runner that training uses."""
+    """One unit of an iteration of a preset, sampled as training does it."""
     config = load_config(preset, ["resources.num_runners=0", *overrides])
-    runner = BatchedEnvRunner(config=algorithm_config(config), worker_index=0)
+    runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
     weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
-    request = SampleRequest(tuple(iteration_units(config, 0)[:1]), weights, 0)
+    sample, policy = UnitSampler(config), make_sampler(config, weights)
+    unit = iteration_units(config, 0)[0]
 
     def work() -> float:
-        result = runner.sample(request=request)
-        if result.error:
-            raise RuntimeError(result.error)
-        return float(sum(rollouts.num_rows for rollouts in result.answers.values()))
+        return float(sample(unit, policy).num_rows)
 
     return work
 

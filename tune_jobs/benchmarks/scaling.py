@@ -1,28 +1,23 @@
 """How an iteration grows with the number of runners: measured, modelled, and the model checked."""
 
 import pickle
-import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
-from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry, Sample
-from tune_jobs.benchmarks.scaling_model import Costs, IterationParts, Parts, fit
+from tune_jobs.benchmarks.scaling_model import Costs, fit
 from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
 
 REAL = (1, 2, 4)
-FITTED = ((2, 0.1), (2, 1.0), (4, 1.0), (8, 0.1), (8, 1.0), (20, 0.1), (20, 1.0))
-"""Runners, and the share of a unit's rows that they return, that the model is fitted to."""
-CHECKED = (30, 50, 100)
-PREDICTED = (1, 4, 10, 100, 1000)
+FITTED = (2, 5, 10, 20)
+CHECKED = 100
+PREDICTED = (1, 10, 100, 1000)
 ROUNDS = 5
-_LARGEST_UNITS = 4  # of the updates that the cost of learning is taken from
 
 
 @dataclass(frozen=True)
@@ -32,16 +27,27 @@ class _Bench:
     Attributes:
         config: what is trained.
         algorithm: RLlib's, with as many runners as `REAL` asks for.
-        answer: `Rollouts` of one unit.
-        unit_s: seconds that it took.
         weights: state of the module.
+        parameters: those of it that are learned, float32 ``(num_learned,)``.
+        played: what one unit says when it is played, and the seconds that it takes.
+        learned: its part of an update, likewise; the first is None where there are no steps.
+        steps: updates of an iteration after it was played.
+        row_bytes: size of the rows of the unit, which stay where they are.
     """
 
     config: ExperimentConfig
     algorithm: Any
-    answer: Any
-    unit_s: float
     weights: Any
+    parameters: Any
+    played: tuple[Any, float]
+    learned: tuple[Any, float]
+    steps: tuple[Any, ...]
+    row_bytes: int
+
+    @property
+    def unit_s(self) -> float:
+        """Seconds that a unit takes in an iteration."""
+        return self.played[1] + len(self.steps) * self.learned[1]
 
 
 def measure(seconds: float, preset: str = "deeprm") -> list[Entry]:
@@ -49,10 +55,10 @@ def measure(seconds: float, preset: str = "deeprm") -> list[Entry]:
 
     Args:
         seconds: unused: rounds are counted.
-        preset: what is trained; its algorithm samples units and learns from their rows.
+        preset: what is trained, by REINFORCE or PPO.
 
     Raises:
-        InputError: if it does not.
+        InputError: if it is another algorithm's.
     """
     config = load_config(preset, [f"resources.num_runners={max(REAL)}"])
     if config.training.algorithm not in ("reinforce", "ppo"):
@@ -63,84 +69,57 @@ def measure(seconds: float, preset: str = "deeprm") -> list[Entry]:
     with ray_session(config):
         bench = _start(config)
         try:
-            return _measure(bench)
+            return [*_real(bench), *_modelled(bench)]
         finally:
             bench.algorithm.stop()
 
 
 def _start(config: ExperimentConfig) -> _Bench:
-    from rllib_configs.algorithms.batched import iteration_units, module_weights
+    from rllib_configs.algorithms.batched import module_weights
+    from rllib_configs.algorithms.ppo import steps_of
     from rllib_configs.builders import build_algorithm
-    from rllib_configs.runners.batched import BatchedEnvRunner, SampleRequest
+    from rllib_configs.learning.flat import flat_parameters
+    from rllib_configs.networks import make_sampler
+    from rllib_configs.runners.sampling import UnitSampler, iteration_units
+    from rllib_configs.runners.units import Request, Round, UnitEnvRunner
 
     with without_ray_chatter():
         algorithm = build_algorithm(config)
     weights = module_weights(algorithm)
-    runner = BatchedEnvRunner(config=algorithm.config, worker_index=0)
+    runner = UnitEnvRunner(config=algorithm.config, worker_index=0)
     (unit,) = iteration_units(config, 0)[:1]
-    results = [runner.sample(request=SampleRequest((unit,), weights, 0)) for _ in range(3)]
-    if results[0].error:
-        raise RuntimeError(results[0].error)
-    return _Bench(
-        config,
-        algorithm,
-        answer=results[0].answers[unit.index],
-        unit_s=statistics.median(result.seconds for result in results[1:]),
-        weights=weights,
-    )
 
+    def timed(step: Any = None) -> tuple[Any, float]:
+        given = Round(0, weights, 1, step, flat_parameters(runner.module))
+        answers = [runner.sample(request=Request({0: unit}, given)) for _ in range(4)]
+        if answers[0].error:
+            raise RuntimeError(answers[0].error)
+        return answers[0].parts[0, 0], min(answer.seconds for answer in answers[1:])
 
-def _measure(bench: _Bench) -> list[Entry]:
-    from tune_jobs.benchmarks.stand_ins import StandIns
-
-    entries = [_traffic(bench), *_real(bench)]
-    stand_ins = StandIns(max(CHECKED), bench.answer)
-    try:
-        costs = _fit(bench, stand_ins)
-        checks = _check(bench, stand_ins, costs)
-    finally:
-        stand_ins.stop()
-    costs = costs.with_learning(*_learning(bench))
-    return [*entries, *checks, *_predictions(costs)]
-
-
-def _traffic(bench: _Bench) -> Entry:
-    """Bytes that an answer has for each decision, beside those of DeepRM's image."""
-    rows = bench.answer.num_rows
-    size = len(pickle.dumps(bench.answer, protocol=5))
-    weights = len(pickle.dumps(bench.weights, protocol=5))
-    task = bench.config.task.build()
-    image: Any = task.kind.observations.get("image")(task.world)
-    height, width = image.space.shape
-    images = size + rows * (height * width - bench.answer.states.shape[1])
-    return Entry(
-        "scaling.bytes_per_decision",
-        "bytes",
-        Sample((size / rows,)),
-        "the same with an image, a byte a pixel, in the place of the state",
-        Sample((images / rows,)),
-        higher_is_better=False,
-        parts={
-            "to_each_runner_bytes": weights,
-            "from_a_runner_for_each_unit_bytes": size,
-            "decisions_of_a_unit": rows,
-        },
-    )
+    played = timed()
+    learned: tuple[Any, float] = (None, 0.0)
+    steps: tuple[Any, ...] = ()
+    if played[0].gradient is None:
+        steps = tuple(steps_of(config.training, played[0], 0, 1.0))
+        learned = timed(steps[0])
+    rows = UnitSampler(config)(unit, make_sampler(config, weights))
+    size = len(pickle.dumps(rows, protocol=5))
+    at = flat_parameters(runner.module)
+    return _Bench(config, algorithm, weights, at, played, learned, steps, size)
 
 
 def _real(bench: _Bench) -> list[Entry]:
-    """Iterations of the preset with `REAL` numbers of runners."""
-    from rllib_configs.algorithms.batched import iteration_units
-    from tune_jobs.benchmarks.stand_ins import Part
+    """Iterations of the preset with `REAL` numbers of runners, in turns."""
+    from rllib_configs.runners.crew import RunnerGroup
+    from rllib_configs.runners.sampling import iteration_units
+    from tune_jobs.benchmarks.stand_ins import Some
 
     units = iteration_units(bench.config, 0)
-    speeds: dict[int, Sample] = {}
-    parts: dict[int, Parts] = {}
-    for count in REAL:
-        group = Part(bench.algorithm.env_runner_group, count)
-        rounds = [_iterate(bench, group, units, learn=True) for _ in range(ROUNDS + 1)][1:]
-        speeds[count] = Sample(tuple(each.rows / each.parts.total for each in rounds))
-        parts[count] = _median([each.parts for each in rounds])
+    crew = RunnerGroup(bench.algorithm.env_runner_group)
+    crews = {count: Some(crew, count) for count in REAL}
+    decisions = len(units) * bench.played[0].sums["decisions"]
+    rounds = [{n: _iterate(bench, crews[n], units) for n in REAL} for _ in range(ROUNDS + 1)][1:]
+    speeds = {n: Sample(tuple(decisions / each[n] for each in rounds)) for n in REAL}
     return [
         Entry(
             f"scaling.runners_{count}",
@@ -148,138 +127,94 @@ def _real(bench: _Bench) -> list[Entry]:
             speeds[count],
             "1 runner in the same run",
             speeds[1],
-            parts=parts[count].named(),
         )
         for count in REAL
     ]
 
 
-def _fit(bench: _Bench, stand_ins: Any) -> Costs:
-    measured = []
-    for count, share in FITTED:
-        stand_ins.use(count, rows=int(share * bench.answer.num_rows))
-        rounds = [_iterate(bench, stand_ins, _units(count)) for _ in range(ROUNDS + 1)][1:]
-        parts = _median([each.parts for each in rounds])
-        measured.append(IterationParts(count, rounds[0].rows, parts))
-    return fit(measured, bench.unit_s, bench.answer.num_rows)
+def _modelled(bench: _Bench) -> list[Entry]:
+    from tune_jobs.benchmarks.stand_ins import Some, StandIns
+
+    (played, play_s), (learned, step_s) = bench.played, bench.learned
+    stand_ins = StandIns(CHECKED, played, learned, play_s, step_s)
+    try:
+        took = {count: _times(bench, Some(stand_ins, count), count) for count in (*FITTED, CHECKED)}
+    finally:
+        stand_ins.stop()
+    costs = fit(
+        FITTED,
+        [took[count].median for count in FITTED],
+        bench.unit_s,
+        played.sums["decisions"],
+        1 + len(bench.steps),
+    )
+    return [_traffic(bench), _check(costs, took[CHECKED]), *_predictions(costs)]
 
 
-def _check(bench: _Bench, stand_ins: Any, costs: Costs) -> list[Entry]:
-    """Iterations with many stand-ins, beside what the model says of them."""
-    entries = []
-    for count in CHECKED:
-        stand_ins.use(count, unit_s=bench.unit_s)
-        rounds = [_iterate(bench, stand_ins, _units(count)) for _ in range(ROUNDS + 1)][1:]
-        predicted = costs.predict(count)
-        took = Sample(tuple(each.parts.total for each in rounds))
-        entries.append(
-            Entry(
-                f"scaling.stand_ins_{count}",
-                "s for broadcast, sample and gather, a unit each",
-                took,
-                f"what the model predicts, fitted to at most {FITTED[-1][0]} stand-ins",
-                Sample((predicted.total,)),
-                higher_is_better=False,
-                parts={
-                    "error_percent": 100 * (predicted.total / took.median - 1),
-                    **_median([each.parts for each in rounds]).named(),
-                },
-            )
-        )
-    return entries
+def _traffic(bench: _Bench) -> Entry:
+    """Bytes that a runner with one unit sends in an iteration, beside the rows that stay there."""
+    parts = [bench.played[0], *[bench.learned[0]] * len(bench.steps)]
+    sent = sum(len(pickle.dumps(part, protocol=5)) for part in parts)
+    weights = len(pickle.dumps(bench.weights, protocol=5))
+    return Entry(
+        "scaling.bytes_from_a_runner",
+        "bytes of an iteration with one unit",
+        Sample((float(sent),)),
+        "the rows of the unit, which stay where they are",
+        Sample((float(bench.row_bytes),)),
+        higher_is_better=False,
+        parts={"to_a_runner_bytes": weights * (1 + len(bench.steps))},
+    )
 
 
-def _learning(bench: _Bench) -> tuple[list[float], list[int]]:
-    """Seconds and rows of updates of 1 to `_LARGEST_UNITS` units."""
-    seconds, rows = [], []
-    for count in (1, 2, _LARGEST_UNITS):
-        rollouts = Rollouts.join([bench.answer] * count)
-        times = [_time(partial(_learn, bench, rollouts)) for _ in range(ROUNDS)]
-        seconds.append(min(times))  # the same work each time; what takes longer was disturbed
-        rows.append(rollouts.num_rows)
-    return seconds, rows
+def _check(costs: Costs, took: Sample) -> Entry:
+    predicted = costs.seconds(CHECKED)
+    return Entry(
+        f"scaling.stand_ins_{CHECKED}",
+        "s for an iteration, a unit each",
+        took,
+        f"what the model predicts, fitted to at most {FITTED[-1]} stand-ins",
+        Sample((predicted,)),
+        higher_is_better=False,
+        parts={"error_percent": 100 * (predicted / took.median - 1)},
+    )
 
 
 def _predictions(costs: Costs) -> list[Entry]:
-    """What the model says of more runners, a unit each, and of more learners."""
-    alone = costs.decisions_per_s(1)
-    entries = [
+    return [
         Entry(
             f"scaling.predicted_{count}",
-            "decisions/s by the model, a unit for each runner and one learner",
+            "decisions/s by the model, a unit for each runner",
             Sample((costs.decisions_per_s(count),)),
             "1 runner by the model",
-            Sample((alone,)),
-            parts=costs.predict(count).named(),
+            Sample((costs.decisions_per_s(1),)),
+            parts={
+                "units_ms": 1e3 * costs.unit_s,
+                "rounds_ms": 1e3 * costs.rounds * costs.round_s,
+                "calls_ms": 1e3 * costs.rounds * count * costs.call_s,
+            },
         )
         for count in PREDICTED
     ]
-    ceiling = Entry(
-        "scaling.ceiling",
-        "decisions/s that no number of runners gets beyond, with one learner",
-        Sample((costs.ceiling(),)),
-        "1 runner by the model",
-        Sample((alone,)),
-        parts={
-            "runners_for_80_percent": costs.runners_for(0.8),
-            "with_8_learners": replace(costs, learners=8).ceiling(),
-            "gather_us": 1e6 * costs.gather_s,
-            "call_us": 1e6 * costs.call_s,
-            "row_us": 1e6 * costs.row_s,
-            "learn_row_us": 1e6 * costs.learn_row_s,
-            "fetch_us": 1e6 * costs.fetch_s,
-        },
-    )
-    return [*entries, ceiling]
 
 
-def _iterate(
-    bench: _Bench, group: Any, units: Sequence[Any], *, learn: bool = False
-) -> IterationParts:
-    """An iteration as the algorithms do it, with any group of runners."""
-    from rllib_configs.algorithms.batched import module_weights
-    from rllib_configs.runners.gathering import gather
+def _times(bench: _Bench, crew: Any, count: int) -> Sample:
+    from rllib_configs.runners.sampling import SampleUnit
+
+    units = [SampleUnit(index, 0, (0,)) for index in range(count)]
+    return Sample(tuple(_iterate(bench, crew, units) for _ in range(ROUNDS + 1))[1:])
+
+
+def _iterate(bench: _Bench, crew: Any, units: Sequence[Any]) -> float:
+    """Seconds of an iteration as the algorithms do it, with any crew."""
+    from rllib_configs.runners.gathering import Iteration, Patience
 
     started = perf_counter()
-    weights = module_weights(bench.algorithm)
-    weights_s = perf_counter() - started
-    gathered = gather(group, units, weights, 0)
-    joining = perf_counter()
-    rollouts = Rollouts.join(gathered.answers)
-    join_s = perf_counter() - joining
-    learn_s = _time(partial(_learn, bench, rollouts)) if learn else 0.0
-    fetch_s = gathered.broadcast_s
-    parts = Parts(
-        broadcast=weights_s + gathered.broadcast_s,
-        sample=max(0.0, joining - started - weights_s - gathered.gather_s - fetch_s),
-        gather=gathered.gather_s + join_s,
-        learn=learn_s,
-    )
-    return IterationParts(group.num_remote_env_runners(), rollouts.num_rows, parts)
-
-
-def _learn(bench: _Bench, rollouts: Any) -> None:
-    for columns, minibatch_size in bench.algorithm.batches(rollouts):
-        bench.algorithm._update(columns, minibatch_size)
-
-
-def _time(work: Callable[[], None]) -> float:
-    started = perf_counter()
-    work()
+    iteration = Iteration(crew, units, bench.weights, Patience())
+    gradient = iteration.play().part.gradient
+    if gradient is not None:
+        bench.algorithm.learn(gradient)
+    parameters = bench.parameters
+    for step in bench.steps:
+        parameters, _ = bench.algorithm.learn(iteration.step(step, parameters).part.gradient)
     return perf_counter() - started
-
-
-def _units(count: int) -> list[Any]:
-    """Units that stand-ins can be asked for."""
-    from rllib_configs.runners.batched import SampleUnit
-
-    return [SampleUnit(index, 0, (0,)) for index in range(count)]
-
-
-def _median(all_parts: Sequence[Parts]) -> Parts:
-    return Parts(
-        *(
-            statistics.median(getattr(parts, name) for parts in all_parts)
-            for name in Parts.__dataclass_fields__
-        )
-    )

@@ -1,159 +1,70 @@
 """What an iteration costs with any number of runners, from costs that were measured with a few.
 
-An iteration has four parts, one after the other:
+With n runners and u units each, an iteration with k rounds (one for REINFORCE, one more for each
+update of PPO) takes
 
-    broadcast   the weights are put into the object store, and the last runner has fetched them
-    sample      the runners work side by side, for as long as their units take
-    gather      one call and one answer for each runner, and the rows of the answers, in the driver
-    learn       the learners work through all rows
+    T(n) = u t + k (a + n c)
 
-With n runners, u units each and r rows in a unit:
-
-    broadcast = b + n c_fetch
-    sample    = u t
-    gather    = g + n c_call + n u r c_row
-    learn     = n u r c_learn / learners
-
-So decisions a second grow with n until the driver and the learner, which see every row, take longer
-than the runners do; no number of runners goes beyond 1 / (c_row + c_learn / learners).
+t is what a unit takes where it is done, all rounds together; a what a round takes whoever is asked:
+the learner's step, and a call there and back; c what each further runner takes of the driver's
+time: a call, its answer, and the addition of a gradient. What runners do, they do side by side.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import nnls
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Seconds of the parts of an iteration."""
-
-    broadcast: float
-    sample: float
-    gather: float
-    learn: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """Seconds of the iteration."""
-        return self.broadcast + self.sample + self.gather + self.learn
-
-    def named(self) -> dict[str, float]:
-        """The parts by names that say their unit."""
-        return {
-            "broadcast_s": self.broadcast,
-            "sample_s": self.sample,
-            "gather_s": self.gather,
-            "learn_s": self.learn,
-        }
-
-
-@dataclass(frozen=True)
-class IterationParts:
-    """An iteration that was timed.
-
-    Attributes:
-        runners: how many there were.
-        rows: decisions that all of them returned.
-        parts: where the time went.
-    """
-
-    runners: int
-    rows: int
-    parts: Parts
-
-
-@dataclass(frozen=True)
 class Costs:
-    """The measured costs; see the formulas above.
+    """The measured costs; see the formula above.
 
     Attributes:
-        broadcast_s: b, of the weights once.
-        fetch_s: c_fetch, of the weights for each runner.
-        unit_s: t, of sampling a unit.
-        unit_rows: r, decisions of a unit.
-        gather_s: g, of waiting for answers at all.
-        call_s: c_call, of a runner's call and answer.
-        row_s: c_row, of a decision on its way into the driver's arrays.
-        learn_row_s: c_learn, of a decision in a learner.
-        learners: learners that share the rows.
+        unit_s: t.
+        unit_decisions: decisions of a unit.
+        rounds: k.
+        round_s: a.
+        call_s: c.
     """
 
-    broadcast_s: float
-    fetch_s: float
     unit_s: float
-    unit_rows: float
-    gather_s: float
+    unit_decisions: float
+    rounds: int
+    round_s: float
     call_s: float
-    row_s: float
-    learn_row_s: float = 0.0
-    learners: int = 1
 
-    def predict(self, runners: int, units: int = 1) -> Parts:
-        """Parts of an iteration.
-
-        Args:
-            runners: n.
-            units: u, of each runner.
-        """
-        rows = runners * units * self.unit_rows
-        return Parts(
-            broadcast=self.broadcast_s + runners * self.fetch_s,
-            sample=units * self.unit_s,
-            gather=self.gather_s + runners * self.call_s + rows * self.row_s,
-            learn=rows * self.learn_row_s / self.learners,
-        )
+    def seconds(self, runners: int, units: int = 1) -> float:
+        """Of an iteration, with so many units for each runner."""
+        return units * self.unit_s + self.rounds * (self.round_s + runners * self.call_s)
 
     def decisions_per_s(self, runners: int, units: int = 1) -> float:
-        """Decisions a second of all runners together."""
-        return runners * units * self.unit_rows / self.predict(runners, units).total
+        """Of all runners together."""
+        return runners * units * self.unit_decisions / self.seconds(runners, units)
 
-    def ceiling(self) -> float:
-        """Decisions a second that no number of runners gets beyond."""
-        return 1 / (self.row_s + self.learn_row_s / self.learners)
-
-    def runners_for(self, share: float, units: int = 1) -> int:
-        """Fewest runners that reach a share of the ceiling.
-
-        Args:
-            share: above 0, below 1.
-            units: of each runner; with few of them the costs of calls may keep it out of reach.
-
-        Returns:
-            The number; 0 if a million does not reach it.
-        """
-        counts = np.unique(np.logspace(0, 6, 2000).astype(int))
-        speeds = np.array([self.decisions_per_s(int(count), units) for count in counts])
-        reached = np.flatnonzero(speeds >= share * self.ceiling())
-        return int(counts[reached[0]]) if reached.size else 0
-
-    def with_learning(self, seconds: Sequence[float], rows: Sequence[int]) -> "Costs":
-        """These costs and that of learning, from updates of several sizes."""
-        (slope,) = _non_negative(np.array([rows], float).T, np.array(seconds, float))
-        return replace(self, learn_row_s=slope)
+    def speedup(self, runners: int, units: int = 1) -> float:
+        """How many times the decisions a second of one runner."""
+        return self.decisions_per_s(runners, units) / self.decisions_per_s(1, units)
 
 
-def fit(measured: Sequence[IterationParts], unit_s: float, unit_rows: float) -> Costs:
-    """Least squares over iterations with different numbers of runners and of rows.
+def fit(
+    runners: Sequence[int],
+    seconds: Sequence[float],
+    unit_s: float,
+    unit_decisions: float,
+    rounds: int,
+) -> Costs:
+    """Least squares of relative errors, with no cost below 0.
 
     Args:
-        measured: at least two numbers of runners, and two of rows for one of them.
-        unit_s: seconds that a runner takes for a unit.
-        unit_rows: decisions of a unit.
+        runners: in each iteration that was timed, a unit for each; at least two numbers.
+        seconds: that it took.
+        unit_s: see `Costs`, as the next two.
+        unit_decisions: as well.
+        rounds: as well.
     """
-    runners = np.array([each.runners for each in measured], float)
-    rows = np.array([each.rows for each in measured], float)
-    broadcast = np.array([each.parts.broadcast for each in measured])
-    gather = np.array([each.parts.gather for each in measured])
-    ones = np.ones(len(measured))
-    base_s, fetch_s = _non_negative(np.stack([ones, runners], axis=1), broadcast)
-    wait_s, call_s, row_s = _non_negative(np.stack([ones, runners, rows], axis=1), gather)
-    return Costs(base_s, fetch_s, unit_s, unit_rows, wait_s, call_s, row_s)
-
-
-def _non_negative(columns: np.ndarray, values: np.ndarray) -> list[float]:
-    """Coefficients of least squares of relative errors, none below 0: a cost is no gain."""
-    scale = 1 / np.maximum(values, 1e-9)
-    found, _ = nnls(columns * scale[:, None], np.ones(len(values)))
-    return [float(value) for value in found]
+    spent = np.maximum(np.array(seconds) - unit_s, 1e-9)
+    columns = rounds * np.stack([np.ones(len(spent)), np.array(runners, float)], axis=1)
+    (round_s, call_s), _ = nnls(columns / spent[:, None], np.ones(len(spent)))
+    return Costs(unit_s, unit_decisions, rounds, float(round_s), float(call_s))

@@ -11,11 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import get_num_threads, njit, prange
+from cluster_env.core.compiled import njit
 from cluster_env.worlds.deeprm.lookups import LookupLayout
-
-_CHUNKS = 16  # fixed, so that sums do not depend on the number of threads
-_SMALL = 2048  # rows below which starting threads costs more than it gives
 
 
 @njit(cache=True, nogil=True)
@@ -23,12 +20,10 @@ def _sum_rows(
     table: NDArray[np.float32],
     bias: NDArray[np.float32],
     lookups: NDArray[np.int32],
-    first: int,
-    last: int,
     out: NDArray[np.float32],
 ) -> None:
     width = table.shape[1]
-    for row in range(first, last):
+    for row in range(lookups.shape[0]):
         for unit in range(width):
             out[row, unit] = bias[unit]
         for k in range(lookups.shape[1]):
@@ -37,37 +32,21 @@ def _sum_rows(
                 out[row, unit] += table[entry, unit]
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _sum_rows_parallel(
-    table: NDArray[np.float32],
-    bias: NDArray[np.float32],
-    lookups: NDArray[np.int32],
-    out: NDArray[np.float32],
-) -> None:
-    rows = lookups.shape[0]
-    for chunk in prange(_CHUNKS):
-        _sum_rows(table, bias, lookups, rows * chunk // _CHUNKS, rows * (chunk + 1) // _CHUNKS, out)
-
-
-@njit(cache=True, nogil=True, parallel=True)
+@njit(cache=True, nogil=True)
 def _scatter_rows(
     lookups: NDArray[np.int32], gradient: NDArray[np.float32], num_entries: int
 ) -> NDArray[np.float32]:
-    """Adds each row of the gradient to the entries that it looked up."""
+    """Adds each row of the gradient to the entries that it looked up, in the order of the rows.
+
+    One thread: runners have a core each, and the rows of a unit are theirs alone.
+    """
     rows, width = gradient.shape
-    partial = np.zeros((_CHUNKS, num_entries, width), np.float32)
-    for chunk in prange(_CHUNKS):
-        mine = partial[chunk]
-        for row in range(rows * chunk // _CHUNKS, rows * (chunk + 1) // _CHUNKS):
-            for k in range(lookups.shape[1]):
-                entry = lookups[row, k]
-                for unit in range(width):
-                    mine[entry, unit] += gradient[row, unit]
     total = np.zeros((num_entries, width), np.float32)
-    for entry in prange(num_entries):
-        for chunk in range(_CHUNKS):
+    for row in range(rows):
+        for k in range(lookups.shape[1]):
+            entry = lookups[row, k]
             for unit in range(width):
-                total[entry, unit] += partial[chunk, entry, unit]
+                total[entry, unit] += gradient[row, unit]
     return total
 
 
@@ -85,10 +64,7 @@ def lookup_sum(
         float32 ``(rows, width)``.
     """
     out = np.empty((lookups.shape[0], table.shape[1]), np.float32)
-    if lookups.shape[0] < _SMALL or get_num_threads() == 1:
-        _sum_rows(table, bias, lookups, 0, lookups.shape[0], out)
-    else:
-        _sum_rows_parallel(table, bias, lookups, out)
+    _sum_rows(table, bias, lookups, out)
     return out
 
 

@@ -1,0 +1,197 @@
+"""Sums come back whole and the same, whoever is lost on the way; without Ray."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+import ray
+from ray.exceptions import RayActorError
+
+from rllib_configs.runners.gathering import Iteration, Patience
+from rllib_configs.runners.sums import Part, merged
+from rllib_configs.runners.units import Answer, Request
+
+PARAMETERS = np.ones(3, np.float32)
+
+
+@dataclass(frozen=True)
+class Numbered:
+    index: int
+
+
+@dataclass
+class Runner:
+    """Says of each unit a number whose sums depend on the order of the additions."""
+
+    error: str | None = None
+    asked: list[Request] = field(default_factory=list)
+
+    def sample(self, *, request: Request) -> Answer:
+        self.asked.append(request)
+        parts = {(0, place): part_of(unit, request) for place, unit in request.units.items()}
+        return Answer(merged(parts, request.round.count), len(parts), 0.5, self.error)
+
+    def units(self, step: Any = None) -> list[int]:
+        """Indices of the units that it was asked for in a round."""
+        return [
+            unit.index
+            for request in self.asked
+            if request.round.step == step
+            for unit in request.units.values()
+        ]
+
+
+def part_of(unit: Numbered, request: Request) -> Part:
+    value = np.float32(10.0 ** (unit.index % 7) / 3) * (1 if request.round.step is None else -2)
+    return Part(np.array([value], np.float32), {"units": 1.0})
+
+
+@dataclass
+class Crew:
+    """Runners that answer at once; those of `dying` and `hanging` are lost at their n-th call."""
+
+    runners: dict[int, Runner]
+    dying: dict[int, int] = field(default_factory=dict)
+    hanging: dict[int, int] = field(default_factory=dict)
+    here: Runner = field(default_factory=Runner)
+    lost: list[tuple[int, bool]] = field(default_factory=list)
+    size: int = 3
+
+    def healthy(self) -> list[int]:
+        return list(self.runners)
+
+    def ask(self, runner: int, request: Request) -> Any:
+        call = len(self.runners[runner].asked) + 1
+        if self.hanging.get(runner) == call:
+            return ("hangs", runner)
+        if self.dying.get(runner) == call:
+            return ("dies", runner)
+        answer = self.runners[runner].sample(request=request)
+        return ("answers", runner, lambda: answer)
+
+    def lose(self, runner: int, *, hangs: bool) -> None:
+        self.lost.append((runner, hangs))
+        del self.runners[runner]
+
+    def do_here(self, request: Request) -> Answer:
+        return self.here.sample(request=request)
+
+
+@pytest.fixture(autouse=True)
+def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(references: list[Any], num_returns: int, timeout: float) -> tuple[list[Any], None]:
+        return [each for each in references if each[0] != "hangs"][:num_returns], None
+
+    def get(reference: tuple[str, int, Callable[[], Answer]]) -> Answer:
+        if reference[0] == "dies":
+            raise RayActorError
+        return reference[2]()
+
+    monkeypatch.setattr(ray, "put", lambda value: ("reference", value))
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "get", get)
+
+
+UNITS = [Numbered(index) for index in range(11)]
+
+
+def iteration_of(crew: Crew, units: list[Numbered] = UNITS) -> Iteration:
+    return Iteration(crew, units, {"w": PARAMETERS}, Patience(0.01))
+
+
+def sums_of(crew: Crew) -> list[float]:
+    """What three rounds come to."""
+    iteration = iteration_of(crew)
+    rounds = [
+        iteration.play(),
+        iteration.step("a", PARAMETERS),
+        iteration.step("b", PARAMETERS, (2, 7)),
+    ]
+    assert [each.part.sums["units"] for each in rounds] == [11, 11, 2]
+    return [float(each.part.gradient[0]) for each in rounds]
+
+
+def test_the_bits_do_not_depend_on_who_does_the_work() -> None:
+    alone = sums_of(Crew({}, size=0))
+    disturbed = [
+        Crew({1: Runner()}),
+        Crew({1: Runner(), 2: Runner(), 4: Runner()}),
+        Crew({k: Runner() for k in range(40)}),
+        Crew({1: Runner(), 2: Runner(), 3: Runner()}, dying={2: 1}),
+        Crew({1: Runner(), 2: Runner(), 3: Runner()}, dying={1: 2, 3: 4}),
+        Crew({1: Runner(), 2: Runner()}, hanging={1: 1}),
+        Crew({1: Runner(), 2: Runner()}, dying={1: 1, 2: 1}),
+    ]
+    for crew in disturbed:
+        assert sums_of(crew) == alone
+
+
+def test_each_unit_is_asked_for_once_and_learned_from_where_it_was_played() -> None:
+    crew = Crew({1: Runner(), 2: Runner(), 4: Runner()})
+    iteration = iteration_of(crew)
+    iteration.play()
+    iteration.step("a", PARAMETERS)
+    played = [runner.units() for runner in crew.runners.values()]
+    assert sorted(index for each in played for index in each) == list(range(11))
+    assert [sorted(each) for each in played] == [
+        sorted(runner.units("a")) for runner in crew.runners.values()
+    ]
+    assert min(map(len, played)) >= 3
+    starts = [request.round.start for runner in crew.runners.values() for request in runner.asked]
+    assert all(start is starts[0] for start in starts)
+    assert crew.here.asked == []
+
+
+def test_of_a_lost_runner_its_units_alone_are_done_again() -> None:
+    crew = Crew({1: Runner(), 2: Runner()})
+    iteration = iteration_of(crew)
+    iteration.play()
+    others, dying = crew.runners[2].units(), crew.runners[1]
+    crew.dying = {1: len(dying.asked) + 1}
+    iteration.step("a", PARAMETERS)
+    assert crew.lost == [(1, False)]
+    again = crew.runners[2].units("a")
+    assert sorted(again) == list(range(11))
+    assert again[: len(others)] == others
+    iteration.step("b", PARAMETERS)
+    assert sorted(crew.runners[2].units("b")) == list(range(11))
+
+
+def test_a_runner_that_hangs_is_replaced_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    crew = Crew({1: Runner(), 2: Runner()}, hanging={2: 1})
+    iteration_of(crew).play()
+    assert crew.lost == [(2, True)]
+    assert "env runner 2 has not answered for 0 s (resources.runner_timeout_s)" in caplog.text
+    assert "it was to play 3 of 11 units" in caplog.text
+
+
+def test_the_driver_does_what_is_left_where_no_runner_is() -> None:
+    crew = Crew({1: Runner(), 2: Runner()}, dying={1: 1, 2: 2})
+    iteration_of(crew).play()
+    done = 11 - len(crew.here.units())
+    assert 0 < done < 11
+    (request,) = crew.here.asked
+    assert len(request.units) == 11 - done
+
+
+def test_more_runners_than_units_leaves_some_alone() -> None:
+    crew = Crew({who: Runner() for who in range(1, 5)})
+    iteration_of(crew, UNITS[:2]).play()
+    assert [len(runner.asked) for runner in crew.runners.values()] == [1, 1, 0, 0]
+
+
+def test_a_fault_in_the_program_is_shown_and_not_tried_again() -> None:
+    crew = Crew({1: Runner(), 2: Runner("Traceback: no such slot")})
+    faulty = crew.runners[2]
+    with pytest.raises(RuntimeError, match="no such slot"):
+        iteration_of(crew).play()
+    assert len(faulty.asked) == 1
+
+
+def test_patience_grows_with_the_slowest_unit() -> None:
+    patience = Patience()
+    for seconds in (40.0, 20.0):
+        patience.observe(Answer({}, num_units=2, seconds=seconds))
+    assert patience.limit_s(3) == 10 * 20 * 3

@@ -1,0 +1,81 @@
+"""A unit's part of an update: PyTorch's gradient, however computed; each row once in a pass."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rllib_configs.algorithms.ppo import steps_of
+from rllib_configs.algorithms.ppo_units import PPOWork, share_of
+from rllib_configs.builders import algorithm_config
+from rllib_configs.learning.flat import flat_parameters, load_flat
+from rllib_configs.loading import load_config
+from rllib_configs.runners.sampling import iteration_units
+from rllib_configs.runners.units import spaces_of
+
+
+def work_of(*changes: str) -> tuple[Any, Any, PPOWork]:
+    """Config, module and work of tiny units."""
+    sizes = ["training.jobsets=4", "training.jobsets_per_unit=2", "training.episodes_per_jobset=3"]
+    config = load_config("deeprm-ppo", [*sizes, "training.hidden=8", *changes])
+    made = algorithm_config(config)
+    spec = made.get_default_rl_module_spec()
+    spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
+    module = spec.build()
+    work = made.make_work(module)
+    work.begin({name: np.array(value) for name, value in module.get_state().items()})
+    return config, module, work
+
+
+@pytest.mark.parametrize("skip", ["false", "true"])
+def test_compiled_gradients_are_those_of_pytorch(skip: str) -> None:
+    config, module, work = work_of(f"training.skip_connection={skip}")
+    units = iteration_units(config, 0)
+    part, rows = work.play(units[0])
+    _, others = work.play(units[1])
+    assert work._compiled is not None
+    total = part + work.play(units[1])[0]
+    step = list(steps_of(config.training, total, 0, 0.5))[5]
+    moved = flat_parameters(module) + np.random.default_rng(0).normal(
+        0, 0.05, flat_parameters(module).size
+    ).astype(np.float32)
+    for held in (rows, others):
+        work.take(moved)
+        found = work.gradient(held, step)
+        again = work.gradient(held, step)  # with the features that were kept
+        assert np.array_equal(found.gradient, again.gradient)
+        compiled, work._compiled = work._compiled, None
+        load_flat(module, moved)
+        expected = work.gradient(held, step)
+        work._compiled = compiled
+        scale = np.abs(expected.gradient).max()
+        assert np.allclose(found.gradient, expected.gradient, rtol=0, atol=2e-5 * scale)
+        assert found.sums["entropy"] == pytest.approx(expected.sums["entropy"], rel=1e-5)
+
+
+def test_a_pass_takes_each_row_once_and_the_updates_say_how_many_they_take() -> None:
+    config, _, work = work_of()
+    parts = [work.play(unit)[0] for unit in iteration_units(config, 0)]
+    units = [unit for part in parts for unit in part.apart.values()]
+    steps = list(steps_of(config.training, parts[0] + parts[1], 0, 1.0))
+    assert len(steps) == config.training.epochs * config.training.minibatches
+    for epoch in range(config.training.epochs):
+        taken = sum(step.num_rows for step in steps if step.epoch == epoch)
+        assert taken == sum(unit.num_rows for unit in units)
+    places = [k for m in range(4) for k in range(*share_of(10, m, 4).indices(10))]
+    assert places == list(range(10))
+
+
+def test_the_order_of_a_pass_is_that_of_seed_iteration_pass_and_unit() -> None:
+    config, module, work = work_of()
+    units = iteration_units(config, 0)
+    part, rows = work.play(units[0])
+    steps = list(steps_of(config.training, part, 0, 1.0))
+    work.take(flat_parameters(module))
+    work.gradient(rows, steps[0])
+    first = rows.order.copy()
+    work.gradient(rows, steps[-1])
+    assert not np.array_equal(rows.order, first)
+    work.gradient(rows, steps[0])
+    assert np.array_equal(rows.order, first)
+    assert sorted(first) == list(range(rows.actions.size))
