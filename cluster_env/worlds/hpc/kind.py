@@ -93,6 +93,15 @@ def _warm() -> None:
     warm()
 
 
+def _thesis(**options: Any) -> dict[str, Any]:
+    """A formulation of `cluster_env.worlds.hpc.mdp`; the thesis steps by the second."""
+    return {
+        "world": {"kind": "hpc", **options},
+        "workload": {"jobs": 64},
+        "objective": "slowdown",
+    }
+
+
 KIND = Kind(
     world=HPC,
     workloads=WORKLOADS,
@@ -136,10 +145,11 @@ KIND = Kind(
     remarks=_remarks,
     words=_words,
     environments={
-        "HPC-v0": {
-            "world": {"kind": "hpc"},
-            "objective": "bounded_slowdown",
-        },
+        "HPC-v0": {"world": {"kind": "hpc"}, "objective": "bounded_slowdown"},
+        "HPCBase-v0": _thesis(reward="base", time_step=60, every_step=True),
+        "HPCSparse-v0": _thesis(reward="sparse", time_step=60),
+        "HPCReduced-v0": _thesis(reward="reduced", time_step=60),
+        "HPCOptions-v0": _thesis(reward="options", time_step=60),
     },
     promises=PROMISES,
     warm=_warm,

@@ -12,6 +12,9 @@ from cluster_env.core.registry import Registry
 from cluster_env.core.world import Features, Observation
 from cluster_env.worlds.hpc.world import HPC
 
+LARGEST = 6.0
+"""No feature is further from 0: all are shares and logarithms of what a state can hold."""
+
 OBSERVATIONS: Registry[Callable[[HPC], Observation]] = Registry("observation")
 
 
@@ -30,8 +33,8 @@ def _jobs(world: HPC) -> Observation:
     of_job, of_context = map(len, world.feature_names)
     space = spaces.Dict(
         {
-            "context": spaces.Box(-np.inf, np.inf, (of_context,), np.float32),
-            "jobs": spaces.Box(-np.inf, np.inf, (world.queue, of_job), np.float32),
+            "context": spaces.Box(-LARGEST, LARGEST, (of_context,), np.float32),
+            "jobs": spaces.Box(-LARGEST, LARGEST, (world.queue, of_job), np.float32),
         }
     )
     return Observation(space, partial(_write_jobs, world))

@@ -12,6 +12,7 @@ from cluster_env.core.schedule import Schedule, gather_attributes
 from cluster_env.core.seeding import uniforms
 from cluster_env.objectives import Objective
 from cluster_env.worlds.hpc.events import Jobs
+from cluster_env.worlds.hpc.mdp import REWARDS, Decisions
 from cluster_env.worlds.hpc.play import make_room, play_all
 from cluster_env.worlds.hpc.rlscheduler import PeerRoom, peer_scores, play_like_rlscheduler
 from cluster_env.worlds.hpc.rules import PEER, Rule, compiled
@@ -39,6 +40,7 @@ class HPCSimulator:
         max_time: clock after which an episode is truncated, in seconds.
         kill_at_estimate: whether jobs end when their estimate is over.
         check: raises `InputError` for a jobset that cannot run.
+        decisions: when the policy is asked, and what its reward is, if not as said above.
     """
 
     def __init__(
@@ -48,9 +50,19 @@ class HPCSimulator:
         max_time: int,
         kill_at_estimate: bool,
         check: Callable[[JobSet], None],
+        decisions: Decisions = Decisions(),  # noqa: B008 - it is frozen
     ) -> None:
+        scope, whole = REWARDS[decisions.reward]
         self._machine = Machine(
-            np.asarray(capacity, np.int64), layout.queue, layout.jobs_at, max_time
+            np.asarray(capacity, np.int64),
+            layout.queue,
+            layout.jobs_at,
+            max_time,
+            decisions.time_step,
+            decisions.every_step,
+            scope,
+            whole,
+            decisions.discount if decisions.reward == "options" else 1.0,
         )
         self._layout, self._kill, self._check = layout, kill_at_estimate, check
         self._jobsets: tuple[JobSet, ...] = ()

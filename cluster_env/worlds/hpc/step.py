@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived, reserve
+from cluster_env.worlds.hpc.mdp import AT_START, SYSTEM
 from cluster_env.worlds.hpc.passes import HEAD, RUNNING, TAIL, Episode, begin
 from cluster_env.worlds.hpc.state import RECENT
 
@@ -64,6 +65,11 @@ class Machine(NamedTuple):
     queue: int
     jobs_at: int
     max_time: int
+    time_step: int  # as all that follows, see `cluster_env.worlds.hpc.mdp`
+    every_step: bool
+    scope: int
+    whole: bool
+    discount: float
 
 
 @njit_kernel
@@ -83,7 +89,7 @@ def reset_rows(
         for k in range(NUM_SUMS):
             rows.sums[e, k] = 0.0
         rows.active[e], rows.truncated[e] = True, False
-        _advance(machine, jobs, costs, rows, e, it)
+        _advance(machine, jobs, costs, rows, e, it, True)
         _show(machine, costs, jobs, rows, e, it)
 
 
@@ -116,8 +122,8 @@ def step_rows(
             chosen, action = True, 0  # an empty machine may not wait; everything fits
         if chosen:
             _start(machine, jobs, costs, rows, e, it, action)
-        if not (chosen and _can_start(machine, it)):
-            _advance(machine, jobs, costs, rows, e, it)
+        if not chosen or not (machine.every_step or _can_start(machine, it)):
+            _advance(machine, jobs, costs, rows, e, it, chosen)
         rewards[k] = rows.sums[e, OWED]
         rows.sums[e, OWED] = 0.0
         _show(machine, costs, jobs, rows, e, it)
@@ -193,6 +199,8 @@ def _start(
     sums[RUN_LOG] += costs.log[index]
     sums[RUN_WORK] += float(now + it.estimate[job]) * size
     sums[RUN_SIZE] += size
+    if machine.scope != AT_START:
+        return
     finish = now + it.duration[job]
     until = min(finish, machine.max_time)
     sums[OWED] -= _cost(costs, index, until - it.arrival[job])
@@ -216,14 +224,26 @@ def _cost(costs: Costs, index: int, seconds: int) -> float:
 
 
 @njit_inlined
-def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode) -> None:
-    """Lets events happen until a job that the policy sees could start, or all is over."""
+def _advance(
+    machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode, started: bool
+) -> None:
+    """Lets events happen until the policy is to be asked again, or all is over."""
     num_jobs, sums = it.arrival.size, rows.sums[e]
+    began = rows.time[e]
+    tick = began + machine.time_step if machine.time_step > 0 and not started else _NEVER
     while rows.coming[e] < num_jobs or it.sizes[RUNNING] > 0:
         now = np.int64(it.arrival[rows.coming[e]]) if rows.coming[e] < num_jobs else _NEVER
         if it.sizes[RUNNING] > 0:
             now = min(now, it.ends[0])
-        sums[OWED] -= costs.busy_cost * (min(now, machine.max_time) - rows.time[e])
+        now = min(now, tick)
+        until = min(now, machine.max_time)
+        if machine.scope == AT_START:
+            sums[OWED] -= costs.busy_cost * (until - rows.time[e])
+        elif machine.whole:
+            _charge(machine, jobs, costs, rows, e, it, began, until)
+        elif not started and rows.time[e] == began:  # one step of the time between two decisions
+            step = min(until, began + max(machine.time_step, 1))
+            _charge(machine, jobs, costs, rows, e, it, began, step)
         if now > machine.max_time:
             _cut(machine, jobs, costs, rows, e, it)
             return
@@ -254,9 +274,54 @@ def _advance(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it:
                 it.demand[job, 0],
                 costs.log[jobs.first[rows.jobset[e]] + job],
             )
+        if machine.every_step and tick < _NEVER:
+            left = rows.coming[e] < num_jobs or it.sizes[RUNNING] > 0
+            if now == tick and (left or it.sizes[TAIL] > it.sizes[HEAD]):
+                return
+            continue
         if _can_start(machine, it):
             return
+        if now == tick:
+            tick = _NEVER
     rows.active[e] = False
+
+
+@njit_inlined
+def _charge(
+    machine: Machine,
+    jobs: Jobs,
+    costs: Costs,
+    rows: Rows,
+    e: int,
+    it: Episode,
+    began: int,
+    until: int,
+) -> None:
+    """Charges what jobs cost from the clock on, as long as nothing happens (eqs. 4.1 and 2.18)."""
+    first, now = jobs.first[rows.jobset[e]], rows.time[e]
+    head, tail = it.sizes[HEAD], it.sizes[TAIL]
+    last = tail if machine.scope == SYSTEM else min(tail, head + machine.queue)
+    running = it.sizes[RUNNING] if machine.scope == SYSTEM else 0
+    for k in range(last - head + running):
+        job = it.queue[head + k] if k < last - head else it.running[k - last + head]
+        index = first + job
+        total = costs.rate[index] * _weight(now, until, began, machine.discount)
+        for late in range(costs.late_rate.shape[0]):
+            begin_late = max(now, it.arrival[job] + costs.late_after[late, index])
+            seconds = _weight(begin_late, until, began, machine.discount)
+            total += costs.late_rate[late, index] * seconds
+        rows.sums[e, OWED] -= total
+
+
+@njit_inlined
+def _weight(begin: int, end: int, origin: int, discount: float) -> float:
+    """The sum of ``discount ** (t - origin)`` over the seconds t from begin to before end."""
+    if end <= begin:
+        return 0.0
+    if discount == 1.0:
+        return float(end - begin)
+    first, last = discount ** float(begin - origin), discount ** float(end - origin)
+    return (first - last) / (1.0 - discount)
 
 
 @njit_inlined
@@ -264,6 +329,8 @@ def _cut(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Epi
     """Ends an episode at the world's end of time; what waits has cost what it has."""
     rows.time[e] = machine.max_time
     rows.active[e], rows.truncated[e] = False, True
+    if machine.scope != AT_START:
+        return
     for place in range(it.sizes[HEAD], it.sizes[TAIL]):
         job = it.queue[place]
         index = jobs.first[rows.jobset[e]] + job

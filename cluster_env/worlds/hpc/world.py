@@ -13,6 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
+from cluster_env.worlds.hpc.mdp import Decisions
 from cluster_env.worlds.hpc.rules import BACKFILLING
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from cluster_env.worlds.hpc.state import StateLayout
@@ -39,6 +40,11 @@ class HPC:
         kill_at_estimate: whether jobs are killed when they have run for as long as they asked for,
             and not left to run on.
         max_time: clock after which an episode is truncated, in seconds.
+        time_step: seconds that pass where a policy waits; 0: until the next event at which a job
+            that it sees fits. See `cluster_env.worlds.hpc.mdp`, as for all that follows.
+        every_step: whether a policy is asked after every step, and not only where a job fits.
+        reward: ``at_start``, ``base``, ``sparse``, ``reduced`` or ``options``.
+        reward_discount: of a second, in the reward ``options``.
     """
 
     kind: ClassVar[str] = "hpc"
@@ -50,6 +56,10 @@ class HPC:
     backfilling: str = "easy"
     kill_at_estimate: bool = False
     max_time: int = LARGEST
+    time_step: int = 0
+    every_step: bool = False
+    reward: str = "at_start"
+    reward_discount: float = 0.99
 
     def __post_init__(self) -> None:
         if not 1 <= self.processors <= LARGEST:
@@ -69,6 +79,7 @@ class HPC:
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
         StateLayout(1, self.queue)
+        Decisions(self.time_step, self.every_step, self.reward, self.reward_discount)
 
     @cached_property
     def capacity(self) -> tuple[int, ...]:
@@ -134,7 +145,12 @@ class HPC:
     def simulator(self) -> HPCSimulator:
         """A new simulator, with nothing loaded."""
         return HPCSimulator(
-            self.capacity, self.layout, self.max_time, self.kill_at_estimate, self.check
+            self.capacity,
+            self.layout,
+            self.max_time,
+            self.kill_at_estimate,
+            self.check,
+            Decisions(self.time_step, self.every_step, self.reward, self.reward_discount),
         )
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
