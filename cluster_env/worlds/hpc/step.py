@@ -231,7 +231,11 @@ def _advance(
     num_jobs, sums = it.arrival.size, rows.sums[e]
     began = rows.time[e]
     tick = began + machine.time_step if machine.time_step > 0 and not started else _NEVER
-    while rows.coming[e] < num_jobs or it.sizes[RUNNING] > 0:
+    while (
+        rows.coming[e] < num_jobs
+        or it.sizes[RUNNING] > 0
+        or (machine.every_step and it.sizes[TAIL] > it.sizes[HEAD])
+    ):
         now = np.int64(it.arrival[rows.coming[e]]) if rows.coming[e] < num_jobs else _NEVER
         if it.sizes[RUNNING] > 0:
             now = min(now, it.ends[0])

@@ -73,12 +73,17 @@ def test_only_a_step_without_a_start_counts_where_transitions_are_sparse() -> No
     assert rewards_of(until_event, SIDE_BY_SIDE, [0, -1, 0]) == pytest.approx([0, -2.0, 0])
 
 
-@given(small_jobsets(), st.integers(0, 9), st.sampled_from(["slowdown", "bounded_slowdown"]))
+@given(
+    small_jobsets(),
+    st.integers(0, 9),
+    st.sampled_from(["slowdown", "bounded_slowdown"]),
+    st.integers(1, 5),
+)
 @settings(max_examples=30)
 def test_the_base_return_is_what_the_schedule_costs(
-    jobset: JobSet, seed: int, objective: str
+    jobset: JobSet, seed: int, objective: str, time_step: int
 ) -> None:
-    world = HPC(PROCESSORS, queue=16, **BASE)
+    world = HPC(PROCESSORS, queue=16, **{**BASE, "time_step": time_step})
     simulator = world.simulator()
     simulator.load([jobset], get_objective(objective))
     rng = np.random.default_rng(seed)
