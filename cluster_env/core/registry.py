@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Builds the error for a name that is not known; it names the nearest one and all others."""
-    names = sorted(known)
+    names = sorted(set(known))
     close = get_close_matches(shortened(name), names, n=1)
     hint = f"did you mean '{close[0]}'? " if close else ""
     return InputError(f"unknown {kind} '{shortened(name)}': {hint}known are {', '.join(names)}")

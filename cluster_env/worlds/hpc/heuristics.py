@@ -52,7 +52,7 @@ def _ordered(order: str) -> Callable[[HPC, str], Policy]:
         chosen = argument or world.backfilling
         if chosen not in BACKFILLING:
             raise unknown(f"kind of backfilling of '{order}:'", chosen, BACKFILLING)
-        return RulePolicy(world, name, Rule(order, chosen))
+        return RulePolicy(world, name, Rule(order, chosen, world.priority))
 
     return make
 

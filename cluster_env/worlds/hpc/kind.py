@@ -155,5 +155,5 @@ KIND = Kind(
     warm=_warm,
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     protocols=PROTOCOLS,
-    transfers=("processors", "queue", "backfilling", "kill_at_estimate", "max_time"),
+    transfers=("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
 )

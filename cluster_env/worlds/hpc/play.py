@@ -176,6 +176,7 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
     now, coming, shadow = int(np.int64(0)), int(np.int64(0)), int(np.int64(_UNKNOWN))
     mode, fixed = rule.mode, rule.kind == FIXED
+    settled = fixed and (mode != EASY or _agree(it))
     while coming < num_jobs or it.sizes[RUNNING] > 0:
         before = now
         now = int(it.arrival[coming]) if coming < num_jobs else _NEVER
@@ -199,7 +200,7 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
         while coming < num_jobs and it.arrival[coming] == now:
             coming += 1
         waiting = it.sizes[TAIL] > it.sizes[HEAD]
-        alone = fixed and waiting and not changed and coming - first_new == 1
+        alone = settled and waiting and not changed and coming - first_new == 1
         if alone and _behind(it, first_new, mode, shadow, now):
             if _joins(it, first_new, mode, shadow, now):
                 begin(it, first_new, now, mode >= EASY)
@@ -221,6 +222,18 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
         if mode == SKIP or (mode == EASY and it.sizes[TAIL] > it.sizes[HEAD]):
             shadow = start_fitting(it, now, mode == EASY)
     return now
+
+
+@njit_inlined
+def _agree(it: Episode) -> bool:
+    """Whether what is believed of a job stays the same when it starts.
+
+    Else what is spare beside a reservation is more, or less, once a job that took of it runs.
+    """
+    job = np.int64(0)
+    while job < it.estimate.size and it.order_estimate[job] == it.estimate[job]:
+        job += 1
+    return bool(job == it.estimate.size)
 
 
 @njit_inlined

@@ -1,5 +1,6 @@
 """A rule: an order, and what may start before the first job of that order."""
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,6 +35,11 @@ class Weights:
     age: float = 1000.0
     size: float = 500.0
     fair_share: float = 2000.0
+
+    def __post_init__(self) -> None:
+        for name in ("age", "size", "fair_share"):
+            if not math.isfinite(getattr(self, name)):
+                raise InputError(f"the weight {name} must be finite, but is {getattr(self, name)}")
 
 
 @dataclass(frozen=True)

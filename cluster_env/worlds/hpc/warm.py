@@ -5,6 +5,7 @@ import numpy as np
 from cluster_env.core.world import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
+from cluster_env.workloads.histories import histories
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.rules import PEER
 from cluster_env.worlds.hpc.workloads import LublinWorkload
@@ -19,6 +20,8 @@ def warm() -> None:
     for name in HEURISTICS.names():
         spec = f"{name}:fcfs" if name in PEER else name
         evaluate(get_heuristic(spec, world), [jobset], world)
+    one = np.zeros(1, np.int64)
+    histories(one, one, np.ones(1), one)  # of run-time correction
     simulator = world.simulator()
     simulator.load([jobset], get_objective("bounded_slowdown"))
     action = get_heuristic("saf", world).act(simulator.states, np.zeros(1))

@@ -1,6 +1,6 @@
 """A batch-scheduled machine as a world: its options, and what a network sees of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
 from cluster_env.worlds.hpc.mdp import Decisions
-from cluster_env.worlds.hpc.rules import BACKFILLING
+from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from cluster_env.worlds.hpc.state import StateLayout
 
@@ -37,6 +37,7 @@ class HPC:
         queue: waiting jobs that a policy sees, the first in order of arrival, and may start.
         backfilling: ``strict``, ``skip``, ``easy`` or ``conservative``, what rules do that are
             named without it (`cluster_env.worlds.hpc.rules.Rule`).
+        priority: weights of the order `priority`, as the site has them.
         kill_at_estimate: whether jobs are killed when they have run for as long as they asked for,
             and not left to run on.
         max_time: clock after which an episode is truncated, in seconds.
@@ -54,6 +55,7 @@ class HPC:
     gpus: int = 0
     queue: int = 64
     backfilling: str = "easy"
+    priority: Weights = field(default_factory=Weights)
     kill_at_estimate: bool = False
     max_time: int = LARGEST
     time_step: int = 0

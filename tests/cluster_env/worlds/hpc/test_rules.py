@@ -15,7 +15,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.orders import MOVING_ORDERS
-from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Reserve, Rule
+from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Reserve, Rule, Weights
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
 
@@ -42,6 +42,20 @@ def test_corrected_estimates_are_those_of_a_plain_loop(rule: str, jobset: JobSet
     chosen = Rule(*rule.split("/"))
     starts = played(WORLD, [jobset], chosen).start.tolist()
     assert starts == plain_starts(jobset, chosen, PROCESSORS)
+
+
+def test_what_a_job_takes_of_the_spare_is_free_again_if_it_ends_in_time_after_all() -> None:
+    """Job 2 is to have seven of eight processors at 3, so one is spare.
+
+    Job 1 takes it, because it looks as if it would run until 4; once it runs, it is expected to end
+    at 3. So job 3, which comes alone at 2, may have the one that is spare.
+    """
+    jobset = jobset_of(
+        *([0, 1, 1, 2], [3, 2, 1, 1], [3, 2, 1, 1], [2, 1, 7, 1]),
+        order_estimate=np.array([1, 3, 1, 2]),
+        reserve_estimate=np.array([3, 2, 1, 1]),
+    )
+    assert played(WORLD, [jobset], Rule("sjf", "easy")).start.tolist() == [0, 1, 3, 2]
 
 
 @given(jobset=small_jobsets(), rule=st.builds(Rule, st.sampled_from(ORDERS), st.just("easy")))
@@ -142,6 +156,21 @@ def test_fair_share_puts_the_greedy_user_behind() -> None:
     )
     assert played(WORLD, [jobset], Rule("priority", "strict")).start.tolist() == [0, 1010, 1000]
     assert "priority" in MOVING_ORDERS
+
+
+def test_the_weights_of_priority_are_the_site_s() -> None:
+    """Job 2 is wider, job 1 older: whose turn it is, is a matter of weights."""
+    jobset = jobset_of([0, 1, 2], [50, 5, 5], [50, 5, 5], [8, 5, 6], user=[0, 1, 2])
+
+    def starts(**weights: float) -> list[int]:
+        world = HPC(PROCESSORS, priority=Weights(fair_share=0, **weights))
+        policy = get_heuristic("priority:strict", world)
+        return [int(start) for start in evaluate(policy, [jobset], world).start]
+
+    assert starts(age=1, size=0) == [0, 50, 55]
+    assert starts(age=0, size=1) == [0, 55, 50]
+    with pytest.raises(InputError, match="the weight age must be finite, but is nan"):
+        Weights(age=float("nan"))
 
 
 def test_names_say_order_and_backfilling() -> None:
