@@ -13,6 +13,7 @@ CALLED_BY_COMPILED = {
     "cluster_env.worlds.deeprm.features._describe_classes",
     "cluster_env.worlds.deeprm.features._describe_context",
     "cluster_env.objectives.utility.unit_utility",
+    "cluster_env.workloads.histories._learn",
     *(
         f"cluster_env.worlds.accrual.running.{name}"
         for name in (

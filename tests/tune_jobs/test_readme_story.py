@@ -55,7 +55,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_readme_tells_one_story() -> None:
     assert [shown.words[0] for shown in STORY] == [
-        *("train", "compare", "train", "adapt", "train", "compare")
+        *("train", "compare", "train", "adapt", "trace", "replay", "train", "compare")
     ]
 
 
@@ -66,7 +66,7 @@ def test_the_story_of_the_readme_comes_true(
 ) -> None:
     for shown in STORY:
         name = shown.words[0]
-        assert cli.run(cli.metasched, [*shown.words, *SHORTER[name]]) == 0, shown
+        assert cli.run(cli.metasched, [*shown.words, *SHORTER.get(name, ())]) == 0, shown
         if name == "train":
             run = jobs / word_after(shown, "--run")
             rows = History(run / "metrics.csv").rows()
@@ -79,7 +79,10 @@ def test_the_story_of_the_readme_comes_true(
             assert len(own) == 1
             assert len(learned) == len(rows) / 4 > 0
             assert all(float(row["slowdown"]) >= 1 for row in rows)
-        else:
+        elif name == "replay":
+            rows = table(jobs / word_after(shown, "--out") / "replay.csv")
+            assert {row["policy"] for row in rows} == {*word_after(shown, "--policy").split(",")}
+        elif name == "adapt":
             rows = table(jobs / word_after(shown, "--out") / "adaptation.csv")
             assert [row["policy"] for row in rows[:5]] == [
                 *("before adaptation", "after 1 step", "after 2 steps", "after 3 steps", "sjf")
