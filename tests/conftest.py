@@ -71,23 +71,28 @@ def local_ray() -> Iterator[None]:
     """Ray with four logical CPUs, whatever the machine has; all tests of a process share it.
 
     Commands called in this process use it as they find it. A second session after a first one in
-    the same process costs seconds, and not all of Ray's libraries expect it.
+    the same process costs seconds, and not all of Ray's libraries expect it. Its workers import
+    from the folder, and read the environment, that it is started in: these are the same whichever
+    test comes first, and whatever a fixture of its module has set by then.
     """
     import ray
 
     from tune_jobs.terminal.ray_session import SYSTEM_CONFIG, start_patiently
 
-    start_patiently(
-        address="local",
-        num_cpus=4,
-        num_gpus=0,
-        object_store_memory=1 << 28,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-        _node_ip_address="127.0.0.1",
-        _system_config=SYSTEM_CONFIG,
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(REPOSITORY)
+        patch.setenv("METASCHED_IMPORTS", "tests")
+        start_patiently(
+            address="local",
+            num_cpus=4,
+            num_gpus=0,
+            object_store_memory=1 << 28,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            _node_ip_address="127.0.0.1",
+            _system_config=SYSTEM_CONFIG,
+        )
     yield
     ray.shutdown()
 
