@@ -112,14 +112,14 @@ def play_all(
     for e in range(jobset.size):
         first, last = jobs.first[jobset[e]], jobs.first[jobset[e] + 1]
         own = start[place[e] : place[e] + last - first]
-        it = _begin_episode(jobs, first, last, capacity, rule, room, own)
+        it = begin_episode(jobs, first, last, capacity, rule, room, own)
         end[e] = _play(it, rule, max_time)
         truncated[e] = end[e] > max_time
         end[e] = min(end[e], max_time)
 
 
 @njit_inlined
-def _begin_episode(
+def begin_episode(
     jobs: Jobs,
     first: int,
     last: int,
@@ -128,6 +128,7 @@ def _begin_episode(
     room: Room,
     start: NDArray[np.int64],
 ) -> Episode:
+    """An episode with nothing started yet, in a room that may have served another."""
     num_users = 0
     for job in range(first, last):
         num_users = max(num_users, rule.user[job] + 1)

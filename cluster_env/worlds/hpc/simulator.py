@@ -15,7 +15,9 @@ from cluster_env.worlds.hpc.events import Jobs
 from cluster_env.worlds.hpc.mdp import REWARDS, Decisions
 from cluster_env.worlds.hpc.play import make_room, play_all
 from cluster_env.worlds.hpc.rlscheduler import PeerRoom, peer_scores, play_like_rlscheduler
-from cluster_env.worlds.hpc.rules import PEER, Rule, compiled
+from cluster_env.worlds.hpc.rules import PEER, Compiled, Rule, compiled
+from cluster_env.worlds.hpc.scored import make_scoring, play_scored
+from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.state import StateLayout
 from cluster_env.worlds.hpc.step import NUM_SUMS, Costs, Machine, Rows, reset_rows, step_rows
 
@@ -130,8 +132,8 @@ class HPCSimulator:
             step_rows(self._machine, self._jobs, self._costs, self._rows, rows, actions, rewards)
         )
 
-    def play(self, rule: Rule, keys: NDArray[np.uint64] | None = None) -> None:
-        """Plays all episodes to their ends under a rule, which sees the whole queue.
+    def play(self, rule: Rule | Scorer, keys: NDArray[np.uint64] | None = None) -> None:
+        """Plays all episodes to their ends under a rule or a scorer, which see the whole queue.
 
         States and rewards are left as they are.
 
@@ -141,6 +143,9 @@ class HPCSimulator:
                 episode of each jobset are used, and only by the order `random`.
         """
         jobs, rows, machine = self._jobs, self._rows, self._machine
+        if isinstance(rule, Scorer):
+            self._play_scored(rule)
+            return
         if rule.backfilling in PEER:
             self._play_like_rlscheduler(rule)
             return
@@ -231,6 +236,31 @@ class HPCSimulator:
         return np.concatenate(
             [np.asarray(one.attributes.get("submit", one.arrival)) for one in self._jobsets]
         ).astype(np.int64)
+
+    def _play_scored(self, scorer: Scorer) -> None:
+        jobs, rows, machine = self._jobs, self._rows, self._machine
+        none = np.zeros(jobs.arrival.size, np.int64)
+        no_rule = Compiled(0, 0, none.astype(np.float64), none, np.zeros(3), none.astype(np.int32))
+        play_scored(
+            jobs,
+            rows.jobset,
+            machine.capacity,
+            make_scoring(
+                scorer.weights,
+                MODES.index(scorer.mode),
+                scorer.is_bilinear,
+                self._costs.log,
+                np.log(jobs.demand[:, 0].astype(np.float64)),
+            ),
+            no_rule,
+            machine.max_time,
+            make_room(int(np.diff(jobs.first).max()), machine.capacity.size, 1, False),
+            rows.start,
+            rows.place,
+            rows.time,
+            rows.truncated,
+        )
+        rows.active[:] = False
 
     def _play_like_rlscheduler(self, rule: Rule) -> None:
         rows, machine, jobs = self._rows, self._machine, self._jobs

@@ -271,7 +271,7 @@ def _advance(
             it.queue[it.sizes[TAIL]] = job
             it.sizes[TAIL] += 1
             rows.coming[e] = job + 1
-            _note_arrival(
+            note_arrival(
                 sums,
                 now,
                 it.order_estimate[job],
@@ -342,9 +342,7 @@ def _cut(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Epi
 
 
 @njit_inlined
-def _note_arrival(
-    sums: NDArray[np.float64], now: int, estimate: int, size: int, log: float
-) -> None:
+def note_arrival(sums: NDArray[np.float64], now: int, estimate: int, size: int, log: float) -> None:
     """Brings the sums over the queue and the recent means up to date."""
     sums[QUEUE_LOG] += log
     sums[QUEUE_WORK] += float(estimate) * size

@@ -8,12 +8,13 @@ from cluster_env.objectives import get_objective
 from cluster_env.workloads.histories import histories
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.rules import PEER
+from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from cluster_env.worlds.hpc.world import HPC
 
 
 def warm() -> None:
-    """Plays every rule, takes a step, and computes features once."""
+    """Plays every rule and a scorer, takes a step, and computes features once."""
     world = HPC(processors=16, queue=4)
     workload = LublinWorkload(processors=16, jobs=8, estimates="tsafrir")
     jobset = workload.sample(np.random.default_rng(0))
@@ -24,6 +25,8 @@ def warm() -> None:
     histories(one, one, np.ones(1), one)  # of run-time correction
     simulator = world.simulator()
     simulator.load([jobset], get_objective("bounded_slowdown"))
+    simulator.play(Scorer.linear())
+    simulator.reset()
     action = get_heuristic("saf", world).act(simulator.states, np.zeros(1))
     simulator.step(np.zeros(1, np.int32), action, np.empty(1))
     world.features(simulator.states)
