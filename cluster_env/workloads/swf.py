@@ -10,6 +10,7 @@ too many, numbers with fractions or exponents, comments between jobs, any order,
 import gzip
 import re
 import stat
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,9 +36,13 @@ FIELDS = (
 _WITH_FRACTIONS = {"submit", "wait", "run", "cpu", "memory", "requested_time", "requested_memory"}
 _WITH_FRACTIONS |= {"think_time"}
 _FEWEST, _MOST = 17, 19  # numbers in a line that can still be told apart
+_PLAIN = re.compile(r"[0-9eE+\-. \t]*")  # numbers that numpy and Python read alike
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*?)\s*$")
 _GZIP = b"\x1f\x8b"
 _LARGEST = 2**31 - 1  # processors, and seconds from the first submit to the last
+
+
+Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,28 +154,16 @@ def read_swf(path: Path | str) -> SwfFile:
     path = Path(path)
     header: dict[str, str] = {}
     lines: list[int] = []
-    rows: list[list[Any]] = []
-    short = 0
+    texts: list[str] = []
     for number, text in enumerate(_lines(path), start=1):
         if text.startswith(";"):
             found = _HEADER.match(text)
-            if found and not rows and found[1] != "Note":
+            if found and not texts and found[1] != "Note":
                 header.setdefault(found[1], found[2])
-            continue
-        cells = text.split()
-        if not cells:
-            continue
-        if not _FEWEST <= len(cells) <= _MOST:
-            raise InputError(
-                f"{path}, line {number}: a job has 18 numbers, but {len(cells)} stand here"
-            )
-        short += len(cells) < len(FIELDS)
-        rows.append(_numbers(path, number, cells[: len(FIELDS)]))
-        lines.append(number)
-    columns = {
-        name: np.array([row[k] for row in rows], float if name in _WITH_FRACTIONS else np.int64)
-        for k, name in enumerate(FIELDS)
-    }
+        elif text:
+            texts.append(text)
+            lines.append(number)
+    columns, short = _at_once(texts) or _one_by_one(path, lines, texts)
     return SwfFile(path, header, columns, np.array(lines, np.int64), short)
 
 
@@ -257,6 +250,49 @@ def _lines(path: Path) -> Iterator[str]:
         raise InputError(f"cannot read the log {path}: {error}") from None
     # Comments may be in any encoding; numbers are the same in all that occur.
     yield from (line.strip() for line in data.decode("latin-1").split("\n"))
+
+
+def _at_once(texts: list[str]) -> tuple[Columns, int] | None:
+    """The columns, and how many lines are short; None where a line is unlike the others.
+
+    It is quick, but cannot say what is wrong where. So it takes only lines that are beyond doubt.
+    """
+    count = len(texts[0].split()) if texts else 0
+    if not _FEWEST <= count <= _MOST or not _PLAIN.fullmatch("".join(texts)):
+        return None
+    kinds = [(name, _kind(name)) for name in FIELDS[:count]]
+    kinds += [("unread", np.float64)] * (count - len(kinds))
+    try:
+        with warnings.catch_warnings(action="error"):
+            table = np.loadtxt(texts, np.dtype(kinds), comments=None, ndmin=1)
+    except (ValueError, Warning):
+        return None
+    columns = {name: table[name].copy() for name in FIELDS[:count]}
+    if any((np.abs(columns[name]) >= 2.0**63).any() for name in _WITH_FRACTIONS & {*columns}):
+        return None
+    short = count < len(FIELDS)
+    columns |= {name: np.full(table.size, NOTHING, _kind(name)) for name in FIELDS[count:]}
+    return columns, table.size * short
+
+
+def _one_by_one(path: Path, lines: list[int], texts: list[str]) -> tuple[Columns, int]:
+    rows, short = [], 0
+    for number, text in zip(lines, texts, strict=True):
+        cells = text.split()
+        if not _FEWEST <= len(cells) <= _MOST:
+            raise InputError(
+                f"{path}, line {number}: a job has 18 numbers, but {len(cells)} stand here"
+            )
+        short += len(cells) < len(FIELDS)
+        rows.append(_numbers(path, number, cells[: len(FIELDS)]))
+    columns = {
+        name: np.array([row[k] for row in rows], _kind(name)) for k, name in enumerate(FIELDS)
+    }
+    return columns, short
+
+
+def _kind(name: str) -> type[Any]:
+    return np.float64 if name in _WITH_FRACTIONS else np.int64
 
 
 def _numbers(path: Path, line: int, cells: list[str]) -> list[Any]:

@@ -84,7 +84,9 @@ for _order in ORDERS:
 for _order in ("saf", "wspt"):
     _name = f"{_order}-strict"
     HEURISTICS.register(_name)(Heuristic(_fixed(_name, Rule(_order, "strict"))))
-HEURISTICS.register("reserve")(Heuristic(_fixed("reserve", Rule("sjf", "skip", reserve=Reserve()))))
+HEURISTICS.register("reserve")(
+    Heuristic(_fixed("reserve", Rule("wspt", "skip", reserve=Reserve())))
+)
 
 PEER_HEURISTICS = {name: Heuristic(_like_rlscheduler(name)) for name in PEER}
 for _name, _heuristic in PEER_HEURISTICS.items():

@@ -4,13 +4,15 @@ import gzip
 import json
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads import swf as swf_reader
 from cluster_env.workloads.swf import FIELDS, jobs_as_columns, read_swf, write_swf
 
 JOB = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 1 -1 1 -1 -1 -1"
@@ -52,6 +54,56 @@ def test_compressed_it_is_the_same_file(swf: Path, tmp_path: Path) -> None:
         assert found.header == plain.header
         for field in FIELDS:
             np.testing.assert_array_equal(found.columns[field], plain.columns[field])
+
+
+CELLS = st.one_of(
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats().map(str),
+    st.sampled_from(["", "-1", "0", "1e400", "1e18", "9" * 5000, "٣", "0x1", "1__0", "-0.5", ";"]),
+)
+PLAIN = {"whole": ("-1", "0", "+3", "007", "92605928607567", str(2**63 - 1), str(-(2**63)))}
+PLAIN["any"] = (*PLAIN["whole"][:5], str(2**53 + 1), "12.5", "2e1", "-0.5", ".5", "5.", "1E-3")
+
+
+@st.composite
+def lines_of_jobs(draw: st.DrawFn) -> list[str]:
+    """Lines of one length, most of them plain; sometimes another cell, or one more or less."""
+    kinds = ["any" if name in swf_reader._WITH_FRACTIONS else "whole" for name in FIELDS] + ["any"]
+    count, choice = draw(st.integers(17, 19)), Random(draw(st.integers(0, 10**6)))
+    rows = [
+        [choice.choice(PLAIN[kind]) for kind in kinds[:count]] for _ in range(choice.randint(1, 3))
+    ]
+    if draw(st.booleans()):
+        rows[-1][choice.randrange(count)] = draw(CELLS)
+    return [draw(st.sampled_from([" ", "\t", "   "])).join(row).strip() for row in rows]
+
+
+@given(texts=lines_of_jobs())
+@settings(max_examples=200)
+def test_lines_that_are_read_at_once_are_those_that_are_read_one_by_one(texts: list[str]) -> None:
+    at_once = swf_reader._at_once(texts)
+    if at_once is None:  # a fifth of them
+        return
+    expected, short = swf_reader._one_by_one(Path("log.swf"), [*range(len(texts))], texts)
+    assert at_once[1] == short
+    for name in FIELDS:
+        assert at_once[0][name].dtype == expected[name].dtype
+        np.testing.assert_array_equal(at_once[0][name], expected[name], name)
+
+
+def test_plain_logs_are_read_at_once_and_others_are_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fraction where none belongs, as `4.0` processors, costs time and nothing else."""
+    lines = [JOB, JOB.replace(" 100 4 ", " 90.5 8 ")]
+    asked = []
+    found = swf_reader._one_by_one
+    monkeypatch.setattr(swf_reader, "_one_by_one", lambda *of: asked.append(of) or found(*of))
+    plain = read_swf(log(tmp_path, *lines)).columns["processors"]
+    assert not asked
+    other = read_swf(log(tmp_path, lines[0], lines[1].replace(" 8 ", " 8.0 "))).columns
+    assert len(asked) == 1
+    assert plain.tolist() == other["processors"].tolist() == [4, 8]
 
 
 def test_users_keep_their_numbers_however_large(swf: Path) -> None:
@@ -214,13 +266,6 @@ def test_no_bytes_make_it_fail_otherwise(tmp_path_factory: pytest.TempPathFactor
     path.write_bytes(data)
     with suppress(InputError):
         read_swf(path).jobs()
-
-
-CELLS = st.one_of(
-    st.integers(-(2**70), 2**70).map(str),
-    st.floats().map(str),
-    st.sampled_from(["", "-1", "0", "1e400", "1e18", "9" * 5000, "٣", "0x1", "1__0", "-0.5", ";"]),
-)
 
 
 @given(st.lists(st.lists(CELLS, min_size=16, max_size=20), max_size=4))

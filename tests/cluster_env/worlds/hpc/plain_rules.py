@@ -43,8 +43,11 @@ def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:
             for j in running
         ]
         order = sorted(waiting, key=lambda j: (score(j), j))
-        for j in _chosen(rule, order, free, ends, now, size, ordered, estimate):
-            start[j] = now
+        if rule.reserve is not None:
+            begun = _with_reserve(rule.reserve, order, free, size, ordered, processors)
+        else:
+            begun = _chosen(rule, order, free, ends, now, size, ordered, estimate)
+        start.update(dict.fromkeys(begun, now))
     return [start[j] for j in range(len(run))]
 
 
@@ -76,6 +79,19 @@ def _chosen(rule, order, free, ends, now, size, ordered, estimate) -> list[int]:
             fits = size[j] <= free and (not late or size[j] <= spare)
             spare -= size[j] if fits and late else 0
         if fits:
+            started.append(j)
+            free -= size[j]
+    return started
+
+
+def _with_reserve(reserve, order, free, size, estimate, processors) -> list[int]:
+    """Whatever leaves its reserve starts; on an empty machine the first job starts in any case."""
+    started: list[int] = []
+    for j in order:
+        share = math.log(estimate[j] / reserve.none_below_s)
+        share /= math.log(reserve.all_from_s / reserve.none_below_s)
+        left = reserve.share * processors * min(max(share, 0), 1)
+        if free - size[j] >= left or free == processors:
             started.append(j)
             free -= size[j]
     return started

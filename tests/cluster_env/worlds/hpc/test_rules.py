@@ -34,6 +34,13 @@ def test_every_rule_is_that_of_a_plain_loop(order: str, backfilling: str, jobset
     assert schedule.start.tolist() == plain_starts(jobset, rule, PROCESSORS)
 
 
+@given(jobset=small_jobsets(corrected=True), order=st.sampled_from(["fcfs", "sjf", "wspt"]))
+def test_a_reserve_is_that_of_a_plain_loop(order: str, jobset: JobSet) -> None:
+    rule = Rule(order, "skip", reserve=Reserve(none_below_s=2, all_from_s=9, share=0.7))
+    starts = played(WORLD, [jobset], rule).start.tolist()
+    assert starts == plain_starts(jobset, rule, PROCESSORS)
+
+
 @pytest.mark.parametrize("rule", ["sjf/easy", "saf/conservative", "wfp3/easy", "tetris/skip"])
 @given(jobset=small_jobsets(corrected=True))
 @settings(max_examples=40)
