@@ -1,6 +1,7 @@
-"""MAML on RLlib: tasks go to the runners, their stages to the learners."""
+"""MAML on RLlib: tasks are played by runners, which answer with their outer gradients."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -13,15 +14,37 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
 from meta.maml.guard import CollapseGuard, Weights, next_coefficient
-from meta.maml.learner import MAMLLearner, UpdateStats
+from meta.maml.learner import MAMLLearner
 from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
-from meta.maml.runner import MetaWork, is_warm_up, iteration_tasks
-from meta.maml.stages import TaskSample
+from meta.maml.runner import MetaWork, OuterStep, is_warm_up, iteration_tasks
+from meta.maml.stages import StageScore
 from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
 from rllib_configs.registries import prepare
+from rllib_configs.runners.gathering import Iteration
 from rllib_configs.schema import ExperimentConfig
 
 _GUARD = "guard"
+
+Scores = tuple[StageScore, ...]  # of a task, by stage
+
+
+@dataclass(frozen=True)
+class UpdateStats:
+    """What the updates of an iteration say.
+
+    Attributes:
+        entropy: mean entropy of adapted policies over decisions and updates, in nats.
+        inner_norm: mean norm of the displacement by inner steps.
+        gradient_norm: mean norm of the outer gradient.
+        num_updates: updates that were made.
+        finite: whether all gradients were; an update without is left out.
+    """
+
+    entropy: float
+    inner_norm: float
+    gradient_norm: float
+    num_updates: int
+    finite: bool
 
 
 class MAMLConfig(BatchedConfig):
@@ -32,7 +55,7 @@ class MAMLConfig(BatchedConfig):
 
     def make_work(self, module: Any) -> MetaWork:
         """See `MetaWork`."""
-        return MetaWork(self.experiment)
+        return MetaWork(self.experiment, module)
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network, with what is learned beside it."""
@@ -72,22 +95,25 @@ class MAML(UnitAlgorithm):
         super().setup(config)
 
     def training_step(self) -> None:
-        """Sample, adapt, sample, update."""
+        """Units sample, adapt and sample; then each update is one round trip, as in PPO."""
         started = perf_counter()
         experiment: ExperimentConfig = self.config.experiment
         weights = module_weights(self)
-        tasks = iteration_tasks(experiment, self.iteration)
-        sampled = self.begin(tasks, weights).play()
-        samples: list[TaskSample] = [one for _, one in sorted(sampled.part.apart.items())]
+        iteration = self.begin(iteration_tasks(experiment, self.iteration), weights)
+        sampled = iteration.play()
+        scores: list[Scores] = [one for _, one in sorted(sampled.part.apart.items())]
         gathered = perf_counter()
-        stats = self._learn(samples)
+        stats = self._learn(iteration)
         skipped = self.count_skipped()
         self._set_coefficient(weights, stats)
-        collapsed = self._look_after(weights, samples, stats)
+        collapsed = self._look_after(weights, scores, stats)
         learned = perf_counter()
+        # Runners do both side by side: what they took together is divided as they did.
+        spent = sampled.part.sums
+        adapt_s = spent["adapt_s"] / spent["stages_s"] * (gathered - started)
         self.log_values(
             {
-                **_scores(samples, self.headline),
+                **_scores(scores, self.headline),
                 **skipped,
                 "train/entropy": stats.entropy,
                 "train/gradient_norm": stats.gradient_norm,
@@ -96,31 +122,36 @@ class MAML(UnitAlgorithm):
                 "meta/collapsed": float(collapsed),
                 "time/sample_s": gathered - started,
                 "time/runner_s": sampled.runner_s,
-                "time/adapt_s": _longest_adaptation(samples),
+                "time/adapt_s": adapt_s,
                 "time/learn_s": learned - gathered,
                 "time/iteration_s": learned - started,
-                "time/decisions_per_s": _decisions(samples) / (learned - started),
+                "time/decisions_per_s": _decisions(scores) / (learned - started),
             }
         )
         self.log_workers()
-        episodes = sum(score.num_episodes for sample in samples for score in sample.scores)
-        self.count({"total/decisions": _decisions(samples), "total/episodes": episodes})
+        episodes = sum(score.num_episodes for task in scores for score in task)
+        self.count({"total/decisions": _decisions(scores), "total/episodes": episodes})
 
-    def _learn(self, samples: Sequence[TaskSample]) -> UpdateStats:
-        experiment: ExperimentConfig = self.config.experiment
-        training = experiment.training
-        left = max(0.0, 1.0 - self.iteration / training.iterations)
-        lr = training.lr * (training.lr_end_share + (1 - training.lr_end_share) * left)
-        results = self.on_learners(
-            partial(
-                MAMLLearner.update_tasks,
-                tasks=samples,
-                plan=update_plan(experiment, self.iteration),
-                lr=lr * self._guard.scale,
-            )
-        )
-        stats: UpdateStats = results[0]
-        return stats
+    @property
+    def lr(self) -> float:
+        """It falls with the run, and by half with each collapse."""
+        return super().lr * self._guard.scale
+
+    def _learn(self, iteration: Iteration) -> UpdateStats:
+        """Makes the updates of an iteration, each along the gradients of a few of its tasks."""
+        parameters = self.parameters()
+        plan = update_plan(self.config.experiment, self.iteration)
+        made = []
+        for indices in plan:
+            part = iteration.step(OuterStep(len(indices)), parameters, indices).part
+            updated = self.learn(part.gradient)
+            parameters = updated.parameters
+            if updated.accepted:
+                count = max(1.0, part.sums["tasks"])  # that had decisions to make
+                means = (part.sums[name] / count for name in ("entropy", "inner_norm"))
+                made.append((*means, updated.norm))
+        entropy, inner_norm, norm = np.mean(made or [(0.0, 0.0, 0.0)], axis=0).tolist()
+        return UpdateStats(entropy, inner_norm, norm, len(made), len(made) == len(plan))
 
     def _set_coefficient(self, weights: Weights, stats: UpdateStats) -> None:
         experiment: ExperimentConfig = self.config.experiment
@@ -131,12 +162,10 @@ class MAML(UnitAlgorithm):
         )
         self.on_learners(partial(MAMLLearner.set_entropy_coefficient, value=value))
 
-    def _look_after(
-        self, weights: Weights, samples: Sequence[TaskSample], stats: UpdateStats
-    ) -> bool:
+    def _look_after(self, weights: Weights, scores: Sequence[Scores], stats: UpdateStats) -> bool:
         """Goes back if the run has collapsed, and says whether it has."""
         experiment: ExperimentConfig = self.config.experiment
-        value = float(np.mean([sample.scores[-1].value for sample in samples]))
+        value = float(np.mean([task[-1].value for task in scores]))
         best = self._guard.observe(weights, value, stats.entropy, stats.finite)
         if best is not None:
             # Too little of the bonus may have been what was wrong, so it stays as it is now.
@@ -162,25 +191,27 @@ class MAML(UnitAlgorithm):
 def update_plan(experiment: ExperimentConfig, iteration: int) -> list[list[int]]:
     """Indices of the tasks of each update of an iteration.
 
-    Each pass has an order of its own, which depends on seed, iteration and pass alone.
+    Each pass has an order of its own, which depends on seed, iteration and pass alone. Neighbors
+    are mostly played by one runner, so an update takes one task from each of as many runs of
+    neighbors; tasks are drawn independently, so who meets whom changes nothing else.
     """
-    meta = experiment.training
-    assert meta is not None
+    training = experiment.training
     plan = []
-    for epoch in range(experiment.training.epochs):
+    for epoch in range(training.epochs):
         rng = generator(experiment.seed, Purpose.SHUFFLE, iteration, epoch)
-        order = rng.permutation(meta.tasks).tolist()
-        size = meta.tasks_per_update
-        plan += [order[first : first + size] for first in range(0, meta.tasks, size)]
+        updates = -(-training.tasks // training.tasks_per_update)
+        runs = np.array_split(np.arange(training.tasks), -(-training.tasks // updates))
+        orders = [rng.permutation(run).tolist() for run in runs]
+        plan += [[order[k] for order in orders if k < len(order)] for k in range(updates)]
     return plan
 
 
-def _scores(samples: Sequence[TaskSample], headline: str) -> dict[str, float]:
-    before = [sample.scores[0] for sample in samples]
-    after = [sample.scores[-1] for sample in samples]
+def _scores(scores: Sequence[Scores], headline: str) -> dict[str, float]:
+    before = [task[0] for task in scores]
+    after = [task[-1] for task in scores]
     value_before = np.mean([score.value for score in before])
     value_after = np.mean([score.value for score in after])
-    episodes = sum(score.num_episodes for sample in samples for score in sample.scores)
+    episodes = sum(score.num_episodes for task in scores for score in task)
     return {
         "meta/return_before": float(value_before),
         "meta/return_after": float(value_after),
@@ -189,17 +220,9 @@ def _scores(samples: Sequence[TaskSample], headline: str) -> dict[str, float]:
         f"train/{headline}": float(np.mean([score.headline for score in after])),
         "train/return_mean": float(np.mean([score.return_mean for score in after])),
         "train/return_max": float(np.mean([score.return_max for score in after])),
-        "train/decisions_per_episode": _decisions(samples) / episodes,
+        "train/decisions_per_episode": _decisions(scores) / episodes,
     }
 
 
-def _decisions(samples: Sequence[TaskSample]) -> int:
-    return sum(score.num_decisions for sample in samples for score in sample.scores)
-
-
-def _longest_adaptation(samples: Sequence[TaskSample]) -> float:
-    """Longest time that a runner spent on inner steps, in seconds."""
-    spent: dict[int, float] = {}
-    for sample in samples:
-        spent[sample.worker] = spent.get(sample.worker, 0.0) + sample.adapt_s
-    return max(spent.values())
+def _decisions(scores: Sequence[Scores]) -> int:
+    return sum(score.num_decisions for task in scores for score in task)

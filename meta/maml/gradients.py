@@ -1,17 +1,19 @@
 """The gradient of a task's outer loss by all that is learned, in either order."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from meta.maml.first_order import FirstOrder, StepOptions
-from meta.maml.module import MetaSetScorerModule
+from meta.maml.module import NETWORK, RATES, MetaSetScorerModule, block
 from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
 from meta.maml.steps import adapted_names, outer_loss, scorer_of
+from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
 from rllib_configs.schema import ExperimentConfig
@@ -19,7 +21,7 @@ from rllib_configs.schema import ExperimentConfig
 Networks = Callable[[World], SetScorer]
 
 KEPT_BYTES = 1 << 28
-"""Features that the tasks of an iteration may keep from one pass to the next, in bytes."""
+"""Features that a process may keep of an iteration's tasks from one pass to the next, in bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +29,12 @@ class TaskGradient:
     """What a task says.
 
     Attributes:
-        flat: float32 ``(num_learned,)``, of the task's loss by what `learned_tensors` lists.
+        flat: float32 ``(num_learned,)``, of the task's loss; see `rllib_configs.learning.flat`.
         entropy: mean over the decisions of the last stage, in nats.
         inner_norm: norm of the displacement by inner steps.
     """
 
-    flat: torch.Tensor
+    flat: NDArray[np.float32]
     entropy: float
     inner_norm: float
 
@@ -40,15 +42,12 @@ class TaskGradient:
 class TaskGradients(Protocol):
     """Gradients of the tasks of an iteration, at the weights that a module has at the time."""
 
-    def __call__(self, index: int) -> TaskGradient | None:
+    def __call__(self, task: TaskSample) -> TaskGradient | None:
         """That of a task; None if its last stage holds no decision."""
 
 
 def task_gradients(
-    experiment: ExperimentConfig,
-    module: MetaSetScorerModule,
-    networks: Networks,
-    tasks: Sequence[TaskSample],
+    experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
 ) -> TaskGradients:
     """Gradients in the order that an experiment asks for.
 
@@ -56,16 +55,9 @@ def task_gradients(
         experiment: how steps are made.
         module: whose weights count.
         networks: a network for each world; its own parameters are not used.
-        tasks: of an iteration.
     """
     kind = FirstOrderGradients if experiment.training.order == "first" else GraphGradients
-    return kind(experiment, module, networks, tasks)
-
-
-def learned_tensors(module: MetaSetScorerModule) -> list[torch.Tensor]:
-    """What is learned: the network's parameters, and the inner rates unless they are fixed."""
-    parameters = [*module.parameters_by_name().values(), *module.rates_by_name().values()]
-    return [parameter for parameter in parameters if parameter.requires_grad]
+    return kind(experiment, module, networks)
 
 
 class GraphGradients:
@@ -75,19 +67,13 @@ class GraphGradients:
     """
 
     def __init__(
-        self,
-        experiment: ExperimentConfig,
-        module: MetaSetScorerModule,
-        networks: Networks,
-        tasks: Sequence[TaskSample],
+        self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
     ) -> None:
-        self._experiment, self._module = experiment, module
-        self._networks, self._tasks = networks, tasks
+        self._experiment, self._module, self._networks = experiment, module, networks
 
-    def __call__(self, index: int) -> TaskGradient | None:
+    def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, task, meta = self._module, self._tasks[index], self._experiment.training
-        assert meta is not None
+        module, meta = self._module, self._experiment.training
         parameters = module.parameters_by_name()
         network = self._networks(task.world)
         loss, stats = outer_loss(
@@ -105,11 +91,7 @@ class GraphGradients:
         )
         if not stats.num_tasks:
             return None
-        gradients = torch.autograd.grad(
-            loss, learned_tensors(module), allow_unused=True, materialize_grads=True
-        )
-        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
-        return TaskGradient(flat, stats.entropy, stats.inner_norm)
+        return TaskGradient(flat_gradient(loss, module), stats.entropy, stats.inner_norm)
 
 
 class FirstOrderGradients:
@@ -120,53 +102,50 @@ class FirstOrderGradients:
     """
 
     def __init__(
-        self,
-        experiment: ExperimentConfig,
-        module: MetaSetScorerModule,
-        networks: Networks,
-        tasks: Sequence[TaskSample],
+        self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
     ) -> None:
         self._options = StepOptions.of(maml_options(experiment))
-        self._experiment, self._module = experiment, module
-        self._networks, self._tasks = networks, tasks
+        self._experiment, self._module, self._networks = experiment, module, networks
         self._steps: dict[World, FirstOrder] = {}
-        self._kept: dict[int, list[Choices]] = {}
+        self._kept: dict[TaskSample, list[Choices]] = {}
         self._room = KEPT_BYTES
 
-    def __call__(self, index: int) -> TaskGradient | None:
+    def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, task = self._module, self._tasks[index]
+        module = self._module
         if task.stages[-1].num_rows == 0:
             return None
         steps = self._steps_in(task.world)
-        parameters, rates = module.parameters_by_name(), module.rates_by_name()
         found = steps.outer_gradient(
-            steps.flatten(parameters),
-            steps.spread_rates(rates),
-            self._choices(index, steps),
+            steps.flatten(module.parameters_by_name()),
+            steps.spread_rates(module.rates_by_name()),
+            self._choices(task, steps),
             PolicyLoss(
                 clip=self._experiment.training.clip,
                 entropy_coefficient=float(module.entropy_coefficient),
             ),
         )
-        by_name = steps.by_name(found.parameters)
-        pieces = [torch.from_numpy(by_name[name]).reshape(-1) for name in parameters]
-        by_block = steps.rates_by_name(found.rates)
-        learned = [by_block[name] for name, rate in rates.items() if rate.requires_grad]
-        flat = torch.cat([*pieces, torch.tensor(learned)])
+        slopes: dict[str, NDArray[np.float32]] = {
+            f"{NETWORK}{name}": slope.ravel()
+            for name, slope in steps.by_name(found.parameters).items()
+        }
+        for name, value in steps.rates_by_name(found.rates).items():
+            slopes[f"{RATES}{block(name)}"] = np.array([value], np.float32)
+        learned = [name for name, each in module.named_parameters() if each.requires_grad]
+        flat = np.concatenate([slopes[name] for name in learned])
         return TaskGradient(flat, found.entropy, found.inner_norm)
 
-    def _choices(self, index: int, steps: FirstOrder) -> list[Choices]:
+    def _choices(self, task: TaskSample, steps: FirstOrder) -> list[Choices]:
         """Of all stages of a task."""
-        if index in self._kept:
-            return self._kept[index]
-        *before, last = self._tasks[index].stages
+        if task in self._kept:
+            return self._kept[task]
+        *before, last = task.stages
         found = [steps.choices(decisions, adapted_on=True) for decisions in before]
         found.append(steps.choices(last, adapted_on=False))
         size = sum(choices.num_bytes for choices in found)
         if size <= self._room:
             self._room -= size
-            self._kept[index] = found
+            self._kept[task] = found
         return found
 
     def _steps_in(self, world: World) -> FirstOrder:

@@ -46,7 +46,7 @@ class CollapseGuard:
     """Knows when a run has collapsed, and where it was best before.
 
     Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row, or
-    that a gradient was not finite (the learners leave such an update out). The run then goes back
+    that a gradient was not finite (the learner leaves such an update out). The run then goes back
     to the best weights so far, at half the learning rate.
 
     The best are those under which the moving average of `meta.maml.stages.StageScore.value` after

@@ -1,14 +1,21 @@
-"""Runner that samples tasks, adapts to them and samples again."""
+"""What MAML has its runners do: play the stages of a task, and take outer gradients from them."""
 
 from dataclasses import dataclass
-from typing import Any
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.task import Task
-from meta.maml.module import split_weights
+from cluster_env.core.world import World
+from meta.maml.gradients import TaskGradients, task_gradients
+from meta.maml.module import MetaSetScorerModule, split_weights
 from meta.maml.options import maml_options
-from meta.maml.stages import StageSampler
+from meta.maml.stages import StageSampler, TaskSample
 from meta.maml.steps import Parameters
 from meta.tasks import get_distribution, training_tasks
+from rllib_configs.learning.flat import flat_parameters, load_flat
+from rllib_configs.networks.set_scorer.network import FeatureNames, SetScorer, SetScorerOptions
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
@@ -33,21 +40,42 @@ class MetaUnit:
     base: bool
 
 
-class MetaWork:
-    """Plays all stages of tasks; see `rllib_configs.runners.units.UnitWork`."""
+@dataclass(frozen=True)
+class OuterStep:
+    """An update, whose gradient is that of the mean over some tasks.
 
-    def __init__(self, experiment: ExperimentConfig) -> None:
+    Attributes:
+        num_tasks: how many, with decisions to make and without.
+    """
+
+    num_tasks: int
+
+
+class MetaWork:
+    """See `rllib_configs.runners.units.UnitWork`.
+
+    The decisions of all stages of a task stay where it was played; `StageScore` and gradients are
+    what the driver hears of it.
+    """
+
+    def __init__(self, experiment: ExperimentConfig, module: MetaSetScorerModule) -> None:
+        self._experiment, self._module = experiment, module
         self._distribution = get_distribution(experiment.training.family)
         self._tasks = training_tasks(self._distribution, experiment.seed)
         self._stages = StageSampler(experiment.training, maml_options(experiment), experiment.seed)
+        self._networks: dict[FeatureNames, SetScorer] = {}
         self._given: tuple[Parameters, Parameters]
+        self._gradients: TaskGradients
 
     def begin(self, weights: Arrays) -> None:
-        """Takes parameters and rates."""
+        """Takes parameters and rates, and the bonus for entropy."""
         self._given = split_weights(weights)
+        self._module.set_state(dict(weights))
+        self._gradients = task_gradients(self._experiment, self._module, self._network)
 
-    def play(self, unit: MetaUnit) -> tuple[Part, None]:
+    def play(self, unit: MetaUnit) -> tuple[Part, TaskSample]:
         """Samples all stages of a task."""
+        started = perf_counter()
         sample = self._stages.play(
             self._task(unit),
             *self._given,
@@ -55,20 +83,39 @@ class MetaWork:
             iteration=unit.iteration,
             index=unit.index,
         )
-        return Part(apart={unit.index: sample}), None
+        times = {"adapt_s": sample.adapt_s, "stages_s": perf_counter() - started}
+        return Part(sums=times, apart={unit.index: sample.scores}), sample
 
-    def take(self, parameters: Any) -> None:
-        """Learners have all tasks."""
+    def take(self, parameters: NDArray[np.float32]) -> None:
+        """Takes the parameters and rates that outer gradients are computed at."""
+        load_flat(self._module, parameters)
 
-    def gradient(self, rows: None, step: Any) -> Part:
-        """See `take`."""
-        raise NotImplementedError("learners compute the gradients of tasks")
+    def gradient(self, rows: TaskSample, step: OuterStep) -> Part:
+        """The task's part of the mean over an update's tasks."""
+        found = self._gradients(rows)
+        if found is None:
+            nothing = np.zeros_like(flat_parameters(self._module))
+            return Part(nothing, {"tasks": 0.0, "entropy": 0.0, "inner_norm": 0.0})
+        return Part(
+            found.flat / np.float32(step.num_tasks),
+            {"tasks": 1.0, "entropy": found.entropy, "inner_norm": found.inner_norm},
+        )
 
     def _task(self, unit: MetaUnit) -> Task:
         task = self._tasks.task(unit.task)
         if not unit.base:
             return task
         return self._distribution.base.build(task.name, task.seed)
+
+    def _network(self, world: World) -> SetScorer:
+        """A network for the features of a world; its own parameters are not used."""
+        names = world.feature_names
+        if names not in self._networks:
+            training = self._experiment.training
+            network = SetScorer(names, SetScorerOptions.of(training).without_critic)
+            network.compiled = training.order == "first"  # else PyTorch's, which is derived twice
+            self._networks[names] = network
+        return self._networks[names]
 
 
 def iteration_tasks(experiment: ExperimentConfig, iteration: int) -> list[MetaUnit]:

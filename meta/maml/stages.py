@@ -52,14 +52,12 @@ class TaskSample:
         stages: decisions of stages 0 to K; those of stage k were made after k inner steps.
         scores: of the same stages.
         adapt_s: time that the inner steps took.
-        worker: index of the runner; only times are ever said of it.
     """
 
     world: World
     stages: tuple[Decisions, ...]
     scores: tuple[StageScore, ...]
     adapt_s: float
-    worker: int = 0
 
 
 class StageSampler:
@@ -88,7 +86,6 @@ class StageSampler:
         num_steps: int,
         iteration: int,
         index: int,
-        worker: int = 0,
     ) -> TaskSample:
         """Samples a stage with the given parameters, and one after each inner step.
 
@@ -99,7 +96,6 @@ class StageSampler:
             num_steps: inner steps, 0 or more.
             iteration: of the run, for the random numbers of actions.
             index: of the task in the iteration, for the same.
-            worker: see `TaskSample`.
         """
         meta, training = self._meta, self._training
         options = SetScorerOptions.of(training).without_critic
@@ -125,7 +121,7 @@ class StageSampler:
             started = perf_counter()
             parameters = steps.inner_step(parameters, rates, stages[-1], stage)
             adapt_s += perf_counter() - started
-        return TaskSample(task.world, tuple(stages), tuple(scores), adapt_s, worker)
+        return TaskSample(task.world, tuple(stages), tuple(scores), adapt_s)
 
     def _stage(
         self, task: Task, network: SetScorer, parameters: Parameters, key: tuple[int, int, int]

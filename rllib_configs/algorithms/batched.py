@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -19,6 +20,7 @@ from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.learning.flat import flat_parameters, shaped
+from rllib_configs.learning.optimizers import Adam
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.crew import RunnerGroup
 from rllib_configs.runners.gathering import Iteration, Patience
@@ -53,34 +55,76 @@ class BatchedConfig(AlgorithmConfig):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class Updated:
+    """What came of an update.
+
+    Attributes:
+        parameters: after it, float32 ``(num_learned,)``.
+        norm: Euclidean norm of the gradient.
+        accepted: whether it was made; not where the gradient is not finite.
+    """
+
+    parameters: Vector
+    norm: float
+    accepted: bool
+
+
 class UnitLearner(FiniteUpdates, TorchLearner):
     """Takes steps along gradients that the runners have computed."""
 
-    def step(self, gradient: Vector, left: float) -> tuple[Vector, float]:
+    def step(self, gradient: Vector, lr: float) -> Updated:
         """An update of the optimizer, unless the gradient is not finite.
 
         Args:
             gradient: float32 ``(num_learned,)``, see `rllib_configs.learning.flat`.
-            left: share of the run that is left, from 1 to 0; schedules go by it.
-
-        Returns:
-            The parameters after it, as the gradient, whose Euclidean norm comes second.
+            lr: learning rate.
         """
-        self.set_schedules(left)
+        self.set_options(lr)
         module = self.module[DEFAULT_MODULE_ID].unwrapped()
         pieces = shaped(gradient, module)
         found = {self.get_param_ref(parameter): piece for parameter, piece in pieces}
-        if self.accepts(found):
+        accepted = self.accepts(found)
+        if accepted:
             self.apply_gradients(found)
         norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
-        return flat_parameters(module), norm
+        return Updated(flat_parameters(module), norm, accepted)
 
-    def set_schedules(self, left: float) -> None:
-        """Sets what changes in the course of a run, or what a checkpoint may have brought back."""
+    def set_options(self, lr: float) -> None:
+        """Sets what changes in the course of a run, or what a checkpoint may have brought back.
+
+        Args:
+            lr: learning rate, times the ``scale`` of groups that have one.
+        """
+        for optimizer in self._optimizer_parameters:
+            for group in optimizer.param_groups:
+                group["lr"] = lr * group.get("scale", 1.0)
 
     def compute_loss_for_module(self, **kwargs: Any) -> torch.Tensor:
         """Not used: losses are computed where the episodes were sampled."""
         raise NotImplementedError("runners compute losses and gradients")
+
+
+class AdamLearner(UnitLearner):
+    """Adam, as PPO's clipped objective is used to."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Adam with the experiment's learning rate."""
+        found = [
+            each for each in self.get_parameters(self._module[module_id]) if each.requires_grad
+        ]
+        lr = self.config.experiment.training.lr
+        groups = self.groups(found)
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=Adam(groups, lr, betas=(0.9, 0.99), fused=True),
+            params=[each for group in groups for each in group["params"]],
+            lr_or_lr_schedule=lr,
+        )
+
+    def groups(self, parameters: list[torch.nn.Parameter]) -> list[dict[str, Any]]:
+        """Parameters that share options; see `UnitLearner.set_options`."""
+        return [{"params": parameters}]
 
 
 class UnitAlgorithm(Algorithm):
@@ -110,12 +154,22 @@ class UnitAlgorithm(Algorithm):
         """Share of the run that is left, from 1 to 0."""
         return max(0.0, 1.0 - self.iteration / self.config.experiment.training.iterations)
 
-    def learn(self, gradient: Vector | None) -> tuple[Vector, float]:
+    @property
+    def lr(self) -> float:
+        """Learning rate of this iteration; it falls to ``lr_end_share`` where there is one."""
+        training = self.config.experiment.training
+        end = getattr(training, "lr_end_share", 1.0)
+        return float(training.lr * (end + (1 - end) * self.left))
+
+    def parameters(self) -> Vector:
+        """What is learned, as the learner has it; see `rllib_configs.learning.flat`."""
+        found: Vector = self.on_learners(_parameters)[0]
+        return found
+
+    def learn(self, gradient: Vector | None) -> Updated:
         """Has the learner take a step; see `UnitLearner.step`."""
         assert gradient is not None
-        found: tuple[Vector, float] = self.on_learners(
-            partial(_learner_step, gradient=gradient, left=self.left)
-        )[0]
+        found: Updated = self.on_learners(partial(_learner_step, gradient=gradient, lr=self.lr))[0]
         return found
 
     def log_workers(self) -> None:
@@ -188,8 +242,12 @@ class UnitAlgorithm(Algorithm):
         return answers
 
 
-def _learner_step(learner: UnitLearner, gradient: Vector, left: float) -> tuple[Vector, float]:
-    return learner.step(gradient, left)
+def _learner_step(learner: UnitLearner, gradient: Vector, lr: float) -> Updated:
+    return learner.step(gradient, lr)
+
+
+def _parameters(learner: UnitLearner) -> Vector:
+    return flat_parameters(learner.module[DEFAULT_MODULE_ID].unwrapped())
 
 
 def _learner_lost(num_learners: int) -> str:

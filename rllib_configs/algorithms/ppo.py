@@ -9,17 +9,14 @@ import numpy as np
 from ray.rllib.core import DEFAULT_MODULE_ID
 
 from rllib_configs.algorithms.batched import (
+    AdamLearner,
     BatchedConfig,
     UnitAlgorithm,
-    UnitLearner,
-    Vector,
     episode_metrics,
     module_weights,
 )
 from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork, UnitRows
 from rllib_configs.learning.equalizing import Equalizer, Spreads
-from rllib_configs.learning.flat import flat_parameters
-from rllib_configs.learning.optimizers import Adam
 from rllib_configs.runners.gathering import Gathered, Iteration
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import Part
@@ -31,48 +28,21 @@ class BatchedPPOConfig(BatchedConfig):
     def __init__(self, algo_class: type["BatchedPPO"] | None = None) -> None:
         super().__init__(algo_class=algo_class or BatchedPPO)
 
-    def get_default_learner_class(self) -> type["BatchedPPOLearner"]:
-        """See `BatchedPPOLearner`."""
-        return BatchedPPOLearner
+    def get_default_learner_class(self) -> type[AdamLearner]:
+        """See `AdamLearner`."""
+        return AdamLearner
 
     def make_work(self, module: Any) -> PPOWork:
         """See `PPOWork`."""
         return PPOWork(self.experiment, module)
 
 
-class BatchedPPOLearner(UnitLearner):
-    """Adam, with a learning rate that falls with the run."""
-
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
-        """Adam with the experiment's learning rate."""
-        parameters = self.get_parameters(self._module[module_id])
-        lr = self.config.experiment.training.lr
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=Adam(parameters, lr, betas=(0.9, 0.99), fused=True),
-            params=parameters,
-            lr_or_lr_schedule=lr,
-        )
-
-    def set_schedules(self, left: float) -> None:
-        """Sets the learning rate, also after a checkpoint has brought back another one."""
-        training = self.config.experiment.training
-        lr = training.lr * (training.lr_end_share + (1 - training.lr_end_share) * left)
-        for optimizer in self._optimizer_parameters:
-            for group in optimizer.param_groups:
-                group["lr"] = lr
-
-
-def _set_critic_scale(learner: BatchedPPOLearner, scale: float) -> None:
+def _set_critic_scale(learner: AdamLearner, scale: float) -> None:
     """Keeps the critic's part of the gradient small beside the policy's, whatever the rewards are.
 
     It is part of the weights from then on, so that a run resumes with the one that it had.
     """
     learner.module[DEFAULT_MODULE_ID].unwrapped().network.critic_scale.fill_(max(scale, 1e-6))
-
-
-def _parameters(learner: BatchedPPOLearner) -> Vector:
-    return flat_parameters(learner.module[DEFAULT_MODULE_ID].unwrapped())
 
 
 class BatchedPPO(UnitAlgorithm):
@@ -125,12 +95,13 @@ class BatchedPPO(UnitAlgorithm):
     def _learn(self, iteration: Iteration, gathered: Gathered) -> dict[str, float]:
         """Makes the updates of an iteration; returns metrics of the last one."""
         training = self.config.experiment.training
-        parameters: Vector = self.on_learners(_parameters)[0]
+        parameters = self.parameters()
         found: dict[str, float] = {}
         for step in steps_of(training, gathered.part, self.iteration, self.left):
             part = iteration.step(step, parameters).part
-            parameters, norm = self.learn(part.gradient)
-            found = {"train/gradient_norm": norm}
+            updated = self.learn(part.gradient)
+            parameters = updated.parameters
+            found = {"train/gradient_norm": updated.norm}
             found |= {f"train/{name}": value / step.num_rows for name, value in part.sums.items()}
         return found
 

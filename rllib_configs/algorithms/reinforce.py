@@ -123,16 +123,13 @@ class ReinforceLearner(UnitLearner):
             lr_or_lr_schedule=training.lr,
         )
 
-    def set_schedules(self, left: float) -> None:
-        """Sets what a checkpoint may have brought back with other values, as in a population."""
+    def set_options(self, lr: float) -> None:
+        """Sets all of them: a checkpoint may have brought back others, as in a population."""
         training = self.config.experiment.training
+        super().set_options(lr)
         for optimizer in self._optimizer_parameters:
             for group in optimizer.param_groups:
-                group |= {
-                    "lr": training.lr,
-                    "decay": training.rmsprop_decay,
-                    "eps": training.rmsprop_eps,
-                }
+                group |= {"decay": training.rmsprop_decay, "eps": training.rmsprop_eps}
 
 
 class Reinforce(UnitAlgorithm):
@@ -149,7 +146,7 @@ class Reinforce(UnitAlgorithm):
         units = iteration_units(self.config.experiment, self.iteration)
         gathered = self.begin(units, module_weights(self)).play()
         answered = perf_counter()
-        _, norm = self.learn(gathered.part.gradient)
+        updated = self.learn(gathered.part.gradient)
         skipped = self.count_skipped()
         learned = perf_counter()
         sums = gathered.part.sums
@@ -161,7 +158,7 @@ class Reinforce(UnitAlgorithm):
                 **episode_metrics(sums, self.headline),
                 **skipped,
                 "train/entropy": sums["entropy"] / sums["decisions"],
-                "train/gradient_norm": norm,
+                "train/gradient_norm": updated.norm,
                 "time/sample_s": sample_s,
                 "time/runner_s": gathered.runner_s,
                 "time/learn_s": learned - started - sample_s,

@@ -216,5 +216,6 @@ def _iterate(bench: _Bench, crew: Any, units: Sequence[Any]) -> float:
         bench.algorithm.learn(gradient)
     parameters = bench.parameters
     for step in bench.steps:
-        parameters, _ = bench.algorithm.learn(iteration.step(step, parameters).part.gradient)
+        gradient = iteration.step(step, parameters).part.gradient
+        parameters = bench.algorithm.learn(gradient).parameters
     return perf_counter() - started

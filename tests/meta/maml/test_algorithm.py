@@ -1,6 +1,7 @@
 """The algorithm on RLlib: same numbers however it is spread, resumed or disturbed."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 from cluster_env.core.errors import InputError
 from meta.maml.algorithm import update_plan
 from meta.maml.module import split_weights
-from meta.maml.runner import iteration_tasks
+from meta.maml.runner import MetaWork, OuterStep, iteration_tasks
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import change, make_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
 from rllib_configs.registries import prepare
+from rllib_configs.runners.units import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 from tests.rllib_configs.dying import end_in_unit
@@ -63,6 +65,12 @@ def reference(local_ray: None) -> tuple[dict, list[dict]]:
     return train(config_of(training_warm_up=0.125), 3)
 
 
+@pytest.fixture(scope="module")
+def second_order(local_ray: None) -> tuple[dict, list[dict]]:
+    """Two iterations in the driver alone."""
+    return train(config_of(training_order="second"), 2)
+
+
 def assert_equal(found: dict, expected: dict) -> None:
     """Bit for bit."""
     assert found.keys() == expected.keys()
@@ -105,45 +113,57 @@ def test_an_iteration_learns_everything_and_logs_it(
 
 
 def test_number_of_runners_changes_no_number(reference: tuple[dict, list[dict]]) -> None:
-    """Two; a single one resumes below."""
-    config = config_of(training_warm_up=0.125, resources_num_runners=2)
+    """Three, one of which has two tasks; a single one resumes below, and two lose one."""
+    config = config_of(training_warm_up=0.125, resources_num_runners=3)
     weights, metrics = train(config, 3)
     assert_equal(weights, reference[0])
     assert_same_numbers(metrics, reference[1])
 
 
-def mean_gradient(learner: Any) -> np.ndarray:
-    """The first moments of Adam: after one update, a tenth of its gradient."""
-    (optimizer,) = learner._optimizer_parameters
-    moments = [state["exp_avg"].numpy().ravel() for state in optimizer.state.values()]
-    return np.concatenate(moments)
-
-
-def one_update(config: ExperimentConfig) -> tuple[list[np.ndarray], dict, dict]:
-    """Mean gradients of all learners after an iteration, its metrics, and the weights."""
+def test_an_update_has_the_mean_gradient_of_its_tasks(local_ray: None) -> None:
+    config = config_of(training_tasks=3, training_tasks_per_update=3, training_epochs=1)
     algorithm = build_algorithm(config)
     try:
+        work = MetaWork(config, algorithm.config.get_default_rl_module_spec().build())
+        work.begin(module_weights(algorithm))
+        rows = [work.play(unit)[1] for unit in iteration_tasks(config, 0)]
+        alone = [work.gradient(each, OuterStep(1)).gradient for each in rows]
+        expected = np.mean(np.array(alone, np.float64), axis=0)
         metrics = iteration_metrics(algorithm.train())
-        found = [one.get() for one in algorithm.learner_group.foreach_learner(mean_gradient)]
-        return found, metrics, module_weights(algorithm)
+        (found,) = [each.get() for each in algorithm.learner_group.foreach_learner(first_moments)]
     finally:
         algorithm.stop()
+    norm = np.sqrt(np.square(expected).sum())
+    assert metrics["train/gradient_norm"] == pytest.approx(norm, rel=1e-6)
+    # Adam's groups have the inner rates last, as the module has them.
+    assert np.abs(10 * found - expected).max() < 1e-6 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("learners", [1, 2])
-def test_learners_agree_on_the_gradient(learners: int, local_ray: None) -> None:
-    # Of three tasks, so that two learners have unequal shares.
-    once = {"training_tasks": 3, "training_tasks_per_update": 3, "training_epochs": 1}
-    (expected,), alone, updated = one_update(config_of(**once))
-    found, metrics, weights = one_update(config_of(**once, resources_num_learners=learners))
-    assert len(found) == learners
-    # Sums of float32 in another order.
-    for gradient in found:
-        assert np.abs(gradient - expected).max() < 1e-6 * np.abs(expected).max() > 0
-    for name in ("train/gradient_norm", "train/entropy"):
-        assert metrics[name] == pytest.approx(alone[name], rel=1e-6)
-    if learners == 1:
-        assert_equal(weights, updated)
+def first_moments(learner: Any) -> np.ndarray:
+    """Those of Adam: after one update, a tenth of its gradient."""
+    (optimizer,) = learner._optimizer_parameters
+    return np.concatenate([state["exp_avg"].numpy().ravel() for state in optimizer.state.values()])
+
+
+def test_a_task_without_a_choice_counts_in_the_mean_and_not_in_the_entropy() -> None:
+    config = config_of()
+    spec = algorithm_config(config).get_default_rl_module_spec()
+    spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
+    module = spec.build()
+    work = MetaWork(config, module)
+    work.begin({name: np.asarray(value) for name, value in module.get_state().items()})
+    _, rows = work.play(iteration_tasks(config, 3)[0])
+    whole = work.gradient(rows, OuterStep(1))
+    half = work.gradient(rows, OuterStep(2))
+    assert np.array_equal(2 * half.gradient, whole.gradient)
+    *before, last = rows.stages
+    nothing = work.gradient(
+        replace(rows, stages=(*before, last.of_rows(np.arange(0)))), OuterStep(2)
+    )
+    both = half + nothing
+    assert np.array_equal(both.gradient, half.gradient)
+    assert both.sums == half.sums
+    assert both.sums["tasks"] == 1
 
 
 def test_resumed_run_ends_with_the_same_weights(
@@ -179,19 +199,26 @@ def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) 
     assert_equal(found.best, kept.best)
 
 
-def test_runner_killed_while_it_samples_costs_no_more_than_time(local_ray: None) -> None:
-    expected, _ = train(config_of(), 2)
-    algorithm = build_algorithm(config_of(resources_num_runners=2))  # each has two of four tasks
+@pytest.mark.parametrize(
+    "moment", [pytest.param(2, id="sampling"), pytest.param(4, id="in an update")]
+)
+def test_runner_killed_costs_no_more_than_time(
+    moment: int, second_order: tuple[dict, list[dict]]
+) -> None:
+    """Each of two has two of four tasks, so its fourth piece of work is in the second update."""
+    algorithm = build_algorithm(config_of(training_order="second", resources_num_runners=2))
     try:
-        algorithm.train()
-        end_in_unit(algorithm, 2)
-        metrics = iteration_metrics(algorithm.train())
-        assert metrics["workers/healthy"] == 1
-        assert_equal(module_weights(algorithm), expected)
+        metrics = [iteration_metrics(algorithm.train())]
+        end_in_unit(algorithm, moment)
+        metrics.append(iteration_metrics(algorithm.train()))
+        assert metrics[-1]["workers/healthy"] == 1
+        assert_equal(module_weights(algorithm), second_order[0])
+        assert_same_numbers(metrics, second_order[1])
         deadline = time.monotonic() + 60
-        while metrics["workers/healthy"] < 2 and time.monotonic() < deadline:
-            metrics = iteration_metrics(algorithm.train())
-        assert metrics["workers/restarts"] == 1
+        row = metrics[-1]
+        while row["workers/healthy"] < 2 and time.monotonic() < deadline:
+            row = iteration_metrics(algorithm.train())
+        assert row["workers/restarts"] == 1
     finally:
         algorithm.stop()
 
@@ -234,22 +261,21 @@ def test_collapse_goes_back_to_the_best_weights(
 def test_gradient_that_is_not_finite_is_left_out(
     local_ray: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from meta.maml.learner import MAMLLearner
-
-    plain = MAMLLearner._flat_gradient
+    plain = MetaWork.gradient
     calls = []
 
-    def broken(self: MAMLLearner, *args: Any) -> Any:
+    def broken(self: MetaWork, *args: Any) -> Any:
         calls.append(1)
-        return plain(self, *args) * (np.nan if len(calls) == 2 else 1.0)
+        part = plain(self, *args)
+        return replace(part, gradient=part.gradient * (np.nan if len(calls) == 3 else 1.0))
 
-    monkeypatch.setattr(MAMLLearner, "_flat_gradient", broken)
+    monkeypatch.setattr(MetaWork, "gradient", broken)
     algorithm = build_algorithm(config_of(training_on_nan="skip"))
     first = module_weights(algorithm)
     row = iteration_metrics(algorithm.train())
     weights = module_weights(algorithm)
     algorithm.stop()
-    assert len(calls) == 4
+    assert len(calls) == 2 * 4  # tasks of each update
     assert row["meta/collapsed"] == 1
     assert row["train/skipped_updates"] == 1
     assert_equal(weights, first | {"entropy_coefficient": weights["entropy_coefficient"]})
@@ -301,6 +327,14 @@ def test_tasks_never_repeat_and_every_pass_takes_each_once() -> None:
     for epoch in (plan[:3], plan[3:]):
         assert sorted(i for update in epoch for i in update) == list(range(5))
     assert plan != update_plan(config, 2)
+    # What one runner has mostly played is in different updates.
+    assert all(sorted(task // 3 for task in update) in ([0, 1], [0]) for update in plan)
+    for tasks, size in ((8, 2), (7, 3), (4, 3), (13, 4), (2, 5)):
+        config = config_of(training_tasks=tasks, training_tasks_per_update=size, training_epochs=1)
+        plan = update_plan(config, 0)
+        assert sorted(i for update in plan for i in update) == list(range(tasks))
+        assert len(plan) == -(-tasks // size)
+        assert 1 <= min(map(len, plan)) <= max(map(len, plan)) <= size
 
 
 def test_task_of_a_maml_run_is_the_base_of_its_family() -> None:
