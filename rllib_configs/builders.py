@@ -32,7 +32,7 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
     # seed would make each process import PyTorch's compiler, which takes two seconds.
     made.debugging(log_level="ERROR")
     made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)
-    made.learners(num_learners=config.resources.num_learners, num_cpus_per_learner=1)
+    made.learners(num_learners=0)  # in this process: it takes one step along a sum
     made.fault_tolerance(
         restart_failed_env_runners=True,
         ignore_env_runner_failures=False,
@@ -42,16 +42,16 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
 
 
 def check_resources(config: ExperimentConfig, num_cpus: float) -> None:
-    """Makes sure that all processes of a run get a CPU; RLlib would wait for ever.
+    """Makes sure that all runners get a CPU; RLlib would wait for ever.
 
     Raises:
         InputError: if there are too few CPUs.
     """
-    wanted = config.resources.num_runners + config.resources.num_learners
+    wanted = config.resources.num_runners
     if wanted > num_cpus:
         raise InputError(
-            f"{config.resources.num_runners} runners and {config.resources.num_learners} learners "
-            f"need {wanted} CPUs, but there are {num_cpus:g}; set resources.num_runners lower"
+            f"{wanted} runners need {wanted} CPUs, but there are {num_cpus:g}; set "
+            f"resources.num_runners lower"
         )
 
 

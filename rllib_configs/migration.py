@@ -19,6 +19,8 @@ _MOVED = {
     "training.shortcut": "training.skip_connection",
 }
 """Keys by their old names; those inside a table move with it."""
+_GONE = {"resources": ("num_learners",)}
+"""Settings that are gone, on which no result depended; runs of before are read without them."""
 _RENAMED = {"training.network": {"slot_scorer": "set_scorer"}}
 """Values by their old names, by today's key."""
 _WRITTEN = {"rmsprop_eps", "clip", "gae_lambda"}
@@ -43,8 +45,14 @@ def new_value(key: str, value: Any) -> Any:
         value: maybe an old one.
 
     Raises:
-        InputError: for the algorithm rllib_ppo, which is gone.
+        InputError: for what is gone: the algorithm rllib_ppo, and processes of learners.
     """
+    section, _, name = key.partition(".")
+    if name in _GONE.get(section, ()):
+        raise InputError(
+            f"the setting {key} is gone: runners compute the gradients where they sampled, and the "
+            "step along their sum takes the driver a moment; set resources.num_runners alone"
+        )
     if key == "training.algorithm" and value == "rllib_ppo":
         raise InputError(
             "the algorithm rllib_ppo is gone, because ppo learns the same faster; train with the "
@@ -69,6 +77,9 @@ def migrate(data: Mapping[str, Any]) -> dict[str, Any]:
         del made["meta"]
     for old in sorted(_MOVED, key=lambda key: -key.count(".")):
         _move(made, old, _MOVED[old])
+    for section, names in _GONE.items():
+        if isinstance(made.get(section), dict):
+            made[section] = {k: v for k, v in made[section].items() if k not in names}
     _move_trace(made.get("task"))
     training = made.get("training")
     if isinstance(training, dict):

@@ -48,7 +48,7 @@ def save_policy(algorithm: Algorithm, config: ExperimentConfig, folder: Path) ->
 
 
 def start_from(algorithm: Algorithm, path: Path) -> None:
-    """Gives all learners of an algorithm the weights of a trained policy.
+    """Gives the learner of an algorithm the weights of a trained policy.
 
     Args:
         algorithm: not trained yet.

@@ -42,8 +42,6 @@ class ResourcesSection(Section):
 
     num_runners: WholeNumber = 2
     """Sampling processes; 0 samples in the driver."""
-    num_learners: Annotated[int, Field(ge=0, le=16)] = 0
-    """Learner processes; 0 learns in the driver."""
     runner_timeout_s: Annotated[float, Field(ge=0)] = 0.0
     """Seconds without an answer after which a sampling process is replaced; 0: ten times what its
     units usually take, and at least two minutes."""

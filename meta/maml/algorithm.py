@@ -80,7 +80,7 @@ class MAML(UnitAlgorithm):
         return MAMLConfig()
 
     def setup(self, config: AlgorithmConfig) -> None:
-        """Builds runners and learners.
+        """Builds runners and learner.
 
         Raises:
             InputError: if the experiment's task is not the base of its family.
@@ -160,7 +160,7 @@ class MAML(UnitAlgorithm):
         value = next_coefficient(
             float(weights[ENTROPY]), stats.entropy, experiment.training.entropy_target
         )
-        self.on_learners(partial(MAMLLearner.set_entropy_coefficient, value=value))
+        self.on_learner(partial(MAMLLearner.set_entropy_coefficient, value=value))
 
     def _look_after(self, weights: Weights, scores: Sequence[Scores], stats: UpdateStats) -> bool:
         """Goes back if the run has collapsed, and says whether it has."""
@@ -170,7 +170,7 @@ class MAML(UnitAlgorithm):
         if best is not None:
             # Too little of the bonus may have been what was wrong, so it stays as it is now.
             kept = {ENTROPY: module_weights(self)[ENTROPY]}
-            self.on_learners(partial(MAMLLearner.go_back, weights={**best, **kept}))
+            self.on_learner(partial(MAMLLearner.go_back, weights={**best, **kept}))
         iteration = self.iteration
         if is_warm_up(experiment, iteration) and not is_warm_up(experiment, iteration + 1):
             self._guard.reset()

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from ray.exceptions import RayActorError
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.learning.flat import flat_parameters, shaped
@@ -163,13 +161,13 @@ class UnitAlgorithm(Algorithm):
 
     def parameters(self) -> Vector:
         """What is learned, as the learner has it; see `rllib_configs.learning.flat`."""
-        found: Vector = self.on_learners(_parameters)[0]
+        found: Vector = self.on_learner(_parameters)
         return found
 
     def learn(self, gradient: Vector | None) -> Updated:
         """Has the learner take a step; see `UnitLearner.step`."""
         assert gradient is not None
-        found: Updated = self.on_learners(partial(_learner_step, gradient=gradient, lr=self.lr))[0]
+        found: Updated = self.on_learner(partial(_learner_step, gradient=gradient, lr=self.lr))
         return found
 
     def log_workers(self) -> None:
@@ -192,54 +190,20 @@ class UnitAlgorithm(Algorithm):
         for name, value in values.items():
             self.metrics.log_value((METRICS, name), value, reduce="lifetime_sum")
 
-    def train(self) -> dict[str, Any]:
-        """An iteration.
-
-        Raises:
-            Failure: if a learner has died in it, or a gradient is not finite and the run is to
-                stop.
-        """
-        try:
-            return super().train()
-        except (Failure, InputError):
-            raise
-        except Exception as error:
-            # A runner that dies is replaced, so an actor that is gone is a learner. The others then
-            # fail as well, with whatever they have heard of it.
-            if isinstance(error, RayActorError) or self._lacks_learners():
-                raise Failure(_learner_lost(self.config.num_learners)) from error
-            raise
-
-    def _lacks_learners(self) -> bool:
-        manager = getattr(self.learner_group, "_worker_manager", None)
-        return manager is not None and manager.num_healthy_actors() < self.config.num_learners
-
     def count_skipped(self) -> dict[str, int]:
         """How many updates of this iteration were left out, as a metric.
 
         Raises:
             Failure: if there is one and the run is to stop.
         """
-        skipped = self.on_learners(FiniteUpdates.take_skipped)[0]
+        skipped = self.on_learner(FiniteUpdates.take_skipped)
         on_nan = self.config.experiment.training.on_nan
         return {"train/skipped_updates": judge_skipped(skipped, on_nan, self.iteration + 1)}
 
-    def on_learners(self, function: Any) -> list[Any]:
-        """Calls a function of the learner on all of them.
-
-        Raises:
-            Failure: if one did not answer.
-            RuntimeError: if the function is at fault.
-        """
-        answers = [answer.get() for answer in self.learner_group.foreach_learner(function)]
-        for answer in answers:
-            if isinstance(answer, RayActorError):
-                raise Failure(_learner_lost(self.config.num_learners)) from answer
-            if isinstance(answer, Exception):
-                raise RuntimeError(f"a learner failed: {answer}") from answer
-        if len(answers) != max(1, self.config.num_learners):
-            raise Failure(_learner_lost(self.config.num_learners))
-        return answers
+    def on_learner(self, function: Any) -> Any:
+        """What a function of the learner returns; it lives in this process."""
+        (answer,) = self.learner_group.foreach_learner(function)
+        return answer.get()
 
 
 def _learner_step(learner: UnitLearner, gradient: Vector, lr: float) -> Updated:
@@ -248,13 +212,6 @@ def _learner_step(learner: UnitLearner, gradient: Vector, lr: float) -> Updated:
 
 def _parameters(learner: UnitLearner) -> Vector:
     return flat_parameters(learner.module[DEFAULT_MODULE_ID].unwrapped())
-
-
-def _learner_lost(num_learners: int) -> str:
-    return (
-        f"a learner process has died (there should be {num_learners}), and what it knew is in the "
-        "last checkpoint alone; its machine may be out of memory"
-    )
 
 
 def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:

@@ -87,7 +87,7 @@ class BatchedPPO(UnitAlgorithm):
         if experiment.training.critic and self.iteration == 0:
             sums = gathered.part.sums
             scale = sums["returns_to_go"] / sums["decisions"]
-            self.on_learners(partial(_set_critic_scale, scale=scale))
+            self.on_learner(partial(_set_critic_scale, scale=scale))
             iteration = self.begin(units, module_weights(self))
             gathered = iteration.play()  # the same episodes, with values on that scale
         return iteration, gathered

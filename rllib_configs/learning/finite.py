@@ -29,7 +29,7 @@ def broken_blocks(
 class FiniteUpdates:
     """A learner's part: it leaves out updates whose gradients are not finite, and remembers them.
 
-    A mixin of RLlib's ``TorchLearner``. All learners of a run agree, because they share gradients.
+    A mixin of RLlib's ``TorchLearner``.
     """
 
     _skipped: tuple[tuple[str, ...], ...] = ()

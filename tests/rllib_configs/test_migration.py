@@ -52,6 +52,14 @@ def test_an_algorithm_that_is_gone_is_named() -> None:
         load_config("deeprm", ["training.algorithm=rllib_ppo"])
 
 
+def test_processes_of_learners_are_gone_but_runs_that_had_some_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("resources: {num_runners: 3, num_learners: 2}\n")
+    assert load_config(path).resources.num_runners == 3
+    with pytest.raises(InputError, match=r"num_learners is gone: .* resources\.num_runners alone"):
+        load_config(path, ["resources.num_learners=0"])
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_todays_configs_stay_as_they_are(name: str) -> None:
     data = load_config(name).to_dict()

@@ -84,7 +84,7 @@ def trial_config(
     chosen = dict(point.settings)
     source = str(chosen.pop(PRESET, sweep.preset))
     data = copy.deepcopy(dict((presets or read_presets(sweep))[source]))
-    data["resources"] = {**data["resources"], "num_runners": 0, "num_learners": 0}
+    data["resources"] = {**data["resources"], "num_runners": 0}
     change(data, {**sweep.settings, **chosen})
     data |= {"name": sweep.name, "runs": str(runs), "seed": trial_seed(sweep.seed, point.index)}
     return prepare(make_config(data))

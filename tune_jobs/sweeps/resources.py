@@ -10,8 +10,8 @@ _LONG_PATIENCE_S = 15.0
 
 
 def cpus_of(config: ExperimentConfig) -> int:
-    """CPUs that a trial takes: itself, its runners and its learners."""
-    return 1 + config.resources.num_runners + config.resources.num_learners
+    """CPUs that a trial takes: itself and its runners."""
+    return 1 + config.resources.num_runners
 
 
 def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
@@ -25,13 +25,10 @@ def check_cpus(config: ExperimentConfig, total: float, free: float) -> None:
     Raises:
         InputError: if there are too few.
     """
-    needed, resources = cpus_of(config), config.resources
+    needed = cpus_of(config)
     if needed <= free:
         return
-    what = (
-        f"a trial needs {needed} CPUs (1 + {resources.num_runners} runners + "
-        f"{resources.num_learners} learners)"
-    )
+    what = f"a trial needs {needed} CPUs (1 + {config.resources.num_runners} runners)"
     if needed > total:
         raise InputError(
             f"{what}, but there are {total:g}; set resources.num_runners lower, or use a larger "

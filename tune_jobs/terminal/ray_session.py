@@ -165,10 +165,9 @@ def _make_up_token() -> None:
 
 def _start(config: ExperimentConfig, log: dict[str, Any]) -> Path:
     """Starts a local Ray, and returns the folder of its session."""
-    wanted = config.resources.num_runners + config.resources.num_learners
     context = start_patiently(
         address="local",
-        num_cpus=max(num_local_cpus(), wanted),
+        num_cpus=max(num_local_cpus(), config.resources.num_runners),
         num_gpus=0,
         object_store_memory=_OBJECT_STORE_BYTES,
         include_dashboard=False,

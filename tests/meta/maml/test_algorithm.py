@@ -120,11 +120,21 @@ def test_number_of_runners_changes_no_number(reference: tuple[dict, list[dict]])
     assert_same_numbers(metrics, reference[1])
 
 
+def work_of(config: ExperimentConfig) -> MetaWork:
+    """What a runner does, at the first weights."""
+    spec = algorithm_config(config).get_default_rl_module_spec()
+    spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
+    module = spec.build()
+    work = MetaWork(config, module)
+    work.begin({name: np.asarray(value, np.float32) for name, value in module.get_state().items()})
+    return work
+
+
 def test_an_update_has_the_mean_gradient_of_its_tasks(local_ray: None) -> None:
     config = config_of(training_tasks=3, training_tasks_per_update=3, training_epochs=1)
     algorithm = build_algorithm(config)
     try:
-        work = MetaWork(config, algorithm.config.get_default_rl_module_spec().build())
+        work = work_of(config)
         work.begin(module_weights(algorithm))
         rows = [work.play(unit)[1] for unit in iteration_tasks(config, 0)]
         alone = [work.gradient(each, OuterStep(1)).gradient for each in rows]
@@ -147,11 +157,7 @@ def first_moments(learner: Any) -> np.ndarray:
 
 def test_a_task_without_a_choice_counts_in_the_mean_and_not_in_the_entropy() -> None:
     config = config_of()
-    spec = algorithm_config(config).get_default_rl_module_spec()
-    spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
-    module = spec.build()
-    work = MetaWork(config, module)
-    work.begin({name: np.asarray(value) for name, value in module.get_state().items()})
+    work = work_of(config)
     _, rows = work.play(iteration_tasks(config, 3)[0])
     whole = work.gradient(rows, OuterStep(1))
     half = work.gradient(rows, OuterStep(2))
@@ -216,9 +222,9 @@ def test_runner_killed_costs_no_more_than_time(
         assert_same_numbers(metrics, second_order[1])
         deadline = time.monotonic() + 60
         row = metrics[-1]
-        while row["workers/healthy"] < 2 and time.monotonic() < deadline:
+        while moment == 2 and row["workers/healthy"] < 2 and time.monotonic() < deadline:
             row = iteration_metrics(algorithm.train())
-        assert row["workers/restarts"] == 1
+        assert row["workers/restarts"] == (moment == 2)
     finally:
         algorithm.stop()
 

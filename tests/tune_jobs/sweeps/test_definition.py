@@ -177,12 +177,12 @@ class TestPoints:
 
 
 class TestResources:
-    def test_a_trial_takes_itself_its_runners_and_its_learners(self):
-        fields = {"resources.num_runners": 2, "resources.num_learners": 1}
+    def test_a_trial_takes_itself_and_its_runners(self):
+        fields = {"resources.num_runners": 3}
         config = check_sweep(sweep(settings=fields))[0]
         assert cpus_of(config) == 4
         check_cpus(config, 4, 4)
-        with pytest.raises(InputError, match=r"needs 4 CPUs \(1 \+ 2 runners \+ 1 learners\), but"):
+        with pytest.raises(InputError, match=r"needs 4 CPUs \(1 \+ 3 runners\), but"):
             check_cpus(config, 3, 3)
         with pytest.raises(InputError, match="of 8 only 3 are free"):
             check_cpus(config, 8, 3)
