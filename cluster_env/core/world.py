@@ -172,10 +172,13 @@ class Observation:
         space: what the observation of one state is.
         write: called with states, ``(n, state_size)``, and a batch of n observations, which it
             fills.
+        world: whose states they are, where it needs more of a state than the world shows that it
+            was made for.
     """
 
     space: spaces.Space[Any]
     write: Callable[[State, Any], None]
+    world: World | None = None
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,13 @@ class Setup:
         Raises:
             InputError: for an unknown name or a value out of range.
         """
-        machine = build_world(world)
+        view = View(build_world(world), observation, mask, mask_in_observation)
         task = Task(
-            machine,
-            _workload_of(machine, workload),
+            view.world,
+            _workload_of(view.world, workload),
             get_objective(objective) if isinstance(objective, str) else objective,
         )
-        return cls(task, View(machine, observation, mask, mask_in_observation))
+        return cls(task, view)
 
 
 def require_seed(seed: int) -> int:

@@ -13,8 +13,10 @@ from cluster_env.core.world import State, World, kind_of
 class View:
     """Computes observations and masks of many states at once.
 
+    Its `world` is the one whose states it looks at.
+
     Args:
-        world: whose states they are.
+        world: what is acted in.
         observation: name of the observation; by default the world's first.
         mask: name of the mask; by default the world's first.
         mask_in_observation: whether observations are ``{"observations", "action_mask"}``, the
@@ -29,10 +31,10 @@ class View:
     ) -> None:
         kind = kind_of(world)
         self.mask_name = mask or kind.masks.names()[0]
-        self._world = world
         self._observation = kind.observations.get(observation or kind.observations.names()[0])(
             world
         )
+        self.world = self._observation.world or world
         self._mask = kind.masks.get(self.mask_name)
         self._mask_in_observation = mask_in_observation
         self.action_space: spaces.Discrete[Any] = spaces.Discrete(world.num_actions)
@@ -70,8 +72,8 @@ class View:
         Args:
             states: ``(n, state_size)``.
         """
-        mask = np.empty((states.shape[0], self._world.num_actions), np.bool_)
-        return self._mask(self._world, states, mask)
+        mask = np.empty((states.shape[0], self.world.num_actions), np.bool_)
+        return self._mask(self.world, states, mask)
 
 
 def one_of(batch: Any, index: int) -> Any:

@@ -155,5 +155,8 @@ KIND = Kind(
     warm=_warm,
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     protocols=PROTOCOLS,
-    transfers=("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
+    transfers=(
+        *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
+        *("horizon", "horizon_step"),
+    ),
 )

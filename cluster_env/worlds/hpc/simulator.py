@@ -18,7 +18,7 @@ from cluster_env.worlds.hpc.rlscheduler import PeerRoom, peer_scores, play_like_
 from cluster_env.worlds.hpc.rules import PEER, Compiled, Rule, compiled
 from cluster_env.worlds.hpc.scored import make_scoring, play_scored
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
-from cluster_env.worlds.hpc.state import StateLayout
+from cluster_env.worlds.hpc.state import AT_ARRIVAL, StateLayout
 from cluster_env.worlds.hpc.step import NUM_SUMS, Costs, Machine, Rows, reset_rows, step_rows
 
 _FOR_RULES = np.uint64(0x5EED)
@@ -43,6 +43,7 @@ class HPCSimulator:
         kill_at_estimate: whether jobs end when their estimate is over.
         check: raises `InputError` for a jobset that cannot run.
         decisions: when the policy is asked, and what its reward is, if not as said above.
+        horizon_step: seconds from row to row of a horizon, see `cluster_env.worlds.hpc.world.HPC`.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class HPCSimulator:
         kill_at_estimate: bool,
         check: Callable[[JobSet], None],
         decisions: Decisions = Decisions(),  # noqa: B008 - it is frozen
+        horizon_step: int = 0,
     ) -> None:
         scope, whole = REWARDS[decisions.reward]
         self._machine = Machine(
@@ -65,6 +67,10 @@ class HPCSimulator:
             scope,
             whole,
             decisions.discount if decisions.reward == "options" else 1.0,
+            layout.horizon,
+            horizon_step,
+            layout.clock_at,
+            layout.arrivals_at,
         )
         self._layout, self._kill, self._check = layout, kill_at_estimate, check
         self._jobsets: tuple[JobSet, ...] = ()
@@ -189,7 +195,9 @@ class HPCSimulator:
         self, other: "HPCSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
-        by_job = ("start", "queue", "ends", "running", "expected", "expected_jobs")
+        by_job = ["start", "queue", "ends", "running", "expected", "expected_jobs"]
+        if self._layout.horizon:
+            by_job.append("at_arrival")
         for name, theirs in other._rows._asdict().items():
             own = getattr(self._rows, name)
             if name in by_job:
@@ -197,7 +205,7 @@ class HPCSimulator:
                     begin, before = self._rows.place[here], other._rows.place[there]
                     count = self._jobsets[self._rows.jobset[here]].num_jobs
                     own[begin : begin + count] = theirs[before : before + count]
-            elif name not in ("jobset", "place"):
+            elif name not in ("jobset", "place", "at_arrival"):
                 own[target] = theirs[source]
 
     def schedule(self) -> Schedule:
@@ -335,6 +343,7 @@ def _rows(jobset: NDArray[np.int32], jobs: Jobs, layout: StateLayout) -> Rows:
         running=np.zeros(places, np.int32),
         expected=np.zeros(places, np.int64),
         expected_jobs=np.zeros(places, np.int32),
+        at_arrival=np.zeros((places if layout.horizon else 0, len(AT_ARRIVAL)), np.int32),
         sizes=np.zeros((num_rows, 4), np.int64),
         free=np.zeros((num_rows, layout.num_resources), np.int64),
         spare=np.zeros((num_rows, layout.num_resources), np.int64),

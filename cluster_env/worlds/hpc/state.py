@@ -26,6 +26,16 @@ HEADER = (
 JOB = ("estimate", "waited")
 """What a state has of each job that a policy sees, before its demands; 0 in empty places."""
 
+CLOCK = ("time", "remaining_work")
+"""What stands behind the jobs of a state with a horizon: seconds, and the work that is expected of
+running jobs. Then come rows, each with its offset in seconds and the units of each resource that
+are expected to be free then. Work is in seconds of one processor here, as ln(1 + it) in
+thousandths, which an int32 holds for a machine of any size."""
+
+AT_ARRIVAL = ("queue_size", "queued_work", "free_processors", "remaining_work")
+"""What follows for each job that a policy sees: what was true when it was submitted. Of jobs that
+are submitted in the same second, the later ones find the others in the queue."""
+
 RECENT = 50
 """Arrivals over which recent means are taken, with weights that fade."""
 
@@ -37,12 +47,18 @@ class StateLayout:
     Attributes:
         num_resources: what jobs ask for.
         queue: waiting jobs that a state shows, in order of arrival.
+        horizon: rows of what is expected, see `CLOCK`; 0 for a state that ends with its jobs.
     """
 
     num_resources: int
     queue: int
+    horizon: int = 0
 
     def __post_init__(self) -> None:
+        if self.horizon != 0 and not 2 <= self.horizon <= 4096:
+            raise InputError(
+                f"a horizon has 2 to 4096 rows, or 0 for none, but {self.horizon} was given"
+            )
         if not 1 <= self.queue <= 4096:
             raise InputError(
                 f"a policy can see a queue of 1 to 4096 jobs, but {self.queue} was given"
@@ -59,6 +75,23 @@ class StateLayout:
         return len(JOB) + self.num_resources
 
     @property
+    def clock_at(self) -> int:
+        """Where what is expected begins: the end of the jobs."""
+        return self.jobs_at + self.queue * self.job_size
+
+    @property
+    def rows_at(self) -> int:
+        """Where the first row of the horizon begins."""
+        return self.clock_at + len(CLOCK)
+
+    @property
+    def arrivals_at(self) -> int:
+        """Where what was true at the arrival of the first job begins."""
+        return self.rows_at + self.horizon * (1 + self.num_resources)
+
+    @property
     def size(self) -> int:
         """Numbers of a state."""
-        return self.jobs_at + self.queue * self.job_size
+        if not self.horizon:
+            return self.clock_at
+        return self.arrivals_at + self.queue * len(AT_ARRIVAL)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived, reserve
+from cluster_env.worlds.hpc.horizon import note_arrival_state, show_horizon
 from cluster_env.worlds.hpc.mdp import AT_START, SYSTEM
 from cluster_env.worlds.hpc.passes import HEAD, RUNNING, TAIL, Episode, begin
 from cluster_env.worlds.hpc.state import RECENT
@@ -47,6 +48,7 @@ class Rows(NamedTuple):
     running: NDArray[np.int32]
     expected: NDArray[np.int64]
     expected_jobs: NDArray[np.int32]
+    at_arrival: NDArray[np.int32]  # (places, 4), of no place where the world has no horizon
     sizes: NDArray[np.int64]  # (num_rows, 4)
     free: NDArray[np.int64]  # (num_rows, num_resources)
     spare: NDArray[np.int64]  # (num_rows, num_resources), beside the oldest at its reservation
@@ -70,6 +72,10 @@ class Machine(NamedTuple):
     scope: int
     whole: bool
     discount: float
+    horizon: int  # rows, see `cluster_env.worlds.hpc.state.CLOCK`
+    horizon_step: int  # seconds from row to row
+    clock_at: int
+    arrivals_at: int
 
 
 @njit_kernel
@@ -268,6 +274,14 @@ def _advance(
             )
         while rows.coming[e] < num_jobs and it.arrival[rows.coming[e]] == now:
             job = rows.coming[e]
+            if machine.horizon > 0:
+                note_arrival_state(
+                    rows.at_arrival[rows.place[e] + job],
+                    it.sizes[TAIL] - it.sizes[HEAD],
+                    sums[QUEUE_WORK],
+                    it.free[0],
+                    sums[RUN_WORK] - now * sums[RUN_SIZE],
+                )
             it.queue[it.sizes[TAIL]] = job
             it.sizes[TAIL] += 1
             rows.coming[e] = job + 1
@@ -403,6 +417,13 @@ def _show(machine: Machine, costs: Costs, jobs: Jobs, rows: Rows, e: int, it: Ep
         for r in range(it.free.size):
             out[place + 2 + r] = it.demand[job, r]
         place += 2 + it.free.size
+        if machine.horizon > 0:
+            for k in range(4):
+                out[machine.arrivals_at + 4 * slot + k] = rows.at_arrival[rows.place[e] + job, k]
+    if machine.horizon > 0:
+        remaining = sums[RUN_WORK] - now * sums[RUN_SIZE]
+        at = machine.clock_at
+        show_horizon(out[at:], machine.horizon, machine.horizon_step, it, now, remaining)
 
 
 @njit_inlined

@@ -46,6 +46,11 @@ class HPC:
         every_step: whether a policy is asked after every step, and not only where a job fits.
         reward: ``at_start``, ``base``, ``sparse``, ``reduced`` or ``options``.
         reward_discount: of a second, in the reward ``options``.
+        horizon: rows in which a state also shows what is expected of the machine, which the
+            observations `image`, `compact` and `events` draw; 0 for none. Those observations take
+            rows of their own where it is 0.
+        horizon_step: seconds from one row of the horizon to the next; 0: each row is the next time
+            at which a job is expected to end.
     """
 
     kind: ClassVar[str] = "hpc"
@@ -62,6 +67,8 @@ class HPC:
     every_step: bool = False
     reward: str = "at_start"
     reward_discount: float = 0.99
+    horizon: int = 0
+    horizon_step: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.processors <= LARGEST:
@@ -80,7 +87,13 @@ class HPC:
             )
         if self.backfilling not in BACKFILLING:
             raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
-        StateLayout(1, self.queue)
+        StateLayout(1, self.queue, self.horizon)
+        most = LARGEST // max(self.horizon, 1)
+        if not 0 <= self.horizon_step <= most or (self.horizon_step and not self.horizon):
+            raise InputError(
+                f"horizon_step must be 0 to {most:,} seconds, and goes with a horizon, but "
+                f"{self.horizon_step:,} was given with a horizon of {self.horizon}"
+            )
         Decisions(self.time_step, self.every_step, self.reward, self.reward_discount)
 
     @cached_property
@@ -97,7 +110,7 @@ class HPC:
     @cached_property
     def layout(self) -> StateLayout:
         """Where the parts of a state lie."""
-        return StateLayout(len(self.capacity), self.queue)
+        return StateLayout(len(self.capacity), self.queue, self.horizon)
 
     @cached_property
     def state_space(self) -> spaces.Box:
@@ -153,6 +166,7 @@ class HPC:
             self.kill_at_estimate,
             self.check,
             Decisions(self.time_step, self.every_step, self.reward, self.reward_discount),
+            self.horizon_step,
         )
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
