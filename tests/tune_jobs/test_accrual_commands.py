@@ -3,6 +3,8 @@
 import csv
 from pathlib import Path
 
+import pytest
+
 from tune_jobs import cli
 
 
@@ -23,3 +25,24 @@ def test_a_config_that_makes_no_sense_is_one_sentence(tmp_path: Path, capsys) ->
     [said] = capsys.readouterr().err.strip().splitlines()
     assert "must not rise" in said
     assert len(said) < 500
+
+
+@pytest.mark.integration
+def test_servers_are_trained_resumed_and_compared(local_ray: None, tmp_path: Path, capsys) -> None:
+    run = tmp_path / "run"
+    sizes = ["training.jobsets=3", "task.workload.window=200", "evaluation.jobsets=4"]
+    small = [f"--set={one}" for one in (*sizes, "training.iterations=2", "task.workload.rate=0.2")]
+    train = ["train", "fuzzy-td", "--no-track", "--runners", "0", *small]
+    assert cli.run(cli.metasched, [*train, "--run", str(run)]) == 0
+    more = ["train", "--resume", str(run), "--no-track", "--set", "training.iterations=3"]
+    assert cli.run(cli.metasched, more) == 0
+    with (run / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["iteration"] for row in rows] == ["1", "2", "3"]
+    learned = [[float(row[f"values/p_{rule}"]) for rule in ("SSS", "LLS")] for row in rows]
+    assert len({tuple(one) for one in learned}) == 3
+    compared = ["compare", "--policies", f"none,{run}", "--at", "0.2", "--jobsets", "4"]
+    assert cli.run(cli.metasched, [*compared, "--out", str(tmp_path / "table")]) == 0
+    with (tmp_path / "table" / "comparison.csv").open() as file:
+        none, policy = csv.DictReader(file)
+    assert float(policy["utility"]) > float(none["utility"])

@@ -61,6 +61,27 @@ def value_of(kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float)
 
 
 @njit(cache=True, nogil=True)
+def mean_values(
+    kind: int, p: NDArray[np.float64], x: NDArray[np.float32], out: NDArray[np.float64]
+) -> None:
+    """Writes the mean over value functions of the values of states.
+
+    Args:
+        kind: of the value functions.
+        p: float64 ``(num_functions, num_parameters)``.
+        x: float32 ``(n, 3)``, see `value_of`.
+        out: written, float64 ``(n,)``.
+    """
+    for i in range(x.shape[0]):
+        total = 0.0
+        for k in range(p.shape[0]):
+            total += value_of(
+                kind, p[k], np.float64(x[i, 0]), np.float64(x[i, 1]), np.float64(x[i, 2])
+            )
+        out[i] = total / p.shape[0]
+
+
+@njit(cache=True, nogil=True)
 def write_gradient(
     kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float, out: NDArray[np.float64]
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.objectives import UTILITY
 from cluster_env.workloads import sample_jobsets
@@ -44,6 +45,15 @@ class Learning:
     rho_rate: float = 0.03
     half: float = 300.0
     per_time: bool = False
+
+    @property
+    def kind(self) -> int:
+        """Index of the value function in `VALUE_FUNCTIONS`."""
+        return VALUE_FUNCTIONS.index(self.values)
+
+    def begin(self, p: NDArray[np.float64]) -> Learners:
+        """Learners that have seen nothing yet, with these parameters; see `new_learners`."""
+        return new_learners(self.kind, p, self.rate, self.rho_rate, self.half, self.per_time)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,16 +122,8 @@ def learn_values(setting: Setting, column: str) -> Learners:
         column: ``squeeze``, ``preempt`` or ``both``, what the servers may do.
     """
     how = setting.learning
-    kind = VALUE_FUNCTIONS.index(how.values)
     rng = generator(setting.seed, Purpose.INIT)
-    learners = new_learners(
-        kind,
-        first_parameters(kind, setting.experiments, rng),
-        how.rate,
-        how.rho_rate,
-        how.half,
-        how.per_time,
-    )
+    learners = how.begin(first_parameters(how.kind, setting.experiments, rng))
     simulator = loaded(setting, Split.TRAIN, how.steps)
     preempt, squeeze = COLUMNS[column]
     simulator.play(Rule("best_fit", "value", preempt, squeeze), learners=learners, learning=True)
@@ -149,17 +151,23 @@ def measure(
     order = "best_fit" if policy in POLICIES else policy
     simulator.play(Rule(order, scorer, preempt, squeeze), learners=learners)
     schedule = simulator.schedule()
-    pieces = schedule.pieces
-    assert pieces is not None
-    work = (pieces.end - pieces.begin) * pieces.units[:, 0].astype(np.float64)
-    busy = np.bincount(schedule.episode[pieces.job], work, minlength=schedule.num_episodes)
     return Outcome(
         policy,
         column,
         simulator.earned.copy(),
-        busy / (float(schedule.capacity[0]) * steps),
+        busy_work(schedule) / (float(schedule.capacity[0]) * steps),
         None if learners is None else learners.p.copy(),
     )
+
+
+def busy_work(schedule: Schedule) -> NDArray[np.float64]:
+    """Processors x steps that were used in each episode, float64 ``(episodes,)``."""
+    pieces = schedule.pieces
+    assert pieces is not None
+    work = (pieces.end - pieces.begin) * pieces.units[:, 0].astype(np.float64)
+    count = schedule.num_episodes
+    busy = np.bincount(schedule.episode[pieces.job], work, minlength=count)
+    return busy.astype(np.float64, copy=False)
 
 
 def experiment(

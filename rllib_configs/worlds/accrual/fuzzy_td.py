@@ -1,0 +1,232 @@
+"""The paper's learning on RLlib: servers play and learn on runners, each by itself.
+
+A unit is some servers for an iteration. Its answer is what they have learned, which is all that
+goes on to the next iteration: servers begin it empty. What a server learns depends on nothing but
+its own parameters and arrivals, whoever plays it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from ray.rllib.core import DEFAULT_MODULE_ID
+
+from cluster_env.core.errors import Failure
+from cluster_env.core.seeding import Split
+from cluster_env.objectives import UTILITY
+from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.td import Learners
+from cluster_env.worlds.accrual.values import RULEBASE, RULES
+from rllib_configs.algorithms.batched import (
+    BatchedConfig,
+    UnitAlgorithm,
+    UnitLearner,
+    module_weights,
+)
+from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
+from rllib_configs.schema import ExperimentConfig
+from rllib_configs.worlds.accrual.servers import Learning, busy_work
+from rllib_configs.worlds.accrual.state_values import value_kind
+
+AVERAGES = ("reward", "steps", "count")
+"""What of a learner goes on beside its parameters; see `cluster_env.worlds.accrual.td.LEARNER`."""
+
+
+@dataclass(frozen=True)
+class ServerUnit:
+    """Servers that play an iteration side by side.
+
+    Attributes:
+        index: place of the unit in its iteration.
+        servers: which of all.
+        first_jobset: index, in the training split, of the jobset of server 0.
+    """
+
+    index: int
+    servers: range
+    first_jobset: int
+
+
+def server_units(experiment: ExperimentConfig, iteration: int) -> Iterator[ServerUnit]:
+    """Cuts the servers of an iteration into units, whatever the number of runners."""
+    servers, size = experiment.training.jobsets, experiment.training.jobsets_per_unit
+    for index, begin in enumerate(range(0, servers, size)):
+        unit = range(begin, min(begin + size, servers))
+        yield ServerUnit(index, unit, iteration * servers)
+
+
+class FuzzyTDConfig(BatchedConfig):
+    """Config of `FuzzyTD`."""
+
+    def __init__(self, algo_class: type["FuzzyTD"] | None = None) -> None:
+        super().__init__(algo_class=algo_class or FuzzyTD)
+
+    def get_default_learner_class(self) -> type["ValuesKeeper"]:
+        """See `ValuesKeeper`."""
+        return ValuesKeeper
+
+    def make_work(self, module: Any) -> "ServersWork":
+        """See `ServersWork`."""
+        return ServersWork(self.experiment)
+
+
+class ServersWork:
+    """Has the servers of a unit play and learn; see `UnitWork`."""
+
+    def __init__(self, experiment: ExperimentConfig) -> None:
+        self._task = experiment.task.build(seed=experiment.seed)
+        training = experiment.training
+        self._how = Learning(
+            values=training.values,
+            rate=training.lr,
+            rho_rate=training.rho_rate,
+            half=training.half,
+            per_time=training.per_time,
+        )
+        self._weights: Arrays = {}
+
+    def begin(self, weights: Arrays) -> None:
+        """Takes what all servers have learned so far."""
+        self._weights = weights
+
+    def play(self, unit: ServerUnit) -> tuple[Part, None]:
+        """Plays an episode of each server.
+
+        Returns:
+            Sums for metrics; and apart from them what each server knows afterwards, as it is kept
+            from iteration to iteration.
+        """
+        world: Any = self._task.world
+        simulator = world.simulator()
+        jobsets = self._task.jobsets(Split.TRAIN, [unit.first_jobset + k for k in unit.servers])
+        simulator.load(jobsets, UTILITY)
+        learners = self._learners(unit.servers)
+        before = learners.of["count"].sum()
+        simulator.play(Rule("best_fit", "value"), learners=learners, learning=True)
+        schedule = simulator.schedule()
+        sums = {
+            "episodes": schedule.num_episodes,
+            "earned": float(simulator.earned.sum()),
+            "room": float(schedule.end.sum()) * world.processors,
+            "busy": float(busy_work(schedule).sum()),
+            "unfinished": int((~schedule.finished).sum()),
+            "updates": int(learners.of["count"].sum() - before),
+        }
+        return Part(None, sums, {unit.index: (learners.p, averages_of(learners))}), None
+
+    def take(self, parameters: Any) -> None:
+        """Servers learn while they play; there is no round after it."""
+
+    def gradient(self, rows: None, step: Any) -> Part:
+        """See `take`."""
+        raise NotImplementedError("servers learn while they play")
+
+    def _learners(self, servers: range) -> Learners:
+        """They go on where they were, but for the state that they last saw."""
+        which = list(servers)
+        learners = self._how.begin(self._weights["values"][which].astype(np.float64))
+        averages = self._weights["averages"][which].astype(np.float64)
+        known = averages[:, AVERAGES.index("count")] > 0
+        for name, values in zip(AVERAGES, averages.T, strict=True):
+            learners.of[name][known] = values[known]
+        learners.of["rho"][known] = (learners.of["reward"] / learners.of["steps"])[known]
+        return learners
+
+
+def averages_of(learners: Learners) -> NDArray[np.float64]:
+    """What of learners goes on beside their parameters, float64 ``(num_servers, 3)``."""
+    return np.stack([learners.of[name].astype(np.float64) for name in AVERAGES], axis=1)
+
+
+class ValuesKeeper(UnitLearner):
+    """Keeps what servers have learned for checkpoints; it has no optimizer."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """Each server takes its steps itself."""
+
+    def keep(self, values: NDArray[np.float32], averages: NDArray[np.float32]) -> None:
+        """Takes what servers know after an iteration."""
+        module = self.module[DEFAULT_MODULE_ID].unwrapped()
+        with torch.no_grad():
+            module.values.copy_(torch.from_numpy(values))
+            module.averages.copy_(torch.from_numpy(averages))
+
+
+class FuzzyTD(UnitAlgorithm):
+    """Each server tunes a value function of its own (section 1), all of them side by side."""
+
+    @classmethod
+    def get_default_config(cls) -> FuzzyTDConfig:
+        """The paper's servers."""
+        return FuzzyTDConfig()
+
+    def training_step(self) -> None:
+        """Every server plays an episode; what it has learned then is kept."""
+        started = perf_counter()
+        units = list(server_units(self.config.experiment, self.iteration))
+        weights = module_weights(self)
+        gathered = self.begin(units, weights).play()
+        learned = [gathered.part.apart[unit.index] for unit in units]
+        found = [np.concatenate(part).astype(np.float32) for part in zip(*learned, strict=True)]
+        skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
+        self.on_learners(partial(_keep, values=found[0], averages=found[1]))
+        sums, elapsed = gathered.part.sums, perf_counter() - started
+        self.log_values(
+            {
+                "train/return_mean": sums["earned"] / sums["episodes"],
+                "train/return_max": sums["earned"] / sums["episodes"],  # one episode of a jobset
+                "train/productivity": sums["earned"] / sums["room"],
+                "train/utilization": sums["busy"] / sums["room"],
+                "train/unfinished_jobs": sums["unfinished"],
+                "train/updates": sums["updates"],
+                "train/skipped_updates": skipped,
+                **self._learned(*found),
+                "time/sample_s": elapsed,
+                "time/runner_s": gathered.runner_s,
+                "time/iteration_s": elapsed,
+            }
+        )
+        self.log_workers()
+        self.count({"total/episodes": int(sums["episodes"])})
+
+    def _learned(
+        self, values: NDArray[np.float32], averages: NDArray[np.float32]
+    ) -> dict[str, float]:
+        """What servers know: means over them."""
+        reward, steps = averages[:, 0], averages[:, 1]
+        found = {"values/rho": float((reward / np.maximum(steps, 1e-9)).mean())}
+        if value_kind(self.config.experiment) == RULEBASE:
+            names = [f"values/p_{rule}" for rule in RULES]
+            found |= dict(zip(names, values.mean(axis=0).tolist(), strict=True))
+        return found
+
+    def _go_back_where_broken(
+        self, found: list[NDArray[np.float32]], before: list[NDArray[np.float32]]
+    ) -> int:
+        """Lets servers whose values are not finite forget the iteration; how many they are.
+
+        Raises:
+            Failure: if there is one and the run is to stop.
+        """
+        broken = np.flatnonzero(~np.isfinite(found[0]).all(axis=1))
+        if broken.size and self.config.experiment.training.on_nan == "stop":
+            raise Failure(
+                f"iteration {self.iteration + 1}: the values of server {broken[0]} are not finite; "
+                f"what is kept is from before it; resume with a lower training.lr, or with "
+                f"--set training.on_nan=skip to let such servers forget the iteration"
+            )
+        for now, then in zip(found, before, strict=True):
+            now[broken] = then[broken]
+        return int(broken.size)
+
+
+def _keep(
+    learner: ValuesKeeper, values: NDArray[np.float32], averages: NDArray[np.float32]
+) -> None:
+    learner.keep(values, averages)

@@ -1,0 +1,52 @@
+"""Utility accrual's entries in the registries; needs neither Ray nor PyTorch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
+from rllib_configs.sections import Count, Positive, Section
+
+One = Annotated[float, Field(ge=1, le=1)]
+
+
+class StateValuesOptions(Section):
+    """Values of server states, of each server its own; acts by their mean. For fuzzy_td alone."""
+
+    values: Literal["rulebase", "network"] = "rulebase"
+    """What a value is a function of: the paper's eight fuzzy rules, or a small network."""
+
+
+class FuzzyTDOptions(Section):
+    """Average-reward TD(0) of each server by itself (Vengerov, section 3.4)."""
+
+    iterations: Count = 25
+    """Episodes of each server; its server is empty at the beginning of each."""
+    jobsets: Count = 50
+    """Servers; each learns from an own jobset in each iteration."""
+    episodes_per_jobset: Annotated[int, Field(ge=1, le=1)] = 1
+    """A server plays a jobset once."""
+    jobsets_per_unit: Count = 10
+    """Servers that learn side by side; no result depends on it."""
+    gamma: One = 1.0
+    """Average reward is not discounted."""
+    lr: Positive = 0.03
+    """First learning rate of the parameters."""
+    rho_rate: Annotated[float, Field(gt=0, le=1)] = 0.03
+    """First learning rate of the average reward."""
+    half: Positive = 300.0
+    """Updates after which both rates have halved."""
+    per_time: bool = False
+    """Whether time between updates counts; in the paper it does not."""
+
+
+ALGORITHMS.register("fuzzy_td")(
+    Algorithm(
+        FuzzyTDOptions,
+        "rllib_configs.worlds.accrual.fuzzy_td:FuzzyTDConfig",
+        prepare="rllib_configs.worlds.accrual.state_values:prepare",
+    )
+)
+NETWORKS.register("state_values")(
+    NetworkEntry(StateValuesOptions, "rllib_configs.worlds.accrual.state_values:NETWORK")
+)
