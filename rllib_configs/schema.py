@@ -3,13 +3,14 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field, SerializeAsAny, field_validator
+from pydantic import Field, SerializeAsAny, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.secrets import holds_secret
+from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, training_section
 from rllib_configs.sections import (
     Count,
@@ -135,6 +136,22 @@ class ExperimentConfig(Section):
             at_fault = "algorithm" if "algorithm" in str(error).split("'")[0] else "network"
             raise refused(SectionError((at_fault,), str(error))) from None
         return validated(section, given)
+
+    @model_validator(mode="after")
+    def _discount_once(self) -> Self:
+        """Between decisions the rewards do it, and from decision to decision the same may go on."""
+        world, training = self.task.build_world(), self.training
+        within = WORLDS.get(world.kind).discount(world)
+        goes_on = getattr(training, "discount_per", "") == "time_unit" and training.gamma == within
+        if within != 1 and training.gamma != 1 and not goes_on:
+            raise PydanticCustomError(
+                "gamma",
+                "the world's rewards discount a time unit by {within} already (eq. 2.18), so "
+                "training.gamma must be 1, or {within} with training.discount_per=time_unit, but "
+                "it is {gamma}",
+                {"within": f"{within:g}", "gamma": f"{training.gamma:g}"},
+            )
+        return self
 
     def to_dict(self) -> dict[str, Any]:
         """The whole config as plain data, for YAML and for MLflow."""

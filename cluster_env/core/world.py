@@ -331,6 +331,8 @@ class Kind:
         protocols: jobsets by name that policies can be compared on beside unseen ones.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
+        discount: of a unit of time, by which the rewards of a world discount already what comes
+            between two decisions (a semi-MDP's); from the world. Training must not do it again.
     """
 
     world: type[Any]
@@ -362,6 +364,7 @@ class Kind:
     plain: Callable[[Any, JobSet], Any] | None = None
     protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
     transfers: tuple[str, ...] = ()
+    discount: Callable[[Any], float] = lambda world: 1.0
 
     @property
     def headline(self) -> str:

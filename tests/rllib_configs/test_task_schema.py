@@ -17,7 +17,7 @@ from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.varied import Ranges
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
-from rllib_configs.loading import parse_section
+from rllib_configs.loading import load_config, parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection
 
@@ -149,3 +149,16 @@ def test_the_objective_is_the_usual_one_of_the_world() -> None:
     assert TaskSection().objective == "slowdown"
     assert TaskSection(world={"kind": "hpc"}).objective == "bounded_slowdown"
     assert TaskSection(world={"kind": "hpc"}, objective="makespan").objective == "makespan"
+
+
+def test_rewards_that_are_discounted_already_are_not_discounted_again() -> None:
+    """Cunha, section 4.7.3: gamma 1, or eq. 2.19 with the same discount by the second."""
+    options = "task.world.reward=options"
+    once = ["training.gamma=0.99", "training.discount_per=time_unit"]
+    assert load_config("hpc-smoke", [options]).training.gamma == 1
+    assert load_config("hpc-smoke", [options, *once]).training.gamma == 0.99
+    assert load_config("hpc-smoke", ["training.gamma=0.9"]).training.gamma == 0.9
+    twice = ["training.gamma=0.99", "training.discount_per=decision"]
+    for changes in (twice, ["training.gamma=0.5"], [*once, "task.world.reward_discount=0.9"]):
+        with pytest.raises(InputError, match=r"training\.gamma must be 1, or"):
+            load_config("hpc-smoke", [options, *changes])

@@ -159,4 +159,5 @@ KIND = Kind(
         *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
         *("horizon", "horizon_step"),
     ),
+    discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
 )

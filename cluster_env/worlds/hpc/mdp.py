@@ -15,8 +15,9 @@ The online cost of a job in a second is what the objective says; under ``slowdow
 starting a job takes no time and so costs nothing (eq. 4.1). ``sparse``: of the time between two
 decisions only one time step counts, and none after a start, since intermediate rewards are lost
 (figure 4.4). ``reduced``: the same of the waiting jobs that the policy sees alone. ``options``: of
-these jobs all the time until the next decision, discounted by the second (eq. 2.18); to discount
-once, training has to use ``gamma`` 1, as section 4.7.3 does with PPO.
+these jobs all the time until the next decision, discounted by the second (eq. 2.18). Training may
+then use ``gamma`` 1, as section 4.7.3 does with PPO, or the same discount by the second from one
+decision to the next (eq. 2.19); anything else would discount twice, and is refused.
 
 Figure 4.4 counts a job that runs in the semi-MDP, section 4.7.2 jobs that wait alone; ``options``
 follows the section. The thesis lets an empty machine wait, which never ends under a policy that
