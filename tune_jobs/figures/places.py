@@ -109,9 +109,9 @@ class Exhibit:
 
 
 def _rules(protocol: EvaluationProtocol) -> list[str]:
-    """Names of the world's heuristics, but for those that stand for another paper's event loop."""
+    """Names of the world's heuristics, but for those that stand for others' event loops."""
     names = get_kind(protocol.task.world.kind).heuristics.names()
-    return [name for name in names if not name.startswith("rls")]
+    return [name for name in names if not name.startswith(("rls", "srg"))]
 
 
 def draw(table: Path) -> "Figure":

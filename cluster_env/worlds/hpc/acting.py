@@ -22,16 +22,18 @@ def act_by_rule(
     keep that one; the clock of `f1` to `f4` is the waiting time, and fair shares are not known.
 
     Args:
-        rule: any but RLScheduler's.
+        rule: any but those of other event loops.
         world: an `HPC`.
         states: int32 ``(n, state_size)``.
         uniforms: float64 ``(n,)``, for the order `random`.
 
     Raises:
-        InputError: for a rule of RLScheduler's, which cannot decide state by state.
+        InputError: for a rule of another event loop, which cannot decide state by state.
     """
     if rule.backfilling in PEER:
-        raise InputError("RLScheduler's rules play whole episodes and cannot act on a state")
+        raise InputError(
+            f"{rule.backfilling}'s rules play whole episodes and cannot act on a state"
+        )
     layout = world.layout
     jobs = states[:, layout.jobs_at :].reshape(states.shape[0], layout.queue, layout.job_size)
     estimate, waited = jobs[:, :, 0].astype(np.float64), jobs[:, :, 1]

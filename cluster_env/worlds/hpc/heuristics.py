@@ -11,7 +11,6 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.world import Heuristic, PlayingSimulator, no_argument
 from cluster_env.worlds.hpc.acting import act_by_rule
-from cluster_env.worlds.hpc.rlscheduler import SCORES
 from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, PEER, Reserve, Rule
 from cluster_env.worlds.hpc.world import HPC
 
@@ -45,6 +44,8 @@ class RulePolicy:
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristic")
 
+_USUAL = {"srg": "packer"}  # order of an event loop that is named without one; else sjf
+
 
 def _ordered(order: str) -> Callable[[HPC, str], Policy]:
     def make(world: HPC, argument: str) -> Policy:
@@ -65,16 +66,17 @@ def _fixed(name: str, rule: Rule) -> Callable[[HPC, str], Policy]:
     return make
 
 
-def _like_rlscheduler(backfilling: str) -> Callable[[HPC, str], Policy]:
+def _like_a_peer(loop: str) -> Callable[[HPC, str], Policy]:
     def make(world: HPC, argument: str) -> Policy:
-        name = f"{backfilling}:{argument}" if argument else backfilling
-        order = argument or "sjf"
-        if order not in SCORES:
+        name = f"{loop}:{argument}" if argument else loop
+        order = argument or _USUAL.get(loop, "sjf")
+        if order not in PEER[loop]:
+            whose = "sched-rl-gym" if loop == "srg" else "RLScheduler"
             raise InputError(
-                f"'{backfilling}:' needs one of RLScheduler's orders, {', '.join(SCORES)}, not "
+                f"'{loop}:' needs one of {whose}'s orders, {', '.join(PEER[loop])}, not "
                 f"'{argument}'"
             )
-        return RulePolicy(world, name, Rule(order, backfilling))
+        return RulePolicy(world, name, Rule(order, loop))
 
     return make
 
@@ -88,6 +90,6 @@ HEURISTICS.register("reserve")(
     Heuristic(_fixed("reserve", Rule("wspt", "skip", reserve=Reserve())))
 )
 
-PEER_HEURISTICS = {name: Heuristic(_like_rlscheduler(name)) for name in PEER}
+PEER_HEURISTICS = {name: Heuristic(_like_a_peer(name)) for name in PEER}
 for _name, _heuristic in PEER_HEURISTICS.items():
     HEURISTICS.register(_name)(_heuristic)

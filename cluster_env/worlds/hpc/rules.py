@@ -1,6 +1,7 @@
 """A rule: an order, and what may start before the first job of that order."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,12 +12,18 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.worlds.hpc.orders import FIXED, FIXED_ORDERS, MOVING_ORDERS
 from cluster_env.worlds.hpc.rlscheduler import SCORES
+from cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS
 
 BACKFILLING = ("strict", "skip", "easy", "conservative")
 """What may start before the first waiting job, see `Rule`."""
 
-PEER = ("rls", "rls_easy")
-"""RLScheduler's own event loop, to repeat its published table; see `rlscheduler`."""
+PEER: Mapping[str, tuple[str, ...]] = {
+    "rls": SCORES,
+    "rls_easy": SCORES,
+    "srg": SCHEDGYM_ORDERS,
+}
+"""Event loops of others, to repeat what they published, and their orders: RLScheduler's (see
+`rlscheduler`) and sched-rl-gym's (see `schedgym`)."""
 
 ORDERS = (*FIXED_ORDERS, *MOVING_ORDERS, "random")
 
@@ -77,8 +84,8 @@ class Rule:
             ``skip``: whatever fits. ``easy``: what fits and does not delay the first job, for
             which a reservation is made from the estimates (Lifka, 1995). ``conservative``: what
             fits and delays no job before it in the order; all get reservations, anew at each
-            event (Mu'alem and Feitelson, 2001). ``rls`` and ``rls_easy``: RLScheduler's event
-            loop.
+            event (Mu'alem and Feitelson, 2001). Names in `PEER` are event loops of
+            others.
         weights: of `priority`.
         reserve: what long jobs must leave free; with ``skip`` only.
     """
@@ -91,7 +98,7 @@ class Rule:
     def __post_init__(self) -> None:
         if self.backfilling not in (*BACKFILLING, *PEER):
             raise unknown("kind of backfilling", self.backfilling, (*BACKFILLING, *PEER))
-        known = SCORES if self.backfilling in PEER else ORDERS
+        known = PEER.get(self.backfilling, ORDERS)
         if self.order not in known:
             raise unknown("order", self.order, known)
         if self.reserve is not None and self.backfilling != "skip":

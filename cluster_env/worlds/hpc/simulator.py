@@ -16,6 +16,7 @@ from cluster_env.worlds.hpc.mdp import REWARDS, Decisions
 from cluster_env.worlds.hpc.play import make_room, play_all
 from cluster_env.worlds.hpc.rlscheduler import PeerRoom, peer_scores, play_like_rlscheduler
 from cluster_env.worlds.hpc.rules import PEER, Compiled, Rule, compiled
+from cluster_env.worlds.hpc.schedgym import play_like_schedgym
 from cluster_env.worlds.hpc.scored import make_scoring, play_scored
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.state import AT_ARRIVAL, StateLayout
@@ -153,7 +154,7 @@ class HPCSimulator:
             self._play_scored(rule)
             return
         if rule.backfilling in PEER:
-            self._play_like_rlscheduler(rule)
+            self._play_like_a_peer(rule)
             return
         given = np.zeros(self.num_rows, np.uint64) + _FOR_RULES if keys is None else keys
         first_row = np.searchsorted(rows.jobset, np.arange(len(self._jobsets)))
@@ -270,22 +271,46 @@ class HPCSimulator:
         )
         rows.active[:] = False
 
-    def _play_like_rlscheduler(self, rule: Rule) -> None:
-        rows, machine, jobs = self._rows, self._machine, self._jobs
+    def _play_like_a_peer(self, rule: Rule) -> None:
+        """Under another event loop, which knows no end of time."""
+        rows, jobs = self._rows, self._jobs
+        play = self._like_schedgym if rule.backfilling == "srg" else self._like_rlscheduler
+        run = play(rule)
+        for e, k in enumerate(rows.jobset):
+            own = rows.start[rows.place[e] : rows.place[e] + jobs.first[k + 1] - jobs.first[k]]
+            own[:] = -1
+            rows.time[e] = run(int(k), own)
+        rows.active[:] = False
+
+    def _like_rlscheduler(self, rule: Rule) -> Callable[[int, NDArray[np.int64]], int]:
+        jobs, capacity = self._jobs, self._machine.capacity
         score = peer_scores(rule.order, jobs.order_estimate, jobs.demand[:, 0], self._submits())
         parts = zip(jobs.first[:-1], jobs.first[1:], strict=True)
         order = np.concatenate(
             [np.lexsort((score[a:b], jobs.arrival[a:b])).astype(np.int64) for a, b in parts]
         )
-        room = PeerRoom.of(int(np.diff(jobs.first).max()), machine.capacity.size)
-        for e, k in enumerate(rows.jobset):
-            begin = rows.place[e]
-            own = rows.start[begin : begin + self._jobsets[k].num_jobs]
-            own[:] = -1
-            rows.time[e] = play_like_rlscheduler(
-                jobs, k, machine.capacity, score, order, rule.backfilling == "rls_easy", room, own
+        room = PeerRoom.of(int(np.diff(jobs.first).max()), capacity.size)
+        backfilling = rule.backfilling == "rls_easy"
+        return lambda k, start: int(
+            play_like_rlscheduler(jobs, k, capacity, score, order, backfilling, room, start)
+        )
+
+    def _like_schedgym(self, rule: Rule) -> Callable[[int, NDArray[np.int64]], int]:
+        jobs, capacity = self._jobs, self._machine.capacity
+
+        def run(k: int, start: NDArray[np.int64]) -> int:
+            part = slice(jobs.first[k], jobs.first[k + 1])
+            return play_like_schedgym(
+                rule.order,
+                jobs.arrival[part],
+                jobs.duration[part],
+                jobs.order_estimate[part],
+                jobs.demand[part],
+                capacity,
+                start,
             )
-        rows.active[:] = False
+
+        return run
 
 
 def _join(jobsets: Sequence[JobSet], kill: bool) -> Jobs:

@@ -7,7 +7,6 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.workloads.histories import histories
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
-from cluster_env.worlds.hpc.rules import PEER
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from cluster_env.worlds.hpc.world import HPC
@@ -19,8 +18,7 @@ def warm() -> None:
     workload = LublinWorkload(processors=16, jobs=8, estimates="tsafrir")
     jobset = workload.sample(np.random.default_rng(0))
     for name in HEURISTICS.names():
-        spec = f"{name}:fcfs" if name in PEER else name
-        evaluate(get_heuristic(spec, world), [jobset], world)
+        evaluate(get_heuristic(name, world), [jobset], world)
     one = np.zeros(1, np.int64)
     histories(one, one, np.ones(1), one)  # of run-time correction
     simulator = world.simulator()

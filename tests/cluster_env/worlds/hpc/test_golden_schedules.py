@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rlscheduler import SCORES
 from cluster_env.worlds.hpc.rules import Rule
+from cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played, waits
 
 TRACES = [
@@ -64,6 +66,31 @@ def test_rlscheduler_is_repeated_job_by_job(golden: Path, sequences: str) -> Non
             )
 
 
+@pytest.mark.parametrize("order", SCHEDGYM_ORDERS)
+def test_the_packing_rules_of_sched_rl_gym_are_repeated_job_by_job(
+    golden: Path, order: str
+) -> None:
+    compared = 0
+    for path in sorted((golden / "srg").glob("*.npz")):
+        data = arrays(path)
+        if f"start_{order}" in data:
+            world, jobset = schedgym_case(data)
+            found = played(world, [jobset], Rule(order, "srg")).start + data["submit"][0]
+            np.testing.assert_array_equal(found, data[f"start_{order}"], err_msg=path.name)
+            compared += 1
+    assert compared == {"packer": 16, "tetris": 6}[order]
+
+
+def schedgym_case(data: dict) -> tuple[HPC, JobSet]:
+    """The machine and the jobs of a file of sched-rl-gym's."""
+    meta = json.loads(str(data["meta"]))
+    demand = data["procs"]
+    if not meta["ignore_memory"]:
+        demand = np.stack([data["procs"], data["mem"]], axis=1)
+    world = HPC(meta["procs"], memory=0 if meta["ignore_memory"] else meta["mem"])
+    return world, jobset_of(data["submit"], data["run"], data["est"], demand)
+
+
 def test_sched_rl_gym_where_it_counts_processors(golden: Path) -> None:
     rules = {"fifo": ("fcfs", "strict"), "sjf": ("sjf", "skip")}
     rules |= {"easy": ("fcfs", "easy"), "cons": ("fcfs", "conservative")}
@@ -71,12 +98,7 @@ def test_sched_rl_gym_where_it_counts_processors(golden: Path) -> None:
     for path in sorted((golden / "srg").glob("*.npz")):
         data = arrays(path)
         meta = json.loads(str(data["meta"]))
-        demand = np.stack([data["procs"], data["mem"]], axis=1)
-        counted = [meta["procs"], 0 if meta["ignore_memory"] else meta["mem"]]
-        if meta["ignore_memory"]:
-            demand = data["procs"]
-        jobset = jobset_of(data["submit"], data["run"], data["est"], demand)
-        world = HPC(processors=counted[0], memory=counted[1])
+        world, jobset = schedgym_case(data)
         for name, rule in rules.items():
             same = meta["results"].get(name, {}).get("oracle_same")
             exact = name in ("fifo", "sjf") or same == meta["n"]
