@@ -53,6 +53,45 @@ def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_
     assert (f"{value:,.0f}" if value >= 100 else f"{value:.2f}") in shown
 
 
+def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -> None:
+    """In a table of utilization the slowdown is part of it; times are written as people do."""
+    args = ["cunha-table5.7", "--trace", str(log), "--out", str(tmp_path)]
+    CliRunner().invoke(command, args, catch_exceptions=False)
+    table = tmp_path / "cunha-table5.7.csv"
+    shown = texts(places.draw(table))
+    heads = (
+        "util",
+        "slowdown",
+        "to end",
+        "wait",
+        "longest",
+        "makespan",
+        "narrow",
+        "medium",
+        "wide",
+    )
+    assert set(heads) <= set(shown)
+    fcfs = next(row for row in read_table(table, ("place",)) if row["policy"] == "fcfs")
+    assert get_kind("hpc").time(float(fcfs["longest_wait"])) in shown
+    assert f"{float(fcfs['utilization_to_end']):.0%}" in shown
+
+
+def test_many_places_are_columns_of_one_table(tmp_path: Path) -> None:
+    """The best of each column is bold; rules without their tuned numbers."""
+    args = ["cunha-fig5.5", "--jobsets", "2", "--out", str(tmp_path)]
+    CliRunner().invoke(command, args, catch_exceptions=False)
+    table = tmp_path / "cunha-fig5.5.csv"
+    rows = read_table(table, ("place",))
+    figure = places.draw(table)
+    written = {text.get_text(): text for text in figure.findobj(Text)}  # type: ignore[attr-defined]
+    assert {"sjf", "hold*", "tetris*"} <= set(written)
+    first = [row for row in rows if row["place"] == rows[0]["place"]]
+    best = min(float(row["slowdown"]) for row in first)
+    assert written[f"{best:.2f}"].get_fontweight() == "bold"
+    price = f"{float(first[0]['utilization']):.0%}, {float(first[0]['longest_wait']):,.1f}"
+    assert price in written
+
+
 def test_better_run_times_are_shown_side_by_side(log: Path, tmp_path: Path) -> None:
     args = ["hpc-run-times", "--trace", str(log), "--out", str(tmp_path)]
     CliRunner().invoke(command, args, catch_exceptions=False)

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 import click
@@ -43,6 +43,14 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 """Columns of the table behind the one that decides, as far as the world has them: title, and how a
 value is written."""
 
+TIMES = ("wait", "longest_wait", "makespan", "completion_time")
+"""Columns that are times of the world."""
+
+SIZES = ("narrow", "medium", "wide", "small", "large")
+"""Endings of metrics of jobs of one size."""
+
+_ALWAYS = ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan")
+
 WIDTH = 80
 """Columns of a terminal that rows fit into, unless they are to be wide."""
 _LONGEST_TITLE, _SHORTEST_NAME = 20, 12
@@ -51,6 +59,19 @@ _LONGEST_TITLE, _SHORTEST_NAME = 20, 12
 def column_of(metric: str) -> tuple[str, Callable[[float], str]]:
     """Title of a metric's column, and how its values are written."""
     return COLUMNS.get(metric, (metric, "{:.3g}".format))
+
+
+def beside(row: Mapping[str, object]) -> list[str]:
+    """Names of what belongs beside the metric of a row, wherever there is room for it.
+
+    That is the headline of its world, if another metric decides; utilization in the arrival window
+    and to the last finish, mean and longest wait, makespan; and the headline by size of jobs.
+    """
+    kind = kind_of_row(row)
+    sizes = (name for name in COLUMNS if name.startswith(f"{kind.headline}_"))
+    by_size = (name for name in sizes if name.rpartition("_")[2] in SIZES)
+    names = (kind.headline, *_ALWAYS, *by_size)
+    return [name for name in names if name in row and name != row["metric"]]
 
 
 def format_rows(rows: Sequence[Row], wide: bool = False) -> str:

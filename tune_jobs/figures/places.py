@@ -14,11 +14,13 @@ from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS as WRITTEN
+from tune_jobs.comparing.table import SIZES, TIMES, beside
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.comparing.wording import kind_of_row
 from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, name_of, read_rows
+from tune_jobs.figures.grid import draw_grid
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import INK, headline, new_figure, styled
+from tune_jobs.figures.style import INK, TABLE_DPI, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, number
 
 if TYPE_CHECKING:
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW_HEIGHT, _HEAD_HEIGHT = 0.2, 0.55
-_CELL = 0.195  # width of a number beside the points, of their own width
-_CELL_SHARE = 0.1  # of the width of the image
+_MOST_PANELS = 4
+_WIDTH = 10.5
+_CELL_SHARE = 0.063  # of the width of the image, for a number beside the points
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,8 @@ def _rules(protocol: EvaluationProtocol) -> list[str]:
 def draw(table: Path) -> "Figure":
     """A panel for each place: policies from best to worst, with their price written beside.
 
+    More than a handful of places become columns of one table (`draw_grid`).
+
     Raises:
         InputError: if the file does not hold such rows.
     """
@@ -125,10 +130,12 @@ def draw(table: Path) -> "Figure":
     for row in rows:
         places.setdefault(row["place"], []).append(row)
     metric = get_metric(rows[0]["metric"])
+    if len(places) > _MOST_PANELS:
+        return draw_grid(places, metric.name)
     heights = [_HEAD_HEIGHT + _ROW_HEIGHT * len(some) for some in places.values()]
-    price = [name for name in kind_of_row(rows[0]).price if name != metric.name]
+    price = beside(rows[0])
     with styled():
-        figure = new_figure(sum(heights) + 1.1)
+        figure = new_figure(sum(heights) + 1.3, _WIDTH, TABLE_DPI)
         right = 1 - _CELL_SHARE * (len(price) + 1)
         figure.set_layout_engine("constrained", rect=(0, 0, right, 1))
         panels = figure.subplots(len(places), 1, squeeze=False, height_ratios=heights)[:, 0]
@@ -136,7 +143,7 @@ def draw(table: Path) -> "Figure":
             figure,
             rows[0]["exhibit"],
             f"{metric.label[0].upper()}{metric.label[1:]}, best first; bars: 95% intervals over "
-            f"jobsets. Beside it its price: {', '.join(get_metric(one).label for one in price)}",
+            f"jobsets. {_explained(price)}",
         )
         for panel, (name, some) in zip(panels, places.items(), strict=True):
             _draw_place(panel, name, some, metric.name, price)
@@ -144,17 +151,31 @@ def draw(table: Path) -> "Figure":
     return figure
 
 
+def _explained(price: Sequence[str]) -> str:
+    """What the columns beside the points are."""
+    sizes = [WRITTEN[name][0] for name in price if name.rpartition("_")[2] in SIZES]
+    by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
+    return (
+        "Beside it its price: util, to end: utilization while jobs arrive, and to the last finish; "
+        f"wait, longest: mean wait, and mean of the longest{by_size}"
+    )
+
+
+def _head(metric: str) -> str:
+    return WRITTEN[metric][0] if metric in WRITTEN else "slowdown"
+
+
 def _draw_place(axes: "Axes", name: str, rows: list[Cells], metric: str, price: list[str]) -> None:
     order = sorted(rows, key=lambda row: get_metric(metric).rank(number(row, metric)))
+    time = kind_of_row(rows[0]).time
     for line, row in enumerate(order):
         color, marker = look_of(row["key"], rows)
         value, low, high = (number(row, metric + end) for end in ("", "_low", "_high"))
         axes.hlines(line, low, high, color, linewidth=2)
         axes.plot(value, line, marker=marker, color=color, markersize=5, linestyle="none")
-        cells = [written(metric, value), *(written(one, number(row, one)) for one in price)]
+        cells = [written(one, number(row, one), time) for one in (metric, *price)]
         write_cells(axes, line, cells, bold=is_learned(row))
-    heads = ["mean", *(WRITTEN[one][0] for one in price)]
-    write_cells(axes, -1, heads, bold=True)
+    write_cells(axes, -1, [_head(one) for one in (metric, *price)], bold=True)
     axes.set_yticks(range(len(order)), [name_of(row).replace("\n", " ") for row in order])
     axes.set_ylim(len(order) - 0.5, -0.6)
     axes.tick_params(axis="y", length=0, labelsize=9)
@@ -169,17 +190,32 @@ def _draw_place(axes: "Axes", name: str, rows: list[Cells], metric: str, price: 
 
 
 def write_cells(
-    axes: "Axes", line: int, cells: Sequence[str], *, bold: bool, colors: Sequence[str] = ()
+    axes: "Axes",
+    line: int,
+    cells: Sequence[str],
+    *,
+    bold: bool,
+    colors: Sequence[str] = (),
+    share: float = _CELL_SHARE,
 ) -> None:
-    """Writes texts to the right of a panel, where a layout of 0.6 leaves room for four."""
+    """Writes texts at the right end of an image, where its layout leaves room for them.
+
+    Args:
+        axes: the panel.
+        line: where in it, by its own y axis.
+        cells: the texts, each in a column.
+        bold: whether they are.
+        colors: of each; by default that of all text.
+        share: of the width of the image that a column takes.
+    """
     for place, text in enumerate(cells):
         note = axes.annotate(
             text,
-            (1.02 + _CELL * (place + 1), line),
-            xycoords=("axes fraction", "data"),
+            (0.995 - share * (len(cells) - 1 - place), line),
+            xycoords=("figure fraction", "data"),
             ha="right",
             va="center",
-            fontsize=9,
+            fontsize=8,
             fontweight="bold" if bold else "normal",
             color=colors[place] if colors else INK,
             annotation_clip=False,
@@ -187,9 +223,17 @@ def write_cells(
         note.set_in_layout(False)  # the layout leaves the right side free for them
 
 
-def written(metric: str, value: float) -> str:
-    """A mean in a cell."""
-    if metric == "utilization":
+def written(metric: str, value: float, time: Callable[[float], str] = str) -> str:
+    """A mean in a cell.
+
+    Args:
+        metric: its name.
+        value: the mean.
+        time: writes times of the world.
+    """
+    if metric in TIMES:
+        return time(value)
+    if metric.startswith("utilization"):
         return WRITTEN[metric][1](value)
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
 

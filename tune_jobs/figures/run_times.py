@@ -24,6 +24,7 @@ KINDS = {
 """What is believed, with color and marker; see `cluster_env.workloads.run_times`."""
 
 _ROW_HEIGHT, _HEAD_HEIGHT = 0.3, 0.8
+_CELL_SHARE = 0.1  # of the width of the image, for a number beside the points
 
 
 def _places(request: FigureRequest) -> Iterator[Place]:
@@ -60,7 +61,7 @@ def draw(table: Path) -> "Figure":
     label = get_metric(rows[0]["metric"]).label
     with styled():
         figure = new_figure(sum(heights) + 0.9)
-        figure.set_layout_engine("constrained", rect=(0, 0, 0.6, 1))
+        figure.set_layout_engine("constrained", rect=(0, 0, 1 - _CELL_SHARE * len(KINDS), 1))
         panels = figure.subplots(len(logs), 1, squeeze=False, height_ratios=heights)[:, 0]
         headline(
             figure,
@@ -87,8 +88,9 @@ def _draw_log(axes: "Axes", log: str, rules: dict[str, dict[str, Cells]]) -> Non
             color, marker = KINDS[kind]
             axes.scatter(value, line, s=34, color=color, marker=marker, zorder=2)
         cells = [written("bounded_slowdown", value) for value in values.values()]
-        write_cells(axes, line, cells, bold=False)
-    write_cells(axes, -1, list(KINDS), bold=True, colors=[color for color, _ in KINDS.values()])
+        write_cells(axes, line, cells, bold=False, share=_CELL_SHARE)
+    colors = [color for color, _ in KINDS.values()]
+    write_cells(axes, -1, list(KINDS), bold=True, colors=colors, share=_CELL_SHARE)
     axes.set_yticks(range(len(rules)), list(rules))
     axes.set_ylim(len(rules) - 0.5, -0.6)
     axes.set_xscale("log")

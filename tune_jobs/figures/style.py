@@ -21,6 +21,7 @@ _NOTE_CHARACTERS = 100  # that fit into a line of small print
 
 WIDTH = 8.0  # inches; the text is readable when the image is as wide as a page
 DPI = 200
+TABLE_DPI = 120  # of large tables, whose files would be large
 
 INK = "#222222"
 MUTED = "#6b6b6b"
@@ -61,9 +62,9 @@ def styled() -> Iterator[None]:
         yield
 
 
-def new_figure(height: float, width: float = WIDTH) -> Figure:
+def new_figure(height: float, width: float = WIDTH, dpi: int = DPI) -> Figure:
     """An empty figure, by default of page width; needs neither a display nor global state."""
-    return Figure(figsize=(width, height), dpi=DPI, layout="constrained", facecolor="white")
+    return Figure(figsize=(width, height), dpi=dpi, layout="constrained", facecolor="white")
 
 
 def color_of(key: str, learned: bool, place: int = 0) -> str:
@@ -205,4 +206,4 @@ def save(figure: Figure, path: Path) -> None:
     """Writes a figure, atomically; the folder is created if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as aside:
-        figure.savefig(aside, format="png", dpi=DPI)
+        figure.savefig(aside, format="png", dpi=figure.dpi)

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster_env.core.seeding import Split
+from cluster_env.core.sheets import duration
 from cluster_env.core.shorthand import Shorthand
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
@@ -144,6 +145,7 @@ KIND = Kind(
     describe=_describe,
     remarks=_remarks,
     words=_words,
+    time=duration,
     environments={
         "HPC-v0": {"world": {"kind": "hpc"}, "objective": "bounded_slowdown"},
         "HPCBase-v0": _thesis(reward="base", time_step=60, every_step=True),
