@@ -34,6 +34,11 @@ from tune_jobs.terminal.task_command import TaskCommand
     default="argmax",
     help="How learned policies choose.",
 )
+@click.option(
+    "--hash-users",
+    is_flag=True,
+    help="Show and keep users and groups as hashes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option(
     "--out",
@@ -44,10 +49,11 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> None:
     """Play a whole job log under policies, and see what each would have done with it.
 
-    FILE is a log in the Standard Workload Format or a CSV file in seconds, plain or with gzip. You
-    see bounded slowdown, waits, turnaround, use and makespan, in all, by size of the jobs and by
-    user. The machine is empty when the log begins. Heuristics have their versions behind a colon:
-    strict, skip, easy, conservative.
+    FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
+    --parsable2 or a file of its jobcomp/filetxt, plain or with gzip. You see bounded slowdown,
+    waits, turnaround, use and makespan, in all, by size of the jobs and by user. The machine is
+    empty when the log begins. Heuristics have their versions behind a colon: strict, skip, easy,
+    conservative.
 
     \b
     Examples:

@@ -19,6 +19,11 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Change a setting of the machine, or how the log is read, for instance "
     "task.workload.stretch=0.5.",
 )
+@click.option(
+    "--hash-users",
+    is_flag=True,
+    help="Show and keep users and groups as hashes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option(
     "--out",
@@ -28,11 +33,11 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> None:
     """Describe a job log before anything is trained on it.
 
-    FILE is a log in the Standard Workload Format or a CSV file in seconds, plain or with gzip. You
-    see its span, jobs and users, what was left out and why, run times, sizes, how good estimates
-    are, and week by week how much work came and how busy the machine was. Queues and use are as
-    recorded; where the log does not say how long jobs waited, they are those of first come, first
-    served with EASY backfilling.
+    FILE is a log in the Standard Workload Format, a CSV file in seconds, an export of Slurm's sacct
+    --parsable2 or a file of its jobcomp/filetxt, plain or with gzip. You see its span, jobs and
+    users, what was left out and why, run times, sizes, how good estimates are, and week by week how
+    much work came and how busy the machine was. Queues and use are as recorded; where the log does
+    not say how long jobs waited, they are those of first come, first served with EASY backfilling.
 
     \b
     Examples:

@@ -1,17 +1,15 @@
 """Jobs in a CSV file, in seconds."""
 
 import csv
-import gzip
-import stat
-import zlib
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
 from cluster_env.workloads.recorded import RecordedJobs, to_ids
 
@@ -37,19 +35,13 @@ def read_csv_jobs(path: Path | str) -> RecordedJobs:
         InputError: if the file cannot be read, or a line is wrong; it names line and column.
     """
     path = Path(path)
-    try:
-        now = path.stat()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the jobs {path}: {error}") from None
-    if not stat.S_ISREG(now.st_mode):  # a pipe or a device would never end
-        raise InputError(f"cannot read the jobs {path}: it is no file")
-    return _read_version(path, now.st_mtime_ns, now.st_size)
+    return _read_version(path, *version_of(path, "the jobs"))
 
 
 @lru_cache(maxsize=4)
 def _read_version(path: Path, modified_ns: int, size: int) -> RecordedJobs:
     try:
-        with _opened(path) as file:
+        with opened(path, "the jobs") as file:
             lines = csv.reader(file)
             names = _names(path, next(lines, []))
             rows = [
@@ -57,23 +49,12 @@ def _read_version(path: Path, modified_ns: int, size: int) -> RecordedJobs:
                 for cells in lines
                 if any(cell.strip() for cell in cells)
             ]
-    except (OSError, EOFError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read the jobs {path}: {why}") from None
     except (UnicodeDecodeError, csv.Error):
         raise InputError(f"the jobs {path} are no CSV file in UTF-8") from None
     if not rows:
         raise InputError(f"{path} holds no job")
     columns = dict(zip(("line", *names), zip(*rows, strict=True), strict=True))
     return _sorted(path, {name: list(column) for name, column in columns.items()})
-
-
-def _opened(path: Path) -> TextIO:
-    with path.open("rb") as file:
-        compressed = file.read(2) == b"\x1f\x8b"
-    opened = gzip.open if compressed else open
-    text: TextIO = opened(path, "rt", newline="", encoding="utf-8-sig")
-    return text
 
 
 def _names(path: Path, cells: Iterable[str]) -> list[str]:

@@ -70,7 +70,20 @@ def dropped(jobs: RecordedJobs) -> Sheet:
         for one in jobs.dropped
     ]
     units = {"because_the_job": TEXT, "jobs": COUNT, "first_in_line": COUNT}
-    return Sheet("dropped", "Left out", units, rows)
+    if not jobs.rows:
+        return Sheet("dropped", "Left out", units, rows)
+    lost = sum(one.count for one in jobs.dropped)
+    note = f"rows of {jobs.rows:,}; the other {jobs.rows - lost:,} are the jobs"
+    return Sheet("dropped", "Left out", units, rows, note, {"jobs": "rows"})
+
+
+def noticed(jobs: RecordedJobs) -> Sheet:
+    """What is not what it seems, and what was made of it."""
+    rows: _Rows = [
+        {"the_row": one.what, "rows": one.count, "first_in_line": one.line} for one in jobs.noticed
+    ]
+    units = {"the_row": TEXT, "rows": COUNT, "first_in_line": COUNT}
+    return Sheet("noticed", "Noticed", units, rows)
 
 
 def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:

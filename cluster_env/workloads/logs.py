@@ -1,20 +1,53 @@
 """Job logs of any known format."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+from cluster_env.core.registry import unknown
 from cluster_env.workloads.csv_jobs import read_csv_jobs
+from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.slurm import JOBCOMP, SACCT, looks_like, read_slurm_jobs
 from cluster_env.workloads.swf import read_swf_jobs
 
+AUTO = "auto"
+"""The format that a file seems to have."""
 
-def read_log(path: Path | str) -> RecordedJobs:
-    """Reads ``.csv`` and ``.csv.gz`` as CSV in seconds, anything else as SWF, plain or with gzip.
+_READERS: dict[str, Callable[[Path, str], RecordedJobs]] = {
+    "csv": lambda path, time_zone: read_csv_jobs(path),
+    "swf": lambda path, time_zone: read_swf_jobs(path),
+    SACCT: lambda path, time_zone: read_slurm_jobs(path, SACCT, time_zone),
+    JOBCOMP: lambda path, time_zone: read_slurm_jobs(path, JOBCOMP, time_zone),
+}
+FORMATS = (AUTO, *_READERS)
+"""Names of the formats."""
+
+_FIRST = 100_000  # characters in which the first line that is not blank begins
+
+
+def read_log(path: Path | str, log_format: str = AUTO, time_zone: str = "") -> RecordedJobs:
+    """Reads a log, plain or with gzip.
 
     The latest files are remembered as long as they do not change.
+
+    Args:
+        path: the file.
+        log_format: one of `FORMATS`. What Slurm writes is known by its first line; of the others,
+            ``.csv`` and ``.csv.gz`` are CSV in seconds, and anything else is SWF.
+        time_zone: of times that name none, in what Slurm writes; by default UTC.
 
     Raises:
         InputError: if the file cannot be read, a line is wrong, or no job can be scheduled.
     """
     path = Path(path)
+    if log_format not in FORMATS:
+        raise unknown("format of logs", log_format, FORMATS)
+    return _READERS[_format_of(path) if log_format == AUTO else log_format](path, time_zone)
+
+
+def _format_of(path: Path) -> str:
     is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
-    return read_csv_jobs(path) if is_csv else read_swf_jobs(path)
+    version_of(path, "the jobs" if is_csv else "the log")
+    with opened(path, "the log", newline="\n", errors="replace") as text:
+        line = text.read(_FIRST).lstrip().partition("\n")[0]
+    return looks_like(line) or ("csv" if is_csv else "swf")

@@ -1,6 +1,6 @@
 """Recorded jobs, before they become jobsets: from any file format, in seconds, any machine."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,21 @@ class Dropped:
     line: int
 
 
+@dataclass(frozen=True)
+class Noticed:
+    """What a reader met in a file and made something of, such as a job without a time limit.
+
+    Attributes:
+        what: it met, and what it made of it.
+        count: in how many jobs.
+        line: of the file, where the first of them stands.
+    """
+
+    what: str
+    count: int
+    line: int
+
+
 @dataclass(frozen=True, eq=False)
 class RecordedJobs:
     """Jobs by time of submission.
@@ -51,6 +66,10 @@ class RecordedJobs:
         processors: size of the machine, where the file says it.
         epoch: Unix time of second 0 of the log's clock, where the file says it.
         dropped: what was left out.
+        noticed: what was kept, but is not what it seems.
+        rows: of the file, where a row need not be a job; each is a job or counted in `dropped`
+            before `that_fit`. 0 where rows are jobs.
+        optional: resources that a machine need not count.
         predicted: estimates in place of the user's, int64 ``(num_jobs,)``, by the name that the
             jobs of jobsets have them as attributes; see `cluster_env.workloads.run_times`.
     """
@@ -68,6 +87,9 @@ class RecordedJobs:
     processors: int | None = None
     epoch: int | None = None
     dropped: tuple[Dropped, ...] = field(default=())
+    noticed: tuple[Noticed, ...] = field(default=())
+    rows: int = 0
+    optional: tuple[str, ...] = ()
     predicted: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
@@ -158,6 +180,9 @@ class RecordedJobs:
             InputError: if none is left, or jobs ask for other resources than the machine counts.
         """
         counted = tuple(resources[: len(capacity)])
+        spare = set(self.resources) & set(self.optional) - set(counted)
+        if spare:
+            return self.without(spare).that_fit(capacity, machine, resources)
         if self.resources != counted:
             raise InputError(
                 f"the jobs of {self.path} ask for {' and '.join(self.resources)}, but {machine} "
@@ -174,6 +199,12 @@ class RecordedJobs:
         reason = f"is larger than {machine}"
         lost = Dropped(reason, int(too_large.sum()), int(self.line[too_large].min()))
         return replace(self.select(~too_large), dropped=(*self.dropped, lost))
+
+    def without(self, resources: Collection[str]) -> "RecordedJobs":
+        """The same jobs, where some resources are not counted."""
+        kept = [k for k, name in enumerate(self.resources) if name not in resources]
+        names = tuple(self.resources[k] for k in kept)
+        return replace(self, demand=self.demand[:, kept], resources=names)
 
     def jobset(
         self, rows: slice = slice(None), *, begin: int | None = None, window: int = 0

@@ -9,7 +9,6 @@ too many, numbers with fractions or exponents, comments between jobs, any order,
 
 import gzip
 import re
-import stat
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.files import GZIP, version_of
 from cluster_env.workloads.numbers import as_shown, read_number, rounded_up
 from cluster_env.workloads.recorded import NOTHING, Dropped, RecordedJobs, to_ids
 
@@ -38,7 +38,6 @@ _WITH_FRACTIONS |= {"think_time"}
 _FEWEST, _MOST = 17, 19  # numbers in a line that can still be told apart
 _PLAIN = re.compile(r"[0-9eE+\-. \t]*")  # numbers that numpy and Python read alike
 _HEADER = re.compile(r";\s*(\w+)\s*:\s*(.*?)\s*$")
-_GZIP = b"\x1f\x8b"
 _LARGEST = 2**31 - 1  # processors, and seconds from the first submit to the last
 
 
@@ -179,13 +178,7 @@ def read_swf_jobs(path: Path | str) -> RecordedJobs:
         InputError: as `read_swf` and `SwfFile.jobs`.
     """
     path = Path(path)
-    try:
-        now = path.stat()
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the log {path}: {error}") from None
-    if not stat.S_ISREG(now.st_mode):  # a pipe or a device would never end
-        raise InputError(f"cannot read the log {path}: it is no file")
-    return _jobs_of_version(path, now.st_mtime_ns, now.st_size)
+    return _jobs_of_version(path, *version_of(path, "the log"))
 
 
 def write_swf(
@@ -244,7 +237,7 @@ def _numbers_of(jobs: RecordedJobs, name: str) -> NDArray[Any]:
 def _lines(path: Path) -> Iterator[str]:
     try:
         data = path.read_bytes()
-        if data.startswith(_GZIP):
+        if data.startswith(GZIP):
             data = gzip.decompress(data)
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"cannot read the log {path}: {error}") from None

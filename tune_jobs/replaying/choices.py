@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.logs import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.choices import changed_config
@@ -42,7 +42,8 @@ def task_of_log(
     Raises:
         InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
     """
-    read, words = read_log(path), []
+    reading = {key: _said_of_log(key, overrides, shorthands) for key in ("log_format", "time_zone")}
+    read, words = read_log(path, reading["log_format"] or AUTO, reading["time_zone"]), []
     trained = runs[0].config.to_dict()["task"]["world"] if runs else {}
     world = {**trained, "kind": WORLD} if trained.get("kind") == WORLD else {"kind": WORLD}
     said = {**shorthands}
@@ -55,6 +56,9 @@ def task_of_log(
             said[name] = read.processors
         elif world.get(name):
             continue
+        elif name in read.optional:
+            if read.demand[:, k].any():
+                words.append(f"{name} is not counted; --{name} UNITS counts what jobs held of it")
         elif guess:
             said[name] = largest
             words.append(f"nobody says how many {name} there are: as many as the largest job has")
@@ -72,3 +76,17 @@ def task_of_log(
     if not isinstance(recorded, RecordedJobs):
         raise InputError(f"--set must leave the jobs as those of {path}")
     return task, recorded, words
+
+
+def _said_of_log(key: str, overrides: Sequence[str], shorthands: Mapping[str, Any]) -> str:
+    """A setting of how the log is read, wherever it was given; it is checked with the others."""
+    for text in overrides:
+        name, _, value = text.partition("=")
+        if new_key(name) == f"task.workload.{key}":
+            return value
+    return str(shorthands.get(key.replace("_", "-"), ""))
+
+
+def with_hashed_users(overrides: Sequence[str], hash_users: bool) -> tuple[str, ...]:
+    """What was changed, and that names are hashed, if that was asked for."""
+    return (*overrides, "task.workload.hash_users=true") if hash_users else tuple(overrides)

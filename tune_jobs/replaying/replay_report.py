@@ -33,7 +33,7 @@ from tune_jobs.comparing.trained_runs import (
     is_heuristic,
     load_runs,
 )
-from tune_jobs.replaying.choices import task_of_log
+from tune_jobs.replaying.choices import task_of_log, with_hashed_users
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
@@ -68,6 +68,7 @@ def report_replay(
     shorthands: Mapping[str, str],
     seed: int,
     decode: Decode,
+    hash_users: bool,
     as_json: bool,
     out: Path | None,
     draw_lines: Callable[[Path, Path], None],
@@ -84,9 +85,8 @@ def report_replay(
     learned = [name for name in chosen if not is_heuristic(name)]
     runs = {name: load_runs(find_runs([name]), decode) for name in learned}
     every = [run for found in runs.values() for run in found]
-    task, jobs, remarks = task_of_log(
-        path, overrides, shorthands, guess=False, runs=every, seed=seed
-    )
+    changes = with_hashed_users(overrides, hash_users)
+    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=False, runs=every, seed=seed)
     specs = _specs(chosen or task.kind.baselines, runs, decode)
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)

@@ -15,7 +15,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.workloads import description
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
-from tune_jobs.replaying.choices import task_of_log
+from tune_jobs.replaying.choices import task_of_log, with_hashed_users
 from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import Row, aligned, plain, write_table
 
@@ -30,6 +30,7 @@ def report_trace(
     path: Path,
     overrides: Sequence[str],
     shorthands: Mapping[str, str],
+    hash_users: bool,
     as_json: bool,
     out: Path | None,
     draw: Callable[[Path, Path], None],
@@ -39,7 +40,8 @@ def report_trace(
     Raises:
         InputError: if the file is no log, or no job of it fits the machine.
     """
-    task, jobs, remarks = task_of_log(path, overrides, shorthands, guess=True)
+    changes = with_hashed_users(overrides, hash_users)
+    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=True)
     world = task.world
     capacity: tuple[int, ...] = getattr(world, "capacity", ())
     played = _played(task, jobs)
@@ -77,6 +79,7 @@ def _sheets(jobs: RecordedJobs, capacity: Sequence[int], played: description.Pla
     names = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
     return [
         description.dropped(jobs),
+        description.noticed(jobs),
         *description.spread(jobs, played),
         description.by_size(jobs, capacity),
         description.estimates(jobs),

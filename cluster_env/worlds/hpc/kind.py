@@ -134,6 +134,15 @@ KIND = Kind(
             "Seconds of a window of a log. By default 20 mean run times or more, between two "
             "warm-ups in which the machine fills.",
         ),
+        "log-format": Shorthand(
+            "workload.log_format",
+            "Format of a log: auto, by its first line and name; swf, csv, sacct or jobcomp.",
+        ),
+        "time-zone": Shorthand(
+            "workload.time_zone",
+            "Zone of the times in a log of Slurm that name none, such as Europe/Berlin; by "
+            "default UTC.",
+        ),
         "run-times": Shorthand(
             "workload.run_times",
             "What is believed of the run times of a log's jobs: user (what users ask for), recent "

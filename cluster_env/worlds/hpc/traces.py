@@ -10,7 +10,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import Attributes, JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads.estimates import get_estimates
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.hashing import hashed
+from cluster_env.workloads.logs import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.run_times import RUN_TIMES, USER, corrected
 from cluster_env.workloads.windows import (
@@ -79,14 +80,14 @@ class TracePart:
 
 @dataclass(frozen=True)
 class TraceWorkload:
-    """Jobs of a log of one's own: SWF or CSV in seconds, plain or with gzip.
+    """Jobs of a log of one's own: SWF, CSV in seconds or what Slurm writes, plain or with gzip.
 
     A jobset is a window of the log, by count or by time; the machine is empty when it begins. The
     splits share no job: training windows lie in the first part of the log's time, validation
     windows in the next and held-out windows in the last. Windows of one split may overlap.
 
     Attributes:
-        path: the file, ``.csv`` for CSV, anything else for SWF.
+        path: the file.
         capacity: units of each resource of the machine.
         resources: their names.
         jobs: in a jobset; 0 for all jobs of a split. If it is not set, `window` counts.
@@ -107,6 +108,10 @@ class TraceWorkload:
         run_times: what rules and policies believe of run times in place of the estimates: ``user``,
             the estimates; ``recent``, the mean of the user's last two; ``learned``; or ``actual``.
             See `cluster_env.workloads.run_times`.
+        log_format: ``auto``, ``swf``, ``csv``, ``sacct`` or ``jobcomp``; see
+            `cluster_env.workloads.logs.read_log`.
+        time_zone: of the times in a log of Slurm that name none; UTC if it is empty.
+        hash_users: whether names of users and groups are replaced by hashes.
 
     Raises:
         InputError: if the file cannot be read, no job fits the machine, or a split has no jobs.
@@ -125,6 +130,9 @@ class TraceWorkload:
     whole: bool = False
     estimates: str = RECORDED
     run_times: str = USER
+    log_format: str = AUTO
+    time_zone: str = ""
+    hash_users: bool = False
 
     def __post_init__(self) -> None:
         self._check_settings()
@@ -160,7 +168,10 @@ class TraceWorkload:
     def recorded(self) -> RecordedJobs:
         """All jobs that fit the machine, at the times of submission that were asked for."""
         machine = f"the machine of {self.capacity[0]:,} processors"
-        fitting = read_log(self.path).that_fit(self.capacity, machine, self.resources)
+        read = read_log(self.path, self.log_format, self.time_zone)
+        fitting = (hashed(read) if self.hash_users else read).that_fit(
+            self.capacity, machine, self.resources
+        )
         factor = self.stretch
         if self.scaled_load:
             factor = float(fitting.load(self.capacity)[0]) / self.scaled_load

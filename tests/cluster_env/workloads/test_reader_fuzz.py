@@ -14,12 +14,11 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.workloads.csv_jobs import read_csv_jobs
+from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.workloads.swf import read_swf_jobs
 from cluster_env.workloads.windows import resampled, window_by_time
 
-COUNT = 600
+COUNT = 1000
 SECONDS = float(os.environ.get("METASCHED_FUZZ_SECONDS", "0"))
 MOST_CHARACTERS = 500
 
@@ -39,6 +38,18 @@ CSV = b"""arrival,duration,processors,estimate,memory,gpus,user,queue,wait
 
 1700000050,3600,16,7200,64,4,,long,3
 """
+SACCT = b"""JobIDRaw|JobID|JobName|User|Group|State|Submit|Eligible|Start|End|Timelimit|NCPUS|AllocTRES
+1|1|a|ada|bio|COMPLETED|1770000000|1770000000|1770000060|1770000360|00:10:00|4|cpu=4,mem=2G,node=1
+1.batch|1.batch|batch||bio|COMPLETED|1770000060|1770000060|1770000060|1770000360||4|cpu=4
+2|2|b|c|bob|bio|CANCELLED by 7|2026-02-02T02:41:40|Unknown|None|2026-02-02T02:51:40|1-00:00:00|1|
+9|7_3|arr|ada|bio|TIMEOUT|1770000001|1770000090|1770000100|1770000700|UNLIMITED|2|cpu=2,gres/gpu:x=1
+10|10+0|het|bob|phys|COMPLETED|1770000002|1770000002|1770000100|1770000200|Partition_Limit|1|cpu=1
+11|10+1|het|bob|phys|COMPLETED|1770000002|1770000002|1770000100|1770000200|Partition_Limit|8|cpu=8
+"""  # noqa: E501
+JOBCOMP = b"""JobId=3 UserId=ada(7) GroupId=bio(9) Name=block JobState=COMPLETED Partition=main TimeLimit=1 StartTime=2026-11-22T10:40:23 EndTime=2026-11-22T10:40:31 NodeList=n3 NodeCnt=1 ProcCnt=64 WorkDir=/home/a b ReservationName= Tres=cpu=64,mem=6400M,node=1 Account= QOS= WcKey= Cluster=lab SubmitTime=2026-11-22T10:40:22 EligibleTime=2026-11-22T10:40:22 DerivedExitCode=0:0 ExitCode=0:0
+JobId=4 UserId=bob(8) GroupId=bio(9) Name=x y JobState=CANCELLED Partition=main TimeLimit=UNLIMITED StartTime=2026-11-22T10:40:23 EndTime=2026-11-22T10:40:23 NodeList=(null) NodeCnt=0 ProcCnt=0 WorkDir=/ ReservationName= Tres=cpu=1 Account=phys QOS= WcKey= Cluster=lab SubmitTime=2026-11-22T10:40:22 EligibleTime=Unknown DerivedExitCode=0:0 ExitCode=0:0
+"""  # noqa: E501
+WHOLE = {"swf": SWF, "csv": CSV, "sacct": SACCT, "jobcomp": JOBCOMP}
 TOKENS = (
     *(b"-1", b"0", b"1e400", b"1e18", b"-0.5", b"nan", b"inf", b"1_0", b"0x1", b"9" * 5000),
     *(b"2147483647", b"2147483648", b"-2147483648", b"9223372036854775807"),
@@ -95,14 +106,15 @@ def files(rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
     until = time.monotonic() + SECONDS
     made = 0
     while made < COUNT or time.monotonic() < until:
+        kind = tuple(WHOLE)[made % len(WHOLE)]
         made += 1
-        yield ("swf", damaged(rng, SWF)) if made % 2 else ("csv", damaged(rng, CSV))
+        yield kind, damaged(rng, WHOLE[kind])
 
 
 def refusal(kind: str, path: Path, words: str) -> str:
     """The sentence that a file is refused with; empty for one that is read."""
     try:
-        use((read_csv_jobs if kind == "csv" else read_swf_jobs)(path))
+        use(read_log(path, kind))
     except InputError as error:
         return str(error)
     except Exception as error:
@@ -121,6 +133,4 @@ def test_damaged_logs_give_jobs_or_one_sentence(tmp_path: Path) -> None:
         assert "\n" not in sentence, data
         came[f"{kind} {'refused' if sentence else 'read'}"] += 1
     print(f"\nseed {seed}: {dict(came)}")
-    assert (
-        min(came[f"{kind} {what}"] for kind in ("swf", "csv") for what in ("read", "refused")) > 9
-    )
+    assert min(came[f"{kind} {what}"] for kind in WHOLE for what in ("read", "refused")) > 9

@@ -1,0 +1,57 @@
+"""Files of jobs as readers open them: plain or compressed with gzip, and never a device."""
+
+import gzip
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from cluster_env.core.errors import InputError
+
+GZIP = b"\x1f\x8b"
+"""What compressed files begin with."""
+
+
+def version_of(path: Path, what: str) -> tuple[int, int]:
+    """Time of the last change (ns) and size of a file: what it is remembered by.
+
+    Args:
+        path: the file.
+        what: it is called in messages: ``the log``.
+
+    Raises:
+        InputError: if there is none, or it is a pipe or a device, which would never end.
+    """
+    try:
+        now = path.stat()
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {what} {path}: {error}") from None
+    if not stat.S_ISREG(now.st_mode):
+        raise InputError(f"cannot read {what} {path}: it is no file")
+    return now.st_mtime_ns, now.st_size
+
+
+@contextmanager
+def opened(path: Path, what: str, *, newline: str = "", errors: str = "strict") -> Iterator[TextIO]:
+    """The text of a file in UTF-8, with or without a byte order mark.
+
+    Args:
+        path: the file.
+        what: it is called in messages.
+        newline: as `open` takes it.
+        errors: what becomes of bytes that are no UTF-8, as `open` takes it.
+
+    Raises:
+        InputError: if it cannot be read, or ends in the middle of what was compressed.
+    """
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(2) == GZIP
+        open_text = gzip.open if compressed else open
+        with open_text(path, "rt", newline=newline, encoding="utf-8-sig", errors=errors) as text:
+            yield text
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {what} {path}: {why}") from None

@@ -1,0 +1,155 @@
+"""Lines of Slurm's ``jobcomp/filetxt`` as records: ``Key=Value`` pairs, one ended run a line.
+
+Values are not escaped. A job may be named ``a JobState=COMPLETED`` or run in such a folder, so keys
+are not searched for: the line as a whole has to fit the order in which Slurm writes them, and a
+line that fits in two ways is no evidence of anything.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.slurm import values
+from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
+from cluster_env.workloads.slurm.values import Clock, Unreadable
+
+_BEGIN = re.compile(r"JobId=\d+ ")
+_NAMED = (
+    r"JobId=(?P<job>\S*) (?P<head>.*?) ?Name=.*{shortest} (?P<run>JobState=\S+ Partition=\S* "
+    r"TimeLimit=.*?) WorkDir=.*{shortest} (?P<tail>ReservationName=.*)"
+)
+_LINES = tuple(re.compile(_NAMED.format(shortest=mark)) for mark in ("", "?"))
+_MOST_REPEATS = 20  # of a key in a line, or to try all ways would take seconds
+_PAIR = re.compile(r"(\w+)=(\S*)")
+_NEEDED = ("JobState", "StartTime", "EndTime", "NodeList", "NodeCnt", "ProcCnt", "SubmitTime")
+_GRES = re.compile(r"(?:gres[:/])?gpu(?::[A-Za-z][\w.-]*)?[:=](\d{1,6})(?:\(.*\))?")
+_NOWHERE = {"", "(null)"}
+
+
+def is_line(line: str) -> bool:
+    """Whether a file that begins with this line was written by ``jobcomp/filetxt``."""
+    return _BEGIN.match(line) is not None
+
+
+def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
+    """Records of all lines that are jobs; the others are counted in ``findings``.
+
+    Raises:
+        InputError: if a line is none of a job, or a value is wrong; it names line and field.
+    """
+    for number, ended in enumerate(text, start=1):
+        line = ended.strip("\r\n ")
+        if not line:
+            continue
+        if not is_line(line):
+            raise InputError(
+                f"{path}, line {number}: a job begins with JobId=NUMBER, as jobcomp/filetxt writes "
+                f"it, but this line does not"
+            )
+        findings.rows += 1
+        forged = max(line.count(" JobState="), line.count(" WorkDir=")) > _MOST_REPEATS
+        ways = [] if forged else _ways(line)
+        if not ways and not forged:
+            raise InputError(f"{path}, line {number}: {_what_is_wrong(line)}")
+        if forged or any(way != ways[0] for way in ways):
+            findings.drop("has keys in its name or folder, who knows which", number)
+            continue
+        yield _Line(path, number, ways[0]).record(clock, findings)
+
+
+def _ways(line: str) -> list[dict[str, str]]:
+    """Values by key, with the longest and with the shortest name and folder; none if it is no job.
+
+    What users choose, name and folder, is left out.
+    """
+    ways = []
+    for found in (pattern.fullmatch(line) for pattern in _LINES):
+        if found:
+            parts = f"JobId={found['job']} {found['head']} {found['run']} {found['tail']}"
+            ways.append(dict(_PAIR.findall(parts)))
+    return [way for way in ways if all(name in way for name in _NEEDED)]
+
+
+def _what_is_wrong(line: str) -> str:
+    missing = [name for name in (*_NEEDED, "Name", "WorkDir") if f" {name}=" not in line]
+    if missing:
+        return f"the job lacks {missing[0]}="
+    return "the keys of the job do not stand in the order in which jobcomp/filetxt writes them"
+
+
+class _Line:
+    """The pairs of one line."""
+
+    def __init__(self, path: Path, line: int, pairs: dict[str, str]) -> None:
+        self.path, self.line, self.pairs = path, line, pairs
+
+    def wrong(self, name: str, expected: str) -> InputError:
+        return wrong_value(self.path, self.line, name, expected, self.pairs.get(name, ""))
+
+    def time(self, name: str, clock: Clock) -> int | None:
+        try:
+            return clock.seconds(self.pairs.get(name, ""))
+        except Unreadable as error:
+            raise self.wrong(name, str(error)) from None
+
+    def number(self, name: str) -> int:
+        try:
+            return values.count(self.pairs.get(name, ""))
+        except Unreadable as error:
+            raise self.wrong(name, str(error)) from None
+
+    def record(self, clock: Clock, findings: Findings) -> Record:
+        """The record of a line; notices what only the text tells."""
+        submit, eligible, start, end = (
+            self.time(name, clock)
+            for name in ("SubmitTime", "EligibleTime", "StartTime", "EndTime")
+        )
+        if submit is None:
+            raise self.wrong("SubmitTime", "a time")
+        findings.doubt(clock.doubts(), self.line)
+        if "ArrayTaskId" in self.pairs:
+            findings.notice("element of an array: a job of its own", self.line)
+        text = self.pairs.get("TimeLimit", "")
+        try:
+            limit = values.limit_s(text)
+        except Unreadable as error:
+            raise self.wrong("TimeLimit", str(error)) from None
+        nodes = self.number("NodeCnt")
+        memory, gpus = self._held(nodes, findings)
+        return Record(
+            line=self.line,
+            job=self.number("JobId"),
+            het=self.number("HetJobId"),
+            state=self.pairs["JobState"],
+            submit=submit,
+            eligible=eligible,
+            start=start,
+            end=end,
+            elapsed=None,
+            limit=limit,
+            no_limit="" if limit else text,
+            ran=self.pairs["NodeList"] not in _NOWHERE and nodes > 0 and start is not None,
+            processors=self.number("ProcCnt"),
+            memory=memory,
+            gpus=gpus,
+            user=self.pairs.get("UserId", "").partition("(")[0],
+            account=self.pairs.get("Account") or self.pairs.get("GroupId", "").partition("(")[0],
+            partition=self.pairs.get("Partition", ""),
+        )
+
+    def _held(self, nodes: int, findings: Findings) -> tuple[int | None, int]:
+        """MiB and GPUs; where there is no Tres, ``Gres`` of older versions says GPUs per node."""
+        try:
+            held = values.resources(self.pairs.get("Tres", ""))
+            gpus, typed = values.gpus_of(held)
+            memory = values.memory_mib(held.get("mem", ""))
+        except Unreadable as error:
+            raise self.wrong("Tres", str(error)) from None
+        if typed:
+            findings.notice("names the type of its GPUs: counted once", self.line)
+        if not held:
+            found = (_GRES.fullmatch(part) for part in self.pairs.get("Gres", "").split(","))
+            gpus = nodes * sum(int(one[1]) for one in found if one)
+        return (memory[0] if memory else None), gpus

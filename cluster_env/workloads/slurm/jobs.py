@@ -1,0 +1,265 @@
+"""From records of a Slurm log to jobs that can be scheduled, with a count of everything else."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.recorded import RecordedJobs, to_ids
+from cluster_env.workloads.slurm.record import Findings, Record
+
+DAY_S = 86_400
+_LARGEST = 2**31 - 1
+_CUT_TOGETHER = 3
+"""Different times of jobs that begin or end together at the edge of a log that is its window's."""
+
+_WAITS = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "CONFIGURING"}
+_RUNS = {"RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
+_REQUEUED = {"REQUEUED", "PENDING", "REQUEUE_HOLD", "SPECIAL_EXIT"}
+
+
+def jobs_of(path: Path, records: Iterable[Record], findings: Findings) -> RecordedJobs:
+    """Jobs by the time at which they became eligible; every record is one, or counted.
+
+    A job arrives when it is eligible, since before that nothing could have started it. It runs for
+    its elapsed time and holds what was allocated. Its estimate is its time limit.
+
+    Raises:
+        InputError: if no job is left.
+    """
+    ran = [record for record in records if _ran_to_its_end(record, findings)]
+    whole = _without_cut(_gathered(_without_repeats(ran, findings), findings), findings)
+    if not whole:
+        reasons = "; ".join(f"{one.count:,} {one.reason}" for one in findings.all_dropped())
+        raise InputError(
+            f"{path} holds no job that can be scheduled (of its {findings.rows:,} rows "
+            f"{reasons or 'none is a job'})"
+        )
+    whole.sort(key=lambda record: (_arrival(record), record.submit, record.job, record.line))
+    return _recorded(path, whole, findings)
+
+
+def _ran_to_its_end(record: Record, findings: Findings) -> bool:
+    """Whether a record is a run with a beginning and an end; if not it is counted."""
+    reason = _why_not(record)
+    if reason:
+        findings.drop(reason, record.line)
+        return False
+    if record.state in _REQUEUED:
+        findings.notice("ended in a requeue: each run is a job", record.line)
+    return True
+
+
+def _why_not(record: Record) -> str:
+    start, end = record.start, record.end
+    if record.state == "REVOKED":
+        return "ran on another cluster (REVOKED)"
+    if not record.ran or start is None:
+        if record.state in _WAITS and end is None:
+            return "was still waiting"
+        if record.state == "CANCELLED":
+            return "was cancelled before it started"
+        return f"never started ({record.state[:20]})"
+    if end is None:
+        return "was still running"
+    if record.state in _RUNS - {"RESIZING"}:
+        return "is cut off by the export's window (sacct -T)"
+    if end < start:
+        return "ended before it started"
+    if record.submit is None or start < record.submit:
+        return "started before it was submitted"
+    numbers = (record.processors, record.gpus, record.memory or 0, record.limit or 0, end - start)
+    if max(*numbers, record.elapsed or 0) > _LARGEST:
+        return "has a number that is too large"
+    return "" if record.processors > 0 else "held no processor"
+
+
+def _without_repeats(records: Sequence[Record], findings: Findings) -> list[Record]:
+    """Each run once; ids of jobs repeat over the years, so a run is told by its times, too."""
+    seen: set[tuple[int, int | None, int | None]] = set()
+    kept = []
+    for record in records:
+        key = (record.job, record.submit, record.start)
+        if key in seen:
+            findings.drop("stands in the file twice", record.line)
+            continue
+        seen.add(key)
+        kept.append(record)
+    return kept
+
+
+def _gathered(records: Sequence[Record], findings: Findings) -> list[Record]:
+    """The parts of a heterogeneous job as one job, which holds what they held together."""
+    gangs: dict[tuple[int, int | None], list[Record]] = {}
+    kept = []
+    for record in records:
+        if record.het:
+            gangs.setdefault((record.het, record.submit), []).append(record)
+        else:
+            kept.append(record)
+    for parts in gangs.values():
+        first = min(parts, key=lambda part: part.job)
+        for part in parts:
+            if part is not first:
+                findings.drop("is part of a heterogeneous job, counted once", part.line)
+        findings.notice("is heterogeneous: its parts start together", first.line)
+        kept.append(_together(first, parts))
+    return kept
+
+
+def _together(first: Record, parts: Sequence[Record]) -> Record:
+    starts = [part.start for part in parts if part.start is not None]
+    ends = [part.end for part in parts if part.end is not None]
+    limits = [part.limit for part in parts]
+    memory = [part.memory for part in parts]
+    elapsed = [part.elapsed for part in parts if part.elapsed is not None]
+    return replace(
+        first,
+        start=min(starts),
+        end=max(ends),
+        elapsed=max(elapsed) if len(elapsed) == len(parts) else None,
+        limit=None if None in limits else max(limit or 0 for limit in limits),
+        no_limit=next((part.no_limit for part in parts if part.limit is None), ""),
+        processors=sum(part.processors for part in parts),
+        memory=None if None in memory else sum(part or 0 for part in memory),
+        gpus=sum(part.gpus for part in parts),
+    )
+
+
+def _without_cut(records: list[Record], findings: Findings) -> list[Record]:
+    """Without the jobs that ``sacct -T`` cut off: they all begin, or end, with the window.
+
+    A window begins and ends at whole minutes as a rule, and hardly anything else makes jobs that
+    arrived at different times begin in the very first second of a log in which any does.
+    """
+    if not records:
+        return []
+    first = min(_start(record) for record in records)
+    last = max(_end(record) for record in records)
+    began = [one for one in records if _start(one) == first and _arrival(one) < first]
+    ended = [one for one in records if _end(one) == last]
+    cut: set[int] = set()
+    if first % 60 == 0 and len({_arrival(one) for one in began}) >= _CUT_TOGETHER:
+        cut |= {record.line for record in began}
+    if last % 60 == 0 and len({_start(one) for one in ended}) >= _CUT_TOGETHER:
+        cut |= {record.line for record in ended}
+    for line in cut:
+        findings.drop("is cut off by the export's window (sacct -T)", line)
+    return [record for record in records if record.line not in cut]
+
+
+def _start(record: Record) -> int:
+    assert record.start is not None
+    return record.start
+
+
+def _end(record: Record) -> int:
+    assert record.end is not None
+    return record.end
+
+
+def _arrival(record: Record) -> int:
+    """When nothing held it back any more but a lack of resources; never after its start."""
+    times = [time for time in (record.submit, record.eligible) if time is not None]
+    return min(max(times), _start(record))
+
+
+def _recorded(path: Path, records: Sequence[Record], findings: Findings) -> RecordedJobs:
+    """Columns of jobs, by arrival."""
+    submit = np.array([_arrival(record) for record in records], np.int64)
+    run = np.array([_run(record, findings) for record in records], np.int64)
+    start = np.array([_start(record) for record in records], np.int64)
+    line = np.array([record.line for record in records], np.int64)
+    _notice_times(records, submit, findings)
+    demand, resources, optional = _demand(records)
+    ids = {
+        name: to_ids(np.array([_printable(getattr(record, of)) for record in records]))
+        for name, of in (("user", "user"), ("group", "account"), ("queue", "partition"))
+    }
+    return RecordedJobs.of(
+        path,
+        submit=submit,
+        run=run,
+        estimate=_estimates(records, run, findings),
+        demand=demand,
+        resources=resources,
+        ids={name: numbers for name, (numbers, _) in ids.items()},
+        names={name: names for name, (_, names) in ids.items()},
+        line=line,
+        wait=start - submit,
+        epoch=0,
+        dropped=findings.all_dropped(),
+        noticed=findings.all_noticed(),
+        rows=findings.rows,
+        optional=optional,
+    )
+
+
+def _run(record: Record, findings: Findings) -> int:
+    """Seconds for which a job held its processors."""
+    held = _end(record) - _start(record)
+    run = held if record.elapsed is None else record.elapsed
+    if run < held:
+        findings.notice("was suspended, or clocks changed: Elapsed counts", record.line)
+    elif run > held:
+        findings.notice("ran longer than End - Start: Elapsed counts", record.line)
+    if run < 1:
+        findings.notice("ran for less than a second: counts as one", record.line)
+    return max(run, 1)
+
+
+def _notice_times(records: Sequence[Record], submit: NDArray[np.int64], findings: Findings) -> None:
+    first_end = min(_end(record) for record in records)
+    for record, arrival in zip(records, submit, strict=True):
+        assert record.submit is not None
+        if arrival > record.submit:
+            findings.notice("was eligible later than submitted: arrives then", record.line)
+        if first_end - submit[0] >= DAY_S and arrival < first_end:
+            findings.notice("arrived long before the first end in the log", record.line)
+
+
+def _demand(
+    records: Sequence[Record],
+) -> tuple[NDArray[np.int64], tuple[str, ...], tuple[str, ...]]:
+    """What jobs held, the names of these resources, and which a machine need not count."""
+    columns = {"processors": [record.processors for record in records]}
+    optional = []
+    memory = [record.memory for record in records if record.memory is not None]
+    if len(memory) == len(records):
+        columns["memory"] = memory
+        optional.append("memory")
+    columns["gpus"] = [record.gpus for record in records]
+    if not any(columns["gpus"]):
+        optional.append("gpus")
+    demand = np.array(list(columns.values()), np.int64).T
+    return np.ascontiguousarray(demand), tuple(columns), tuple(optional)
+
+
+def _estimates(
+    records: Sequence[Record], run: NDArray[np.int64], findings: Findings
+) -> NDArray[np.int64]:
+    """Time limits; where a job has none, the longest of the log, or its run time if that is longer.
+
+    The run time instead, as logs in SWF are read, would tell a scheduler what nobody knew.
+    """
+    known = [record.limit for record in records if record.limit]
+    longest = max(known, default=0)
+    estimate = run.copy()
+    for k, record in enumerate(records):
+        if record.limit:
+            estimate[k] = record.limit
+            if run[k] > record.limit:
+                findings.notice("outlived its time limit", record.line)
+            continue
+        words = record.no_limit.upper() or "no limit recorded"
+        then = "the log's longest counts" if known else "its run time counts"
+        findings.notice(f"has no time limit ({words}): {then}", record.line)
+        estimate[k] = max(longest, int(run[k]))
+    return estimate
+
+
+def _printable(text: str) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in text)

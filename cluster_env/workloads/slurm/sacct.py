@@ -1,0 +1,286 @@
+"""Rows of ``sacct --parsable2`` as records.
+
+The header names the columns, in any order and with any delimiter. Of the columns that Slurm knows
+only those are read that say when and how large; job names are read never, though they may hold the
+delimiter and so move what stands behind them.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TextIO
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.numbers import as_shown
+from cluster_env.workloads.slurm import values
+from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
+from cluster_env.workloads.slurm.values import Clock, Unreadable
+
+FREE_TEXTS = {"jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline"}
+FREE_TEXTS |= {"extra", "constraints", "container"}
+"""Columns whose texts users may choose, delimiter and all."""
+
+_NEEDED = (
+    ("JobIDRaw", "JobID"),
+    ("State",),
+    ("Submit",),
+    ("Start",),
+    ("End",),
+    ("AllocCPUS", "NCPUS", "AllocTRES"),
+)
+_EXAMPLE = "sacct --allusers --duplicates --parsable2 --format=JobIDRaw,JobID,State,..."
+_DELIMITER = re.compile(r"\w+([^\w\s]+|\t)?")
+_HET = re.compile(r"(\d+)\+\d+")
+_WAITING = {"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+
+
+def is_header(line: str) -> bool:
+    """Whether a file that begins with this line is an export of sacct."""
+    words = {word.lower() for word in re.findall(r"\w+", line)}
+    return bool(words & {"jobid", "jobidraw"}) and bool(words & {"submit", "start", "state"})
+
+
+class Columns:
+    """Where the columns stand, and how a line falls apart into cells."""
+
+    def __init__(self, path: Path, line: int, header: str) -> None:
+        self.path = path
+        found = _DELIMITER.match(header)
+        if not is_header(header) or not found:
+            raise InputError(
+                f"{path}, line {line}: a header with names as JobIDRaw, State, Submit, Start, End "
+                f"is needed; export without --noheader"
+            )
+        self.delimiter = found[1]
+        if not self.delimiter:
+            raise InputError(
+                f"{path}, line {line}: columns are padded with spaces, so that long values are cut "
+                f"off; export with --parsable2"
+            )
+        self.header = header
+        names = header.split(self.delimiter)
+        self.closed = names[-1] == ""  # --parsable ends lines with a delimiter
+        self.names = [name.strip().lower() for name in (names[:-1] if self.closed else names)]
+        for choice in _NEEDED:
+            if not any(name.lower() in self.names for name in choice):
+                raise InputError(
+                    f"{path}, line {line}: the header lacks the column {' or '.join(choice)}; "
+                    f"export it with {_EXAMPLE}"
+                )
+        self.free = [k for k, name in enumerate(self.names) if name in FREE_TEXTS]
+        self.place = {name: self.names.index(name) for name in self.names}
+
+    def cells(self, line: int, text: str) -> list[list[str]]:
+        """The ways in which a line falls apart into cells: one, or one for each free text."""
+        cells = text.split(self.delimiter)
+        if self.closed and cells[-1] == "":
+            cells.pop()
+        more = len(cells) - len(self.names)
+        if not more:
+            return [cells]
+        if more < 0 or not self.free:
+            raise InputError(
+                f"{self.path}, line {line}: {len(self.names)} values are expected, but there are "
+                f"{len(cells)}"
+            )
+        return [[*cells[:k], "", *cells[k + more + 1 :]] for k in self.free]
+
+
+def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Iterator[Record]:
+    """Records of all rows that are jobs; the others are counted in ``findings``.
+
+    Raises:
+        InputError: if the header lacks a column, or a value is wrong; it names line and field.
+    """
+    columns: Columns | None = None
+    clusters: set[str] = set()
+    for number, ended in enumerate(text, start=1):
+        line = ended.rstrip("\r\n")
+        if not line.strip():
+            continue
+        if columns is None:
+            columns = Columns(path, number, line)
+            continue
+        findings.rows += 1
+        if line == columns.header:
+            findings.drop("is no job but the header once more", number)
+            continue
+        ways = [_Row(columns, number, cells) for cells in columns.cells(number, line)]
+        if any("." in ways[0].get(name) for name in ("jobid", "jobidraw")):
+            findings.drop("is a step of a job", number)
+            continue
+        row = ways[0]
+        if not row.is_whole(line):
+            fitting = _that_agree(ways, clock)
+            if fitting is None:
+                findings.drop("has the delimiter in its texts, who knows where", number)
+                continue
+            row = fitting
+            findings.notice("has the delimiter in its name: put together", number)
+        clusters.add(row.get("cluster"))
+        if len(clusters) > 1:
+            raise InputError(
+                f"{path}, line {number}: the log holds jobs of several clusters, of which this one "
+                f"is '{as_shown(row.get('cluster'))}'; export each by itself, with --clusters"
+            )
+        yield row.record(clock, findings)
+    if columns is None:
+        raise InputError(f"{path} holds no job")
+
+
+def _that_agree(ways: Sequence["_Row"], clock: Clock) -> "_Row | None":
+    """The row, if all ways to cut it that make a job make the same job."""
+    found: dict[Record, _Row] = {}
+    for row in ways:
+        with suppress(InputError):
+            found.setdefault(row.record(clock, Findings()), row)
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+class _Row:
+    """One line, whose values are read by the names of their columns."""
+
+    def __init__(self, columns: Columns, line: int, cells: Sequence[str]) -> None:
+        self.columns, self.line, self.cells = columns, line, cells
+
+    def get(self, *names: str) -> str:
+        """The text of the first of some columns that the file has; nothing if it has none."""
+        for name in names:
+            place = self.columns.place.get(name)
+            if place is not None:
+                return self.cells[place].strip()
+        return ""
+
+    def is_whole(self, line: str) -> bool:
+        """Whether the cells are all that stands in the line."""
+        return self.columns.delimiter.join(self.cells) == line.removesuffix(
+            self.columns.delimiter if self.columns.closed else ""
+        )
+
+    def has(self, name: str) -> bool:
+        return name in self.columns.place
+
+    def wrong(self, name: str, expected: str) -> InputError:
+        return wrong_value(self.columns.path, self.line, name, expected, self.get(name.lower()))
+
+    def time(self, name: str, clock: Clock) -> int | None:
+        try:
+            return clock.seconds(self.get(name.lower()))
+        except Unreadable as error:
+            raise self.wrong(name, str(error)) from None
+
+    def number(self, *names: str) -> int:
+        name = next((one for one in names if self.has(one.lower())), names[0])
+        try:
+            return values.count(self.get(name.lower()))
+        except Unreadable as error:
+            raise self.wrong(name, str(error)) from None
+
+    def record(self, clock: Clock, findings: Findings) -> Record:
+        """The record of a row; notices what only the text tells."""
+        number = re.match(r"\d{1,18}", self.get("jobidraw", "jobid"))
+        if not number:
+            raise self.wrong("JobIDRaw" if self.has("jobidraw") else "JobID", "a job's number")
+        shown = self.get("jobid")
+        num_tasks, het = values.num_tasks(shown), _HET.match(shown)
+        if num_tasks > 1 or "_[" in shown:
+            findings.notice("elements of arrays in one row", self.line, num_tasks)
+        elif "_" in shown:
+            findings.notice("element of an array: a job of its own", self.line)
+        submit, eligible, start, end = (
+            self.time(name, clock) for name in ("Submit", "Eligible", "Start", "End")
+        )
+        if submit is None:
+            raise self.wrong("Submit", "a time")
+        findings.doubt(clock.doubts(), self.line)
+        limit, no_limit = self._limit()
+        ran, processors, memory, gpus = self._held(findings)
+        return Record(
+            line=self.line,
+            job=int(number[0]),
+            het=int(het[1]) if het else 0,
+            state=self._state(),
+            submit=submit,
+            eligible=eligible,
+            start=start,
+            end=end,
+            elapsed=self._elapsed(),
+            limit=limit,
+            no_limit=no_limit,
+            ran=ran and start is not None,
+            processors=processors,
+            memory=memory,
+            gpus=gpus,
+            user=self.get("user", "uid"),
+            account=self.get("account", "group", "gid"),
+            partition=self.get("partition"),
+        )
+
+    def _state(self) -> str:
+        state = re.match(r"[A-Z_]+", self.get("state"))
+        if not state:
+            raise self.wrong("State", "a word like COMPLETED")
+        return state[0]
+
+    def _elapsed(self) -> int | None:
+        if self.has("elapsedraw"):
+            return self.number("ElapsedRaw")
+        if not self.get("elapsed"):
+            return None
+        try:
+            return values.length_s(self.get("elapsed"))
+        except Unreadable as error:
+            raise self.wrong("Elapsed", str(error)) from None
+
+    def _limit(self) -> tuple[int | None, str]:
+        name = "TimelimitRaw" if self.has("timelimitraw") else "Timelimit"
+        text = self.get(name.lower())
+        try:
+            limit = values.limit_s(text)
+        except Unreadable as error:
+            raise self.wrong(name, str(error)) from None
+        return limit, "" if limit else text
+
+    def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
+        """Whether it ran; processors, MiB and GPUs that it held."""
+        try:
+            held = values.resources(self.get("alloctres"))
+            asked = held or values.resources(self.get("reqtres"))
+        except Unreadable as error:
+            name = "AllocTRES" if self.get("alloctres") else "ReqTRES"
+            raise self.wrong(name, str(error)) from None
+        processors = self.number("AllocCPUS", "NCPUS")
+        if not self.has("alloccpus") and not self.has("ncpus"):
+            processors = self._of(held, "cpu")
+        ran = bool(held) if self.has("alloctres") else processors > 0
+        if not ran:
+            return False, processors, None, 0
+        if self.has("reqcpus") and 0 < self.number("ReqCPUS") < processors:
+            findings.notice("holds more processors than it asked for", self.line)
+        try:
+            gpus, typed = values.gpus_of(asked)
+        except Unreadable as error:
+            raise self.wrong("AllocTRES", str(error)) from None
+        if typed:
+            findings.notice("names the type of its GPUs: counted once", self.line)
+        return True, processors, self._memory(held, processors, findings), gpus
+
+    def _of(self, held: dict[str, str], name: str) -> int:
+        try:
+            return values.count(held.get(name, ""))
+        except Unreadable as error:
+            raise self.wrong("AllocTRES", str(error)) from None
+
+    def _memory(self, held: dict[str, str], processors: int, findings: Findings) -> int | None:
+        name = "AllocTRES" if "mem" in held else "ReqMem"
+        try:
+            found = values.memory_mib(held.get("mem", self.get("reqmem")))
+        except Unreadable as error:
+            raise self.wrong(name, str(error)) from None
+        if found is None or not found[1]:
+            return found and found[0]
+        findings.notice("asks for memory per core or node (old Slurm)", self.line)
+        each = found[1] == values.PER_CORE
+        nodes = self.number("NNodes", "AllocNodes") or self._of(held, "node") or 1
+        return found[0] * (processors if each else nodes)
