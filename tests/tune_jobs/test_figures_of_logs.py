@@ -121,6 +121,6 @@ def test_places_are_those_of_the_tables() -> None:
 
 def test_every_exhibit_has_a_name() -> None:
     known = [name for name in FIGURES.names() if name.startswith("cunha-")]
-    assert len(known) == 10
+    assert len(known) == 14
     for name in known:
         assert callable(FIGURES.get(name).load().collect)

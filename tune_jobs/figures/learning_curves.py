@@ -54,7 +54,9 @@ _HEIGHT = 4.0
 
 
 @dataclass(frozen=True)
-class _Recorded:
+class Recorded:
+    """What a run has written down."""
+
     path: Path
     config: ExperimentConfig
     rows: list[Iteration]
@@ -71,7 +73,7 @@ def collect(request: FigureRequest) -> list[Row]:
         raise InputError(
             "learning curves need runs: give them with --runs, for instance runs/MY_RUN"
         )
-    runs = [_read(path) for path in find_runs(request.runs)]
+    runs = [read_run(path) for path in find_runs(request.runs)]
     _check_same_task(runs)
     metric = objective_metric(runs[0].config.task.build_objective()).name
     rows: list[Row] = []
@@ -110,7 +112,7 @@ def draw(table: Path) -> "Figure":
         headline(
             figure,
             f"Learning curves {on_jobs(first)}",
-            f"{first['jobsets']} validation jobsets, {described(first)}; {_seeds_note(runs)}",
+            f"{first['jobsets']} validation jobsets, {described(first)}; {seeds_note(runs)}",
         )
         left.set_title(f"(a) {metric.label}")
         right.set_title("(b) mean and maximum reward")
@@ -119,7 +121,12 @@ def draw(table: Path) -> "Figure":
     return figure
 
 
-def _read(path: Path) -> _Recorded:
+def read_run(path: Path) -> Recorded:
+    """Reads the config and the metrics of a run.
+
+    Raises:
+        InputError: if it has recorded nothing, or is of meta-training.
+    """
     run = open_run(path)
     config = run.config()
     if isinstance(config.training, MAMLOptions):
@@ -130,10 +137,10 @@ def _read(path: Path) -> _Recorded:
     rows = run.history.rows()
     if not rows:
         raise InputError(f"{path} has recorded no iteration yet")
-    return _Recorded(path, config, rows)
+    return Recorded(path, config, rows)
 
 
-def _check_same_task(runs: Sequence[_Recorded]) -> None:
+def _check_same_task(runs: Sequence[Recorded]) -> None:
     first = runs[0]
     for run in runs[1:]:
         if (run.config.task, run.config.evaluation.jobsets) != (
@@ -199,8 +206,8 @@ def _draw_metric(axes: "Axes", rows: Sequence[Cells], label: str) -> None:
         axes.axhline(level, color=color, linewidth=1.3, linestyle=(0, (5, 2)), zorder=1)
         star = "*" if "*" in mine[0].get("policy", "") else ""
         labels.append((level, f"{key}{star}", color))
-    for place, (key, runs) in enumerate(_experiments(rows).items()):
-        x, mean, low, high = _curve(runs, "value")
+    for place, (key, runs) in enumerate(experiments(rows).items()):
+        x, mean, low, high = curve(runs, "value")
         if not x.size:
             continue
         color = color_of(key, learned=True, place=place)
@@ -216,14 +223,14 @@ def _draw_metric(axes: "Axes", rows: Sequence[Cells], label: str) -> None:
 
 def _draw_reward(axes: "Axes", rows: Sequence[Cells]) -> None:
     labels = []
-    experiments = _experiments(rows)
-    for place, (key, runs) in enumerate(experiments.items()):
+    found = experiments(rows)
+    for place, (key, runs) in enumerate(found.items()):
         color = color_of(key, learned=True, place=place)
         for column, name, style in (
             ("return_mean", "mean", "-"),
             ("return_max", "max", (0, (3, 1))),
         ):
-            x, mean, low, high = _curve(runs, column)
+            x, mean, low, high = curve(runs, column)
             if not x.size:
                 continue
             axes.plot(x, mean, color=color, linewidth=1.6, linestyle=style)
@@ -235,7 +242,8 @@ def _draw_reward(axes: "Axes", rows: Sequence[Cells]) -> None:
     label_ends(axes, labels)
 
 
-def _experiments(rows: Sequence[Cells]) -> dict[str, list[Cells]]:
+def experiments(rows: Sequence[Cells]) -> dict[str, list[Cells]]:
+    """The rows of runs, by the experiment that they are seeds of."""
     groups: dict[str, list[Cells]] = {}
     for row in rows:
         if row["series"] == "run":
@@ -243,7 +251,7 @@ def _experiments(rows: Sequence[Cells]) -> dict[str, list[Cells]]:
     return groups
 
 
-def _curve(rows: Sequence[Cells], column: str) -> Curve:
+def curve(rows: Sequence[Cells], column: str) -> Curve:
     """Iterations that every seed has recorded, with mean, lowest and highest over the seeds."""
     seeds = {row["seed"] for row in rows}
     values: dict[float, dict[str, float]] = {}
@@ -256,8 +264,9 @@ def _curve(rows: Sequence[Cells], column: str) -> Curve:
     return np.array(x), table.mean(axis=1), table.min(axis=1), table.max(axis=1)
 
 
-def _seeds_note(rows: Sequence[Cells]) -> str:
-    counts = {key: len({row["seed"] for row in runs}) for key, runs in _experiments(rows).items()}
+def seeds_note(rows: Sequence[Cells]) -> str:
+    """Says how many training seeds stand behind each curve."""
+    counts = {key: len({row["seed"] for row in runs}) for key, runs in experiments(rows).items()}
     if set(counts.values()) == {1}:
         return "one training seed"
     seeds = ", ".join(f"{key} {count}" for key, count in counts.items())

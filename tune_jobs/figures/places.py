@@ -278,6 +278,12 @@ def _generated_by_estimates(request: FigureRequest) -> Iterator[Place]:
             )
 
 
+def _machines(request: FigureRequest) -> Iterator[Place]:
+    for processors in (64, 128, 256, 1024, 16_384):
+        settings = {"world.processors": processors, "workload.jobs": 256}
+        yield Place(f"{processors:,} processors", "hpc-smoke", settings)
+
+
 def _generated_by_noise(request: FigureRequest) -> Iterator[Place]:
     for noise in ("exact", "gaussian:0.5", "gaussian:1", "gaussian:1.5", "gaussian:2"):
         settings = {"world.processors": 128, "workload.jobs": 256, "workload.estimates": noise}
@@ -324,7 +330,8 @@ TABLE_11 = replace(
     title="Utilization on job logs, by estimates (Cunha, table 5.11)",
     metric="utilization",
 )
-FIGURE_5 = Exhibit("Slowdown by scenario (Cunha, figures 5.5 and 5.8)", _scenarios, "slowdown")
+FIGURE_5 = Exhibit("Slowdown by scenario (Cunha, figure 5.5)", _scenarios, "slowdown")
+FIGURE_8 = Exhibit("Policies on machines of other sizes (Cunha, figure 5.8)", _machines)
 FIGURE_9 = Exhibit(
     "Bounded slowdown of generated jobs, by noise of estimates (Cunha, figure 5.9)",
     _generated_by_noise,

@@ -230,8 +230,26 @@ for _kind in (
     FigureKind(
         "cunha-fig5.5",
         "Slowdown in five scenarios of machine and job length: every rule, and learned policies "
-        "(--runs). Figure 5.8 is the same with one run trained elsewhere.",
+        "(--runs).",
         "tune_jobs.figures.places:FIGURE_5",
+    ),
+    FigureKind(
+        "cunha-fig5.6",
+        "Time to train (--runs): minutes for a million decisions, for any world.",
+        "tune_jobs.figures.training_costs:TIME",
+        steady=False,
+    ),
+    FigureKind(
+        "cunha-fig5.7",
+        "Decisions of an episode while training (--runs), as with several rewards, for any world.",
+        "tune_jobs.figures.training_costs:LENGTH",
+        steady=False,
+    ),
+    FigureKind(
+        "cunha-fig5.8",
+        "Bounded slowdown of Lublin's jobs on machines of 64 to 16,384 processors: policies "
+        "(--runs) that were trained on one of them, and every rule.",
+        "tune_jobs.figures.places:FIGURE_8",
     ),
     FigureKind(
         "cunha-fig5.9",
@@ -252,6 +270,12 @@ for _kind in (
             (10, "Bounded slowdown on job logs (--trace), by estimates"),
             (11, "Utilization on job logs (--trace), by estimates"),
         )
+    ),
+    FigureKind(
+        "cunha-table5.8",
+        "Job logs (--trace): machine, jobs, span, load, run times and estimates of each.",
+        "tune_jobs.figures.trace_table",
+        steady=False,
     ),
     FigureKind(
         "hpc-run-times",

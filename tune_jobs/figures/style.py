@@ -21,7 +21,7 @@ _NOTE_CHARACTERS = 100  # that fit into a line of small print
 
 WIDTH = 8.0  # inches; the text is readable when the image is as wide as a page
 DPI = 200
-TABLE_DPI = 120  # of large tables, whose files would be large
+TABLE_DPI = 110  # of large tables, whose files would be large
 
 INK = "#222222"
 MUTED = "#6b6b6b"

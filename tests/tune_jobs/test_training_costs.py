@@ -1,0 +1,75 @@
+"""Figures of what training costs (Cunha, figures 5.6 and 5.7), and of job logs (table 5.8)."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.swf import write_swf
+from rllib_configs.loading import load_config, write_config
+from tune_jobs.figures import trace_table
+from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.training_costs import LENGTH, TIME
+from tune_jobs.runs.history import History
+from tune_jobs.terminal.tables import read_table, write_table
+
+
+def make_run(folder: Path, reward: str, seed: int, length: float) -> None:
+    """A run of three iterations of 2,000 decisions, 6 s each, but for 60 s of the first."""
+    folder.mkdir(parents=True)
+    changes = [f"task.world.reward={reward}", f"seed={seed}"]
+    write_config(load_config("hpc-smoke", changes), folder / "config.yaml")
+    history = History(folder / "metrics.csv")
+    for k in (1, 2, 3):
+        costs = {"time/iteration_s": 60.0 if k == 1 else 6.0, "total/decisions": 2000.0 * k}
+        history.append(k, {**costs, "train/decisions_per_episode": length - k - seed})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> str:
+    for reward, length in (("base", 300.0), ("reduced", 100.0)):
+        for seed in range(2):
+            make_run(tmp_path / "runs" / f"{reward}-{seed}", reward, seed, length)
+    return f"{tmp_path}/runs/*"
+
+
+def texts(figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]
+
+
+def test_time_is_that_of_the_median_iteration(runs: str, tmp_path: Path) -> None:
+    """6 s for 2,000 decisions are 50 minutes for a million."""
+    table = tmp_path / "times.csv"
+    write_table(table, TIME.collect(FigureRequest(runs=[runs])))
+    rows = read_table(table, ("seconds",))
+    assert [float(row["seconds"]) for row in rows[:3]] == [60, 66, 72]
+    shown = texts(TIME.draw(table))
+    assert shown.count("50") >= 2
+
+
+def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: Path) -> None:
+    table = tmp_path / "lengths.csv"
+    write_table(table, LENGTH.collect(FigureRequest(runs=[runs])))
+    figure = LENGTH.draw(table)
+    curves = sorted(list(line.get_ydata()) for line in figure.axes[0].get_lines())
+    assert [98.5, 97.5, 96.5] in curves
+    assert [298.5, 297.5, 296.5] in curves
+    shown = " ".join(texts(figure))
+    assert "base" in shown
+    assert "reduced" in shown
+    with pytest.raises(InputError, match="needs runs"):
+        LENGTH.collect(FigureRequest())
+
+
+def test_logs_stand_in_a_table(tmp_path: Path) -> None:
+    log, table = tmp_path / "office.swf", tmp_path / "logs.csv"
+    columns = {"submit": np.arange(100) * 60, "run": np.full(100, 30), "user": np.zeros(100, int)}
+    columns |= {"requested_time": np.full(100, 90), "processors": np.full(100, 2)}
+    write_swf(log, columns, {"MaxProcs": 4})
+    write_table(table, trace_table.collect(FigureRequest(traces=[log])))
+    (row,) = read_table(table, ("log",))
+    assert (row["log"], row["jobs"], row["processors"]) == ("office", "100", "4")
+    assert float(row["estimate_over_run"]) == 3
+    assert {"office", "3.00", "30 s", "0%", "25%"} <= set(texts(trace_table.draw(table)))
