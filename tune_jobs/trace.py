@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from cluster_env.core.errors import InputError
 from tune_jobs.terminal.options import CONTEXT
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -23,6 +24,21 @@ from tune_jobs.terminal.task_command import TaskCommand
     "--hash-users",
     is_flag=True,
     help="Show and keep users and groups as hashes.",
+)
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="Replay the log as the site schedules, and show how near simulated waits come to the "
+    "recorded ones.",
+)
+@click.option(
+    "--rule",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="With --calibrate: how the site schedules; can be repeated to see which comes nearest. By "
+    "default priority:conservative, which is Slurm's multifactor priority with backfilling; "
+    "--set task.world.priority.age=500 says a weight of the site.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option(
@@ -44,7 +60,15 @@ def command(**options: Any) -> None:
       metasched trace jobs.csv --processors 16 --gpus 4
       metasched trace jobs.csv --processors 16 --gpus 4 --out jobs-described
       metasched trace jobs.csv --json
+      metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
     """
+    if options.pop("calibrate"):
+        from tune_jobs.replaying.calibration import report_calibration
+
+        report_calibration(**options, draw=_draw_calibration)
+        return
+    if options.pop("names"):
+        raise InputError("--rule says how the site schedules; it goes with --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
     report_trace(**options, draw=_draw)
@@ -54,6 +78,12 @@ def _draw(table: Path, image: Path) -> None:
     from tune_jobs.figures.logs import draw_log
 
     draw_log(table, image)
+
+
+def _draw_calibration(table: Path, image: Path) -> None:
+    from tune_jobs.figures.calibration import draw_calibration
+
+    draw_calibration(table, image)
 
 
 if __name__ == "__main__":

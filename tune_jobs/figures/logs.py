@@ -43,7 +43,8 @@ def draw_log(table: Path, image: Path) -> None:
         save(figure, image)
 
 
-def _series(rows: Sequence[Cells], panel: str) -> dict[str, list[Cells]]:
+def series_of(rows: Sequence[Cells], panel: str) -> dict[str, list[Cells]]:
+    """The rows of a panel by the names of their series."""
     found: dict[str, list[Cells]] = {}
     for row in rows:
         if row["panel"] == panel:
@@ -51,14 +52,15 @@ def _series(rows: Sequence[Cells], panel: str) -> dict[str, list[Cells]]:
     return found
 
 
-def _xy(rows: Sequence[Cells]) -> tuple[list[float], list[float]]:
+def xy(rows: Sequence[Cells]) -> tuple[list[float], list[float]]:
+    """The columns x and y."""
     return [number(row, "x") for row in rows], [number(row, "y") for row in rows]
 
 
 def _lines(axes: "Axes", rows: Sequence[Cells], panel: str, title: str) -> None:
-    found = _series(rows, panel)
+    found = series_of(rows, panel)
     for color, (name, part) in zip(_COLORS, found.items(), strict=False):
-        x, y = _xy(part)
+        x, y = xy(part)
         # A week lasts until the next begins.
         axes.plot([*x, x[-1] + 1], [*y, y[-1]], drawstyle="steps-post", color=color, label=name)
     labels = [row["label"] for row in next(iter(found.values()))]
@@ -73,8 +75,8 @@ def _lines(axes: "Axes", rows: Sequence[Cells], panel: str, title: str) -> None:
 
 
 def _times(axes: "Axes", rows: Sequence[Cells]) -> None:
-    for color, (name, part) in zip(_COLORS, _series(rows, "times").items(), strict=False):
-        axes.plot(*_xy(part), color=color, label=name)
+    for color, (name, part) in zip(_COLORS, series_of(rows, "times").items(), strict=False):
+        axes.plot(*xy(part), color=color, label=name)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator([float(time) for time in _TIMES]))
     axes.xaxis.set_minor_locator(NullLocator())
@@ -85,9 +87,9 @@ def _times(axes: "Axes", rows: Sequence[Cells]) -> None:
 
 
 def _bars(axes: "Axes", rows: Sequence[Cells], panel: str, title: str) -> None:
-    found = _series(rows, panel)
+    found = series_of(rows, panel)
     for k, (color, (name, part)) in enumerate(zip(_COLORS, found.items(), strict=False)):
-        x, y = _xy(part)
+        x, y = xy(part)
         axes.bar([at + 0.4 * k for at in x], y, 0.4, align="edge", color=color, label=name)
     labels = [row["label"].replace(" to ", "-") for row in next(iter(found.values()))]
     axes.xaxis.set_major_locator(FixedLocator([k + 0.4 for k in range(len(labels))]))
@@ -97,7 +99,7 @@ def _bars(axes: "Axes", rows: Sequence[Cells], panel: str, title: str) -> None:
 
 
 def _steps(axes: "Axes", rows: Sequence[Cells], panel: str, title: str, width: float) -> None:
-    for color, part in zip(_COLORS, _series(rows, panel).values(), strict=False):
-        x, y = _xy(part)
+    for color, part in zip(_COLORS, series_of(rows, panel).values(), strict=False):
+        x, y = xy(part)
         axes.bar(x, y, 0.92 * width, align="edge", color=color)
     axes.set_title(title)

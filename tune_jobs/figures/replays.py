@@ -42,7 +42,7 @@ def draw_timeline(table: Path, image: Path) -> None:
         InputError: if the table cannot be read.
     """
     rows = read_table(table, ("policy", "begin_s", "end_s", "window_s", "utilization", "queue"))
-    unit, name = _unit(max(number(row, "end_s") for row in rows))
+    unit, name = time_unit(max(number(row, "end_s") for row in rows))
     arrivals = number(rows[0], "window_s") / unit
     with styled():
         figure = new_figure(6.0, width=10.0)
@@ -94,7 +94,7 @@ def draw_gantt(table: Path, image: Path, processors: int, policy: str) -> None:
     slowdown = np.maximum(over / np.maximum(columns["duration"][first], _BOUND_S), 1.0)
     color = np.searchsorted(np.asarray(LIMITS), slowdown, side="left") + 1
     cells = lay_out(start, end, columns["processors"][first], color, processors, (_ROWS, _COLUMNS))
-    unit, name = _unit(float(end.max()))
+    unit, name = time_unit(float(end.max()))
     with styled():
         figure = new_figure(4.6, width=10.0)
         axes = figure.subplots()
@@ -147,6 +147,6 @@ def _read_columns(table: Path) -> dict[str, NDArray[np.int64]]:
     return dict(zip(names, values.T, strict=True))
 
 
-def _unit(seconds: float) -> tuple[float, str]:
+def time_unit(seconds: float) -> tuple[float, str]:
     """The largest unit of time of which there are at least two."""
     return next((one for one in _UNITS if seconds >= 2 * one[0]), _UNITS[-1])

@@ -1,0 +1,129 @@
+"""What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
+
+import json
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.core.sheets import Sheet
+from cluster_env.core.task import Task
+from cluster_env.evaluation import evaluate
+from cluster_env.evaluation import fidelity as near
+from cluster_env.evaluation.metrics import size_class
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import get_heuristic
+from tune_jobs.comparing.policy_specs import split_names
+from tune_jobs.replaying.choices import task_of_log, with_hashed_users
+from tune_jobs.terminal.sheets import WIDTH, as_data, format_sheet, write_sheets
+from tune_jobs.terminal.tables import Row, write_table
+
+USUAL = "priority:conservative"
+"""What Slurm does with multifactor priorities and backfilling: nobody delays who is before him."""
+
+TABLE, IMAGE = "calibration.csv", "calibration.png"
+UNKNOWN = (
+    "The simulator counts processors, memory and GPUs, not nodes; it knows no limits of users and "
+    "accounts, QOS, reservations or nodes that were down. What of that held jobs back makes "
+    "recorded waits longer than simulated ones."
+)
+
+
+def report_calibration(
+    *,
+    path: Path,
+    names: Sequence[str],
+    overrides: Sequence[str],
+    shorthands: Mapping[str, str],
+    hash_users: bool,
+    as_json: bool,
+    out: Path | None,
+    draw: Callable[[Path, Path], None],
+) -> None:
+    """Plays the log and prints how near the waits come; the arguments are the command's options.
+
+    Raises:
+        InputError: if the log cannot be used or records no waits, or a policy is unknown; before
+            anything is played.
+    """
+    chosen = split_names(names) or [USUAL]
+    changes = with_hashed_users(overrides, hash_users)
+    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=False)
+    if jobs.wait is None:
+        raise InputError(
+            f"{path} does not say of every job how long it waited, so there is nothing to compare "
+            f"simulated waits with"
+        )
+    policies = {name: get_heuristic(name, task.world) for name in dict.fromkeys(chosen)}
+    schedules = {
+        name: evaluate(policy, task.jobsets(Split.HELD_OUT, [0]), task.world, run_seed=task.seed)
+        for name, policy in policies.items()
+    }
+    calibration = _calibration(jobs, schedules)
+    sheets = [near.in_all(calibration)]
+    best = str(sheets[0].rows[0]["policy"])
+    sheets += [near.by_week(calibration, best), near.by_class(calibration, best)]
+    if as_json:
+        click.echo(json.dumps(as_data(sheets), indent=1))
+    else:
+        click.echo(_text(path, task, jobs, sheets, remarks))
+    if out is None:
+        if not as_json:
+            click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
+        return
+    write_sheets(out, sheets)
+    rows: list[Row] = list(near.points(calibration, best))
+    write_table(out / TABLE, rows)
+    draw(out / TABLE, out / IMAGE)
+    if not as_json:
+        click.echo(f"\nWrote {out / IMAGE}, drawn from {out / TABLE}, and the tables beside it")
+
+
+def _calibration(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Calibration:
+    assert jobs.wait is not None
+    simulated = {}
+    for name, schedule in schedules.items():
+        if not schedule.finished.all():
+            raise InputError(f"under {name} not all jobs end before max_time; leave it unset")
+        simulated[name] = np.empty(jobs.num_jobs, np.int64)
+        simulated[name][schedule.job] = schedule.start - schedule.arrival
+    first = next(iter(schedules.values()))
+    size = np.empty(jobs.num_jobs, np.int64)
+    size[first.job] = size_class(first)
+    queue = jobs.names["queue"][jobs.ids["queue"]].astype(str) if "queue" in jobs.ids else None
+    num_weeks = int((jobs.submit[-1] - jobs.submit[0]) // near.WEEK_S) + 1
+    begin = jobs.submit[0] + near.WEEK_S * np.arange(num_weeks)
+    weeks = [f"{k + 1}" for k in range(num_weeks)]
+    if jobs.epoch is not None:
+        weeks = [f"{datetime.fromtimestamp(jobs.epoch + int(at), UTC).date()}" for at in begin]
+    return near.Calibration(
+        arrival=jobs.submit,
+        recorded=jobs.wait,
+        simulated=simulated,
+        classes=near.classes_of(size, jobs.estimate, None if queue is None else queue.tolist()),
+        weeks=weeks,
+    )
+
+
+def _text(
+    path: Path,
+    task: Task,
+    jobs: RecordedJobs,
+    sheets: Sequence[Sheet],
+    remarks: Sequence[str],
+) -> str:
+    world: Any = task.world
+    machine = ", ".join(
+        f"{units:,} {name}" for name, units in zip(jobs.resources, world.capacity, strict=True)
+    )
+    lost = sum(one.count for one in jobs.dropped)
+    head = f"{path}: {jobs.num_jobs:,} jobs on {machine}; {lost:,} rows left out"
+    parts = [click.style(head, bold=True), *(format_sheet(sheet, 20) for sheet in sheets)]
+    return "\n\n".join([*parts, *(textwrap.fill(one, WIDTH) for one in (UNKNOWN, *remarks))])
