@@ -6,7 +6,10 @@ import click
 
 from tune_jobs.terminal.options import CONTEXT, POSITIVE
 
-SUBJECTS = ("simulator", "replay", "sampling", "training", "utility", "tracking", "scaling")
+SUBJECTS = (
+    *("simulator", "replay", "sampling", "training"),
+    *("runners", "utility", "tracking", "scaling"),
+)
 
 
 @click.command(name="bench", context_settings=CONTEXT)
@@ -22,7 +25,7 @@ SUBJECTS = ("simulator", "replay", "sampling", "training", "utility", "tracking"
     "--preset",
     metavar="PRESET|FILE",
     default="deeprm",
-    help="What the subjects training and scaling train, by default deeprm.",
+    help="What the subjects training, runners and scaling train, by default deeprm.",
 )
 def command(**options: Any) -> None:
     """Measure throughput. SUBJECT is simulator, replay, sampling or training; by default all.
@@ -33,12 +36,15 @@ def command(**options: Any) -> None:
     disturb them little. The subject utility makes figure 2 of utility accrual, nine policies in 50
     experiments with what they learn, and compares its server with one in plain Python.
 
+    The subject runners compares iterations with two runners with those with one, and says how much
+    more two processes can do here that know nothing of each other.
+
     The subject scaling takes about a minute: iterations with 1, 2 and 4 runners, how many bytes
-    travel, a model of these costs that says what 10 to 1,000 runners would do, and how far it is
-    off for 100 stand-ins of runners, which wait for as long as the work takes and answer with as
-    many bytes. The subject tracking measures what recording in MLflow takes of an
-    iteration of deeprm-ppo, in a local database and on a server that is up, down or slow, and that
-    nothing is lost.
+    travel, a model of these costs that says what 10 to 1,000 runners would do, 32 on a machine, and
+    how far it is off for 100 stand-ins of runners behind ten stations, which wait for as long as
+    the work takes and answer with as many bytes. The subject tracking measures what recording in
+    MLflow takes of an iteration of deeprm-ppo, in a local database and on a server that is up, down
+    or slow, and that nothing is lost.
 
     \b
     Examples:
@@ -48,6 +54,7 @@ def command(**options: Any) -> None:
       metasched bench sampling training --json > bench.json
       metasched bench training --preset deeprm-ppo
       metasched bench training --preset deeprm-maml
+      metasched bench runners --preset deeprm-maml
       metasched bench tracking
       metasched bench scaling --preset deeprm-ppo
     """

@@ -32,9 +32,10 @@ def _iterate(config: Any) -> None:
     from rllib_configs.algorithms.ppo import steps_of
     from rllib_configs.builders import algorithm_config
     from rllib_configs.learning.flat import flat_parameters
+    from rllib_configs.runners.requests import Request, Round
     from rllib_configs.runners.sampling import iteration_units
     from rllib_configs.runners.sums import total
-    from rllib_configs.runners.units import Request, Round, UnitEnvRunner
+    from rllib_configs.runners.units import UnitEnvRunner
 
     runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
     weights = {name: np.array(value) for name, value in runner.module.get_state().items()}

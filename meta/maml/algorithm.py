@@ -20,7 +20,7 @@ from meta.maml.runner import MetaWork, OuterStep, is_warm_up, iteration_tasks
 from meta.maml.stages import StageScore
 from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
 from rllib_configs.registries import prepare
-from rllib_configs.runners.gathering import Iteration
+from rllib_configs.runners.iteration import Iteration
 from rllib_configs.schema import ExperimentConfig
 
 _GUARD = "guard"

@@ -16,8 +16,8 @@ from meta.maml.steps import Parameters
 from meta.tasks import get_distribution, training_tasks
 from rllib_configs.learning.flat import flat_parameters, load_flat
 from rllib_configs.networks.set_scorer.network import FeatureNames, SetScorer, SetScorerOptions
+from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.sums import Part
-from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 

@@ -21,8 +21,11 @@ from rllib_configs.learning.flat import flat_parameters, shaped
 from rllib_configs.learning.optimizers import Adam
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.crew import RunnerGroup
-from rllib_configs.runners.gathering import Iteration, Patience
-from rllib_configs.runners.units import Arrays, Unit, UnitEnvRunner, UnitWork
+from rllib_configs.runners.iteration import Iteration
+from rllib_configs.runners.patience import Patience
+from rllib_configs.runners.requests import Arrays, Unit
+from rllib_configs.runners.stations import Stations
+from rllib_configs.runners.units import UnitEnvRunner, UnitWork
 from rllib_configs.schema import ExperimentConfig
 
 METRICS = "metasched"
@@ -83,8 +86,11 @@ class UnitLearner(FiniteUpdates, TorchLearner):
         pieces = shaped(gradient, module)
         found = {self.get_param_ref(parameter): piece for parameter, piece in pieces}
         accepted = self.accepts(found)
-        if accepted:
-            self.apply_gradients(found)
+        if accepted:  # RLlib's `apply_gradients` would look whether they are finite twice more
+            for reference, piece in found.items():
+                self._params[reference].grad = piece
+            for optimizer in self._optimizer_parameters:
+                optimizer.step()
         norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
         return Updated(flat_parameters(module), norm, accepted)
 
@@ -131,6 +137,7 @@ class UnitAlgorithm(Algorithm):
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
         """Takes back restarted runners; they hold nothing that would have to be restored."""
         restored: list[int] = env_runner_group.probe_unhealthy_env_runners()
+        self._stations.forget(restored)
         return restored
 
     @cached_property
@@ -142,10 +149,20 @@ class UnitAlgorithm(Algorithm):
     def _patience(self) -> Patience:
         return Patience(self.config.experiment.resources.runner_timeout_s)
 
+    @cached_property
+    def _stations(self) -> Stations:
+        timeout_s = self.config.experiment.resources.runner_timeout_s
+        return Stations(RunnerGroup(self.env_runner_group), timeout_s)
+
+    def cleanup(self) -> None:
+        """Ends stations, and all that RLlib has started."""
+        if "_stations" in vars(self):  # not where building has failed
+            self._stations.stop()
+        super().cleanup()
+
     def begin(self, units: Sequence[Unit], weights: Arrays) -> Iteration:
         """The rounds of this iteration."""
-        crew = RunnerGroup(self.env_runner_group)
-        return Iteration(crew, units, weights, self._patience)
+        return Iteration(self._stations.crew(), units, weights, self._patience)
 
     @property
     def left(self) -> float:

@@ -17,7 +17,7 @@ from rllib_configs.algorithms.batched import (
 )
 from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork, UnitRows
 from rllib_configs.learning.equalizing import Equalizer, Spreads
-from rllib_configs.runners.gathering import Gathered, Iteration
+from rllib_configs.runners.iteration import Gathered, Iteration
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import Part
 

@@ -20,10 +20,10 @@ from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.networks.set_scorer.unit_gradient import UnitGradient, Vector
+from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums
 from rllib_configs.runners.sums import Part
-from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 KEPT_BYTES = 1 << 26

@@ -21,10 +21,10 @@ from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks import make_sampler
 from rllib_configs.networks.sampling import Sampler
+from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums, iteration_units
 from rllib_configs.runners.sums import Part
-from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 

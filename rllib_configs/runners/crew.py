@@ -1,37 +1,48 @@
-"""RLlib's env runners as those who do units; what is asked of a group of them, and no more."""
+"""Those who do units, and what is asked of a group of them."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import ray
-from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
-from rllib_configs.runners.units import Answer, Request
+from rllib_configs.runners.requests import Answer, Request
+
+if TYPE_CHECKING:
+    from ray.rllib.env.env_runner_group import EnvRunnerGroup
 
 
 class Crew(Protocol):
-    """Processes that do units, and the driver itself."""
+    """Members that do units side by side: runners, or stations with several runners each.
+
+    Runners have numbers from 1 up, stations from -1 down.
+    """
 
     @property
     def size(self) -> int:
-        """How many processes there should be."""
+        """How many runners there should be."""
 
     def healthy(self) -> list[int]:
-        """Numbers of those that there are."""
+        """Numbers of the members that there are."""
 
-    def ask(self, runner: int, request: Request) -> "ray.ObjectRef[Answer]":
+    def width(self, member: int) -> int:
+        """How many runners a member stands for."""
+
+    def name(self, member: int) -> str:
+        """What to call it in a message."""
+
+    def ask(self, member: int, request: Request) -> "ray.ObjectRef[Answer]":
         """Sends a request to one of them, and does not wait."""
 
-    def lose(self, runner: int, *, hangs: bool) -> None:
+    def lose(self, member: int, *, hangs: bool) -> None:
         """Takes note that one has died, or ends and replaces one that hangs."""
 
     def do_here(self, request: Request) -> Answer:
-        """Does it in the driver."""
+        """Does what nobody is left for."""
 
 
 class RunnerGroup:
-    """The runners of an RLlib algorithm; see `Crew`."""
+    """The runners of an RLlib algorithm, and the driver itself; see `Crew`."""
 
-    def __init__(self, group: EnvRunnerGroup) -> None:
+    def __init__(self, group: "EnvRunnerGroup") -> None:
         self._group = group
         self._manager: Any = group._worker_manager  # RLlib itself replaces only those that died
 
@@ -45,20 +56,42 @@ class RunnerGroup:
         found: list[int] = self._group.healthy_env_runner_ids()
         return found
 
-    def ask(self, runner: int, request: Request) -> "ray.ObjectRef[Answer]":
+    def width(self, member: int) -> int:
         """See `Crew`."""
-        reference: ray.ObjectRef[Answer] = self._manager.actors()[runner].sample.remote(
-            request=request
-        )
+        return 1
+
+    def name(self, member: int) -> str:
+        """See `Crew`."""
+        return f"env runner {member}"
+
+    def handle(self, member: int) -> Any:
+        """A runner as others may call it."""
+        return self._manager.actors()[member]
+
+    def ask(self, member: int, request: Request) -> "ray.ObjectRef[Answer]":
+        """See `Crew`."""
+        reference: ray.ObjectRef[Answer] = self.handle(member).sample.remote(request=request)
         return reference
 
-    def lose(self, runner: int, *, hangs: bool) -> None:
+    def lose(self, member: int, *, hangs: bool) -> None:
         """See `Crew`; Ray starts the process again, and RLlib takes it back then."""
         if hangs:
-            ray.kill(self._manager.actors()[runner], no_restart=False)
-        self._manager.set_actor_state(runner, healthy=False)
+            ray.kill(self.handle(member), no_restart=False)
+        self._manager.set_actor_state(member, healthy=False)
 
     def do_here(self, request: Request) -> Answer:
         """See `Crew`."""
         answer: Answer = self._group.local_env_runner.sample(request=request)
         return answer
+
+    def nodes(self, members: list[int], limit_s: float = 10.0) -> dict[int, tuple[str, str]]:
+        """Node and address of each of some runners, as far as they answer."""
+        found = self._group.foreach_env_runner(
+            _node, remote_worker_ids=members, local_env_runner=False, timeout_seconds=limit_s
+        )
+        return {member: (node, address) for member, node, address in found}
+
+
+def _node(runner: Any) -> tuple[int, str, str]:
+    node = ray.get_runtime_context().get_node_id()
+    return runner.worker_index, node, ray.util.get_node_ip_address()

@@ -20,30 +20,46 @@ class Lanes:
         self._fixed = fixed
 
     @staticmethod
-    def even(count: int, runners: Sequence[int]) -> "Lanes":
-        """Cuts the places from 0 to `count` into runs of nearly equal length."""
-        parts = len(runners)
-        return Lanes(
-            {
-                runner: range(count * k // parts, count * (k + 1) // parts)
-                for k, runner in enumerate(runners)
-            }
-        )
+    def even(places: Sequence[int], widths: Mapping[int, int]) -> "Lanes":
+        """Cuts places into runs of neighbors, as long as those who do them are wide.
 
-    def take(self, runner: int) -> tuple[int, ...]:
-        """What a runner is to do next; nothing if there is nothing left for it."""
+        Args:
+            places: in order.
+            widths: how much each runner does at a time, by runner.
+        """
+        count, whole = len(places), max(1, sum(widths.values()))
+        lanes, before = {}, 0
+        for runner, width in widths.items():
+            after = before + width
+            lanes[runner] = places[count * before // whole : count * after // whole]
+            before = after
+        return Lanes(lanes or {0: places})
+
+    def take(self, runner: int, least: int = 1) -> tuple[int, ...]:
+        """What a runner is to do next; nothing if there is nothing left for it.
+
+        Args:
+            runner: who asks.
+            least: number of places that it takes, if there are as many.
+        """
         own = self._lanes.get(runner, [])
         if self._fixed:
             self._lanes[runner] = []
             return tuple(own)
         if own:
-            half = -(-len(own) // 2)
-            self._lanes[runner] = own[half:]
-            return tuple(own[:half])
+            number = max(-(-len(own) // 2), least)
+            self._lanes[runner] = own[number:]
+            return tuple(own[:number])
         longest = max(self._lanes.values(), key=len, default=[])
-        taken = longest[len(longest) // 2 :]
-        del longest[len(longest) // 2 :]
+        left = max(0, min(len(longest) // 2, len(longest) - least))
+        taken = longest[left:]
+        del longest[left:]
         return tuple(taken)
+
+    @property
+    def empty(self) -> bool:
+        """Whether all has been taken."""
+        return not any(self._lanes.values())
 
     def give_back(self, places: Iterable[int], lost: int, left: Sequence[int]) -> None:
         """Spreads what a lost runner had been given, and what it had not yet, over those left.

@@ -43,28 +43,30 @@ class Part:
         return Part(gradient, sums, {**self.apart, **other.apart})
 
 
-def merged(parts: Mapping[Node, Part], count: int) -> dict[Node, Part]:
+def merged(
+    parts: Mapping[Node, Part], count: int, known: dict[Node, Part] | None = None
+) -> dict[Node, Part]:
     """Adds up what can be added up.
 
     Args:
         parts: disjoint nodes of the tree.
         count: number of its leaves.
+        known: what was merged before; it is changed, and the answer.
 
     Returns:
         Fewest nodes that stand for the same leaves; with all leaves, the root alone.
     """
-    found = dict(parts)
-    level, width = 0, count
-    while width > 1:
-        for at, place in sorted(found):
-            if at != level or place % 2:
-                continue
-            above, beside = (level + 1, place // 2), (level, place + 1)
-            if place + 1 == width:
-                found[above] = found.pop((at, place))
-            elif beside in found:
-                found[above] = found.pop((at, place)) + found.pop(beside)
-        level, width = level + 1, (width + 1) // 2
+    found = {} if known is None else known
+    for (level, place), given in parts.items():
+        part, width = given, -(-count // (1 << level))
+        while width > 1:
+            if place % 2 or place + 1 < width:
+                beside = found.pop((level, place ^ 1), None)
+                if beside is None:
+                    break
+                part = part + beside
+            level, place, width = level + 1, place // 2, (width + 1) // 2
+        found[level, place] = part
     return found
 
 

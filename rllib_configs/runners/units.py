@@ -1,8 +1,7 @@
 """RLlib env runner that does units of work where it is, and answers with sums."""
 
 import traceback
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -18,17 +17,8 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from cluster_env.core.world import World
-from rllib_configs.runners.sums import Node, Part, merged
-
-Arrays = Mapping[str, NDArray[np.float32]]
-
-
-class Unit(Protocol):
-    """Work whose answer is the same wherever it is done."""
-
-    @property
-    def index(self) -> int:
-        """Place of the unit in its iteration."""
+from rllib_configs.runners.requests import Answer, Arrays, Request, Round, Unit
+from rllib_configs.runners.sums import Part, merged
 
 
 class UnitWork(Protocol):
@@ -62,57 +52,6 @@ class UnitWork(Protocol):
         """
 
 
-@dataclass(frozen=True)
-class Round:
-    """What all units of a round have in common.
-
-    Attributes:
-        iteration: number that no other iteration of this process has; rows of others are forgotten.
-        start: weights that units are played with, or a reference to them in Ray's object store.
-        count: number of units, see `rllib_configs.runners.sums`.
-        step: None: units are played. Else their part of an update is wanted, and those whose rows
-            are not here are played first.
-        parameters: at which gradients of a step are computed, or a reference to them.
-    """
-
-    iteration: int
-    start: Any
-    count: int
-    step: Any = None
-    parameters: Any = None
-
-
-@dataclass(frozen=True)
-class Request:
-    """A call to a runner: everything that its answer depends on.
-
-    Attributes:
-        units: what to do, by place in the round.
-        round: what these units have in common with the others.
-    """
-
-    units: Mapping[int, Any]
-    round: Round
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a runner says.
-
-    Attributes:
-        parts: sums over its units, as far as they can be added up.
-        num_units: how many they were.
-        seconds: time that it took.
-        error: traceback of a fault in the program, else None. An exception that left the runner
-            would restart it instead of being shown.
-    """
-
-    parts: Mapping[Node, Part]
-    num_units: int
-    seconds: float
-    error: str | None = None
-
-
 class UnitEnvRunner(EnvRunner, Checkpointable):
     """What RLlib asks of an env runner, around an algorithm's `UnitWork`.
 
@@ -140,8 +79,14 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         self.module = spec.build()
 
     def sample(self, *, request: Request, **kwargs: Any) -> Answer:
-        """Does the units of a request."""
+        """Does the units of a request.
+
+        Raises:
+            RuntimeError: if it has started anew since it was given the weights of the iteration.
+        """
         started = perf_counter()
+        if request.round.start is None and request.round.iteration != self._iteration:
+            raise RuntimeError("this runner has started anew")
         try:
             self._prepare(request.round)
             parts = {
@@ -151,8 +96,9 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
             parts = merged(parts, request.round.count)
         except Exception:
             self._iteration = None
-            return Answer({}, 0, 0.0, traceback.format_exc())
-        return Answer(parts, len(request.units), perf_counter() - started)
+            return Answer({}, 0.0, 0.0, traceback.format_exc())
+        seconds = perf_counter() - started
+        return Answer(parts, seconds, seconds / max(1, len(request.units)))
 
     def answer(self, unit: Unit, step: Any) -> Part:
         """Does a unit, or its part of an update."""

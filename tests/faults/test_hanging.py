@@ -12,8 +12,9 @@ import pytest
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.runners.gathering import Patience
-from rllib_configs.runners.units import Answer, UnitEnvRunner
+from rllib_configs.runners.patience import Patience
+from rllib_configs.runners.requests import Answer
+from rllib_configs.runners.units import UnitEnvRunner
 
 SETTINGS = [
     *("training.jobsets=4", "training.jobsets_per_unit=1", "training.episodes_per_jobset=2"),
@@ -45,8 +46,8 @@ class ShortUntil(Patience):
         super().__init__(100.0)
         self._mark = mark
 
-    def limit_s(self, num_units: int) -> float:
-        return super().limit_s(num_units) if self._mark.exists() else 4.0
+    def limit_s(self, num_units: int, width: int = 1) -> float:
+        return super().limit_s(num_units, width) if self._mark.exists() else 4.0
 
 
 @pytest.mark.integration
@@ -82,7 +83,10 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
 def test_the_limit_is_ten_times_what_units_usually_take() -> None:
     patience = Patience()
     assert patience.limit_s(1) == 600
-    patience.observe(Answer({}, num_units=2, seconds=2.0))
+    patience.observe(Answer({}, seconds=2.0, unit_s=1.0))
     assert patience.limit_s(3) == 120
     assert patience.limit_s(30) == 300
+    assert patience.limit_s(30, width=10) == 2 * 120
+    assert patience.limit_s(301, width=10) == 2 * 310
     assert Patience(7.0).limit_s(1000) == 7
+    assert Patience(7.0).limit_s(1000, width=10) == 14

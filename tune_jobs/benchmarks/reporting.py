@@ -14,7 +14,7 @@ from tune_jobs.benchmarks.measuring import Entry
 SUBJECTS = ("simulator", "replay", "sampling", "training")
 """What is measured by default; the others take minutes."""
 
-WITH_PRESET = ("training", "scaling")
+WITH_PRESET = ("training", "runners", "scaling")
 
 
 def report_benchmarks(subjects: Sequence[str], as_json: bool, seconds: float, preset: str) -> None:

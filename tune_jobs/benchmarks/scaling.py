@@ -3,19 +3,20 @@
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.benchmarks.measuring import Entry, Sample
-from tune_jobs.benchmarks.scaling_model import Costs, fit
-from tune_jobs.terminal.ray_session import ray_session, without_ray_chatter
+from tune_jobs.benchmarks.scaling_model import PER_MACHINE, Costs, Layout
+from tune_jobs.terminal.ray_session import num_local_cpus, ray_session, without_ray_chatter
 
 REAL = (1, 2, 4)
-FITTED = (2, 5, 10, 20)
-CHECKED = 100
+SMALL = (Layout(1), Layout(1, 1), Layout(1, 10), Layout(4, 10))
+"""What costs are measured with."""
+CHECKED = Layout(10, 10)
 PREDICTED = (1, 10, 100, 1000)
 ROUNDS = 5
 
@@ -80,8 +81,9 @@ def _start(config: ExperimentConfig) -> _Bench:
     from rllib_configs.builders import build_algorithm
     from rllib_configs.learning.flat import flat_parameters
     from rllib_configs.networks import make_sampler
+    from rllib_configs.runners.requests import Request, Round
     from rllib_configs.runners.sampling import UnitSampler, iteration_units
-    from rllib_configs.runners.units import Request, Round, UnitEnvRunner
+    from rllib_configs.runners.units import UnitEnvRunner
 
     with without_ray_chatter():
         algorithm = build_algorithm(config)
@@ -112,11 +114,11 @@ def _real(bench: _Bench) -> list[Entry]:
     """Iterations of the preset with `REAL` numbers of runners, in turns."""
     from rllib_configs.runners.crew import RunnerGroup
     from rllib_configs.runners.sampling import iteration_units
-    from tune_jobs.benchmarks.stand_ins import Some
+    from tune_jobs.benchmarks.stand_ins import Chosen
 
     units = iteration_units(bench.config, 0)
     crew = RunnerGroup(bench.algorithm.env_runner_group)
-    crews = {count: Some(crew, count) for count in REAL}
+    crews = {count: Chosen(crew, crew.healthy()[:count]) for count in REAL}
     decisions = len(units) * bench.played[0].sums["decisions"]
     rounds = [{n: _iterate(bench, crews[n], units) for n in REAL} for _ in range(ROUNDS + 1)][1:]
     speeds = {n: Sample(tuple(decisions / each[n] for each in rounds)) for n in REAL}
@@ -132,23 +134,71 @@ def _real(bench: _Bench) -> list[Entry]:
     ]
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What rounds of stand-ins took, each the mean of a round.
+
+    Attributes:
+        seconds: of each iteration, as a clock on the wall says.
+        driver_s: CPU time of the driver.
+        stations_s: CPU time of all stations.
+        stand_ins_s: CPU time of all stand-ins.
+    """
+
+    seconds: Sample
+    driver_s: float
+    stations_s: float
+    stand_ins_s: float
+
+
+def costs_of(spent: dict[Layout, Spent], unit_s: float, decisions: float, rounds: int) -> Costs:
+    """The costs of a round, from what `SMALL` spent.
+
+    Args:
+        spent: by layout.
+        unit_s: see `Costs`, as the next two.
+        decisions: as well.
+        rounds: as well.
+    """
+    alone, behind, one, four = (spent[layout] for layout in SMALL)
+    machine_s = max(0.0, (four.driver_s - one.driver_s) / 3)
+    runner_s = max(0.0, (one.stations_s - behind.stations_s) / 9)
+    answer_s = max(0.0, (four.stand_ins_s - one.stand_ins_s) / 30)
+    ways = [(each.seconds.median - unit_s) / rounds for each in (alone, behind)]
+    round_s = max(0.0, ways[0] - machine_s)
+    hop_s = max(0.0, ways[1] - ways[0] - runner_s)
+    return Costs(unit_s, decisions, rounds, round_s, hop_s, machine_s, runner_s, answer_s)
+
+
 def _modelled(bench: _Bench) -> list[Entry]:
-    from tune_jobs.benchmarks.stand_ins import Some, StandIns
+    from tune_jobs.benchmarks.stand_ins import StandIns, StandInStations
 
     (played, play_s), (learned, step_s) = bench.played, bench.learned
-    stand_ins = StandIns(CHECKED, played, learned, play_s, step_s)
+    stand_ins = StandIns(CHECKED.total, played, learned, play_s, step_s)
+    stations = StandInStations(stand_ins, CHECKED.machines)
     try:
-        took = {count: _times(bench, Some(stand_ins, count), count) for count in (*FITTED, CHECKED)}
+        spent = {each: _spent(bench, stand_ins, stations, each) for each in (*SMALL, CHECKED)}
     finally:
+        stations.stop()
         stand_ins.stop()
-    costs = fit(
-        FITTED,
-        [took[count].median for count in FITTED],
-        bench.unit_s,
-        played.sums["decisions"],
-        1 + len(bench.steps),
-    )
-    return [_traffic(bench), _check(costs, took[CHECKED]), *_predictions(costs)]
+    costs = costs_of(spent, bench.unit_s, played.sums["decisions"], 1 + len(bench.steps))
+    return [_traffic(bench), _check(costs, spent[CHECKED].seconds), *_predictions(costs)]
+
+
+def _spent(bench: _Bench, stand_ins: Any, stations: Any, layout: Layout) -> Spent:
+    """Has iterations done by stand-ins, in a layout."""
+    from rllib_configs.runners.sampling import SampleUnit
+    from tune_jobs.benchmarks.stand_ins import Chosen
+
+    units = [SampleUnit(index, 0, (0,)) for index in range(layout.total)]
+    alone = Chosen(stand_ins, stand_ins.healthy()[: layout.total])
+    crew = stations.crew(layout) if layout.runners else alone
+    _iterate(bench, crew, units)
+    before = process_time(), stations.cpu_s(), stand_ins.cpu_s()
+    seconds = Sample(tuple(_iterate(bench, crew, units) for _ in range(ROUNDS)))
+    after = process_time(), stations.cpu_s(), stand_ins.cpu_s()
+    rounds = ROUNDS * (1 + len(bench.steps))
+    return Spent(seconds, *((b - a) / rounds for a, b in zip(before, after, strict=True)))
 
 
 def _traffic(bench: _Bench) -> Entry:
@@ -163,51 +213,55 @@ def _traffic(bench: _Bench) -> Entry:
         "the rows of the unit, which stay where they are",
         Sample((float(bench.row_bytes),)),
         higher_is_better=False,
-        parts={"to_a_runner_bytes": weights * (1 + len(bench.steps))},
+        parts={"to_a_machine_bytes": weights * (1 + len(bench.steps))},
     )
 
 
 def _check(costs: Costs, took: Sample) -> Entry:
-    predicted = costs.seconds(CHECKED)
+    predicted = costs.crowded_seconds(CHECKED, num_local_cpus())
     return Entry(
-        f"scaling.stand_ins_{CHECKED}",
-        "s for an iteration, a unit each",
+        f"scaling.stand_ins_{CHECKED.total}",
+        f"s for an iteration, a unit each, {CHECKED.machines} stations on this machine",
         took,
-        f"what the model predicts, fitted to at most {FITTED[-1]} stand-ins",
+        f"what the model predicts from at most {max(each.total for each in SMALL)} stand-ins",
         Sample((predicted,)),
         higher_is_better=False,
-        parts={"error_percent": 100 * (predicted / took.median - 1)},
+        parts={
+            "error_percent": 100 * (predicted / took.median - 1),
+            "driver_calls": costs.rounds * CHECKED.machines,
+            "driver_ms_for_a_machine": 1e3 * costs.machine_s,
+            "station_ms_for_a_runner": 1e3 * costs.runner_s,
+            "stand_in_ms_for_an_answer": 1e3 * costs.answer_s,
+        },
     )
 
 
 def _predictions(costs: Costs) -> list[Entry]:
+    layouts = {count: Layout.of(count) for count in PREDICTED}
     return [
         Entry(
             f"scaling.predicted_{count}",
-            "decisions/s by the model, a unit for each runner",
+            f"decisions/s by the model, a unit for each runner, {PER_MACHINE} on a machine",
             Sample((costs.decisions_per_s(count),)),
             "1 runner by the model",
             Sample((costs.decisions_per_s(1),)),
             parts={
                 "units_ms": 1e3 * costs.unit_s,
-                "rounds_ms": 1e3 * costs.rounds * costs.round_s,
-                "calls_ms": 1e3 * costs.rounds * count * costs.call_s,
+                "rounds_ms": 1e3
+                * costs.rounds
+                * (costs.round_s + (costs.hop_s if layout.runners else 0.0)),
+                "machines_ms": 1e3 * costs.rounds * layout.machines * costs.machine_s,
+                "stations_ms": 1e3 * costs.rounds * layout.runners * costs.runner_s,
             },
         )
-        for count in PREDICTED
+        for count, layout in layouts.items()
     ]
-
-
-def _times(bench: _Bench, crew: Any, count: int) -> Sample:
-    from rllib_configs.runners.sampling import SampleUnit
-
-    units = [SampleUnit(index, 0, (0,)) for index in range(count)]
-    return Sample(tuple(_iterate(bench, crew, units) for _ in range(ROUNDS + 1))[1:])
 
 
 def _iterate(bench: _Bench, crew: Any, units: Sequence[Any]) -> float:
     """Seconds of an iteration as the algorithms do it, with any crew."""
-    from rllib_configs.runners.gathering import Iteration, Patience
+    from rllib_configs.runners.iteration import Iteration
+    from rllib_configs.runners.patience import Patience
 
     started = perf_counter()
     iteration = Iteration(crew, units, bench.weights, Patience())

@@ -5,14 +5,18 @@ them as with real ones on other machines, apart from the network.
 """
 
 import time
-from time import perf_counter
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter, process_time
 from typing import Any
 
 import ray
 
 from rllib_configs.runners.crew import Crew
+from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.stations import Station, StationCrew, Stationed
 from rllib_configs.runners.sums import Part, merged
-from rllib_configs.runners.units import Answer, Request
+from tune_jobs.benchmarks.scaling_model import Layout
 
 PER_PROCESS = 10
 
@@ -40,11 +44,24 @@ class StandIn:
         nothing = Part()
         parts = {(0, place): part + nothing for place in request.units}
         found = merged(parts, request.round.count)
-        return Answer(found, len(request.units), perf_counter() - started)
+        seconds = perf_counter() - started
+        return Answer(found, seconds, seconds / len(request.units))
+
+    def cpu_s(self) -> float:
+        """CPU time of this process so far."""
+        return process_time()
+
+
+class MeasuredStation(Station):
+    """A station that says what it spends."""
+
+    def cpu_s(self) -> float:
+        """CPU time of this process so far."""
+        return process_time()
 
 
 class StandIns:
-    """A `Crew` of stand-ins.
+    """A `Crew` of stand-ins, each of which the driver calls itself.
 
     Args:
         count: how many at most.
@@ -60,19 +77,31 @@ class StandIns:
 
     def healthy(self) -> list[int]:
         """See `Crew`."""
-        return list(range(self.size))
+        return list(range(1, self.size + 1))
 
-    def ask(self, runner: int, request: Request) -> Any:
+    def width(self, member: int) -> int:
         """See `Crew`."""
-        return self._processes[runner % len(self._processes)].sample.remote(request=request)
+        return 1
 
-    def lose(self, runner: int, *, hangs: bool) -> None:
+    def name(self, member: int) -> str:
+        """See `Crew`."""
+        return f"stand-in {member}"
+
+    def handle(self, member: int) -> Any:
+        """See `RunnerGroup`; neighbors share a process."""
+        return self._processes[(member - 1) // PER_PROCESS]
+
+    def ask(self, member: int, request: Request) -> Any:
+        """See `Crew`."""
+        return self.handle(member).sample.remote(request=request)
+
+    def lose(self, member: int, *, hangs: bool) -> None:
         """See `Crew`; none of them is ever lost.
 
         Raises:
             RuntimeError: always.
         """
-        raise RuntimeError(f"stand-in {runner} was lost")
+        raise RuntimeError(f"{self.name(member)} was lost")
 
     def do_here(self, request: Request) -> Answer:
         """See `Crew`; it never comes to that.
@@ -82,25 +111,69 @@ class StandIns:
         """
         raise RuntimeError("there are stand-ins")
 
+    def cpu_s(self) -> float:
+        """CPU time of their processes so far."""
+        return float(sum(ray.get([process.cpu_s.remote() for process in self._processes])))
+
     def stop(self) -> None:
         """Ends their processes."""
         for process in self._processes:
             ray.kill(process)
 
 
-class Some:
+class StandInStations:
+    """True stations in front of stand-ins, one for each process of them.
+
+    Args:
+        stand_ins: all of them.
+        count: of stations.
+    """
+
+    def __init__(self, stand_ins: StandIns, count: int) -> None:
+        actor = ray.remote(num_cpus=0)(MeasuredStation)
+        numbers = [range(1 + k * PER_PROCESS, 1 + (k + 1) * PER_PROCESS) for k in range(count)]
+        self._stand_ins = stand_ins
+        self._stations = [
+            Stationed(
+                actor.remote({each: stand_ins.handle(each) for each in some}, 0.0), "here", (*some,)
+            )
+            for some in numbers
+        ]
+
+    def crew(self, layout: Layout) -> Crew:
+        """Some stations, with as many stand-ins each as a layout says."""
+        chosen = [
+            replace(each, runners=each.runners[: layout.runners])
+            for each in self._stations[: layout.machines]
+        ]
+        members = [runner for each in chosen for runner in each.runners]
+        crew = Chosen(self._stand_ins, members)
+        return StationCrew(crew, {-1 - k: each for k, each in enumerate(chosen)})
+
+    def cpu_s(self) -> float:
+        """CPU time of their processes so far."""
+        return float(sum(ray.get([each.actor.cpu_s.remote() for each in self._stations])))
+
+    def stop(self) -> None:
+        """Ends their processes."""
+        for each in self._stations:
+            ray.kill(each.actor)
+
+
+class Chosen:
     """Some runners of a crew, as a crew.
 
     Args:
         crew: all of them.
-        count: how many are used.
+        members: those that are used.
     """
 
-    def __init__(self, crew: Crew, count: int) -> None:
-        self._crew = crew
-        self.size = count
+    def __init__(self, crew: Crew, members: Sequence[int]) -> None:
+        self._members = list(members)
+        self.size = len(self._members)
+        self.width, self.name = crew.width, crew.name
         self.ask, self.lose, self.do_here = crew.ask, crew.lose, crew.do_here
 
     def healthy(self) -> list[int]:
         """See `Crew`."""
-        return self._crew.healthy()[: self.size]
+        return list(self._members)

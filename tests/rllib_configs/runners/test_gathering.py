@@ -9,9 +9,11 @@ import pytest
 import ray
 from ray.exceptions import RayActorError
 
-from rllib_configs.runners.gathering import Iteration, Patience
+from rllib_configs.runners.iteration import Iteration
+from rllib_configs.runners.patience import Patience
+from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.stations import Station, StationCrew, Stationed
 from rllib_configs.runners.sums import Part, merged
-from rllib_configs.runners.units import Answer, Request
 
 PARAMETERS = np.ones(3, np.float32)
 
@@ -31,7 +33,7 @@ class Runner:
     def sample(self, *, request: Request) -> Answer:
         self.asked.append(request)
         parts = {(0, place): part_of(unit, request) for place, unit in request.units.items()}
-        return Answer(merged(parts, request.round.count), len(parts), 0.5, self.error)
+        return Answer(merged(parts, request.round.count), 0.5, 0.1, self.error)
 
     def units(self, step: Any = None) -> list[int]:
         """Indices of the units that it was asked for in a round."""
@@ -70,6 +72,12 @@ class Crew:
             return ("dies", runner)
         answer = self.runners[runner].sample(request=request)
         return ("answers", runner, lambda: answer)
+
+    def width(self, runner: int) -> int:
+        return 1
+
+    def name(self, runner: int) -> str:
+        return f"env runner {runner}"
 
     def lose(self, runner: int, *, hangs: bool) -> None:
         self.lost.append((runner, hangs))
@@ -139,8 +147,10 @@ def test_each_unit_is_asked_for_once_and_learned_from_where_it_was_played() -> N
         sorted(runner.units("a")) for runner in crew.runners.values()
     ]
     assert min(map(len, played)) >= 3
-    starts = [request.round.start for runner in crew.runners.values() for request in runner.asked]
-    assert all(start is starts[0] for start in starts)
+    for runner in crew.runners.values():
+        starts = [request.round.start for request in runner.asked]
+        assert starts[0] == ("reference", {"w": PARAMETERS})
+        assert not any(starts[1:])  # it has them
     assert crew.here.asked == []
 
 
@@ -193,5 +203,120 @@ def test_a_fault_in_the_program_is_shown_and_not_tried_again() -> None:
 def test_patience_grows_with_the_slowest_unit() -> None:
     patience = Patience()
     for seconds in (40.0, 20.0):
-        patience.observe(Answer({}, num_units=2, seconds=seconds))
+        patience.observe(Answer({}, seconds=seconds, unit_s=seconds / 2))
     assert patience.limit_s(3) == 10 * 20 * 3
+
+
+@dataclass
+class Remote:
+    """A method of an actor: it answers at once, or never."""
+
+    method: Callable[..., Answer]
+    fate: str = "answers"
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            answer = self.method(*args, **kwargs) if self.fate == "answers" else None
+        except RuntimeError:
+            return ("dies", id(self))
+        return (self.fate, object(), lambda: answer)
+
+
+class RunnerActor:
+    """A runner behind a station; it may be lost at its n-th call."""
+
+    def __init__(self, runner: Runner, fate: str = "answers", call: int = 0) -> None:
+        self.runner, self.fate, self.call = runner, fate, call
+
+    @property
+    def sample(self) -> Remote:
+        lost = len(self.runner.asked) + 1 == self.call
+        return Remote(self.runner.sample, self.fate if lost else "answers")
+
+
+class StationActor:
+    """A station; it may be lost at its n-th call."""
+
+    def __init__(self, runners: dict[int, RunnerActor], fate: str = "answers", call: int = 0):
+        self.station, self.fate, self.call = Station(runners, 0.01), fate, call
+        self.calls = 0
+
+    @property
+    def work(self) -> Remote:
+        self.calls += 1
+        return Remote(self.station.work, self.fate if self.calls == self.call else "answers")
+
+
+def stationed(
+    fates: dict[int, tuple[str, int]] | None = None,
+    station: tuple[str, int] = ("answers", 0),
+    alone: int = 1,
+) -> tuple[Crew, StationCrew, list[StationActor]]:
+    """Seven runners: three and three behind stations, and one alone, unless there is none."""
+    base = Crew({k: Runner() for k in range(1, 7 + alone)}, size=6 + alone)
+    actors = {
+        k: RunnerActor(base.runners[k], *(fates or {}).get(k, ("answers", 0))) for k in range(1, 7)
+    }
+    groups = {-1: (1, 2, 3), -2: (4, 5, 6)}
+    stations = {
+        -1: StationActor({k: actors[k] for k in groups[-1]}, *station),
+        -2: StationActor({k: actors[k] for k in groups[-2]}),
+    }
+    crew = StationCrew(
+        base, {k: Stationed(each, f"10.0.0.{-k}", groups[k]) for k, each in stations.items()}
+    )
+    return base, crew, list(stations.values())
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    found: list[Any] = []
+    monkeypatch.setattr(ray, "kill", lambda actor, **_: found.append(actor))
+    return found
+
+
+def test_the_driver_calls_each_machine_once_in_a_round(killed: list[Any]) -> None:
+    base, crew, stations = stationed(alone=0)
+    assert {each: crew.width(each) for each in crew.healthy()} == {-1: 3, -2: 3}
+    assert sums_of(crew) == sums_of(Crew({}, size=0))
+    assert [each.calls for each in stations] == [3, 3]
+    played = [base.runners[k].units() for k in range(1, 7)]
+    assert sorted(index for each in played for index in each) == list(range(11))
+    assert min(map(len, played)) >= 1
+    # What was played by a runner is learned from there, behind a station as well.
+    assert [sorted(base.runners[k].units("a")) for k in range(1, 7)] == list(map(sorted, played))
+    assert base.lost == killed == []
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("fate", ["dies", "hangs"])
+def test_a_runner_lost_behind_a_station_is_replaced_by_its_neighbors(
+    fate: str, call: int, killed: list[Any]
+) -> None:
+    base, crew, _ = stationed({2: (fate, call)})
+    assert sums_of(crew) == sums_of(Crew({}, size=0))
+    assert base.lost == [(2, False)]  # a station has killed it already
+    assert len(killed) == (fate == "hangs")
+    assert crew.width(-1) == 2
+
+
+@pytest.mark.parametrize("call", [1, 2])
+@pytest.mark.parametrize("fate", ["dies", "hangs"])
+def test_the_runners_of_a_lost_station_are_called_by_the_driver(
+    fate: str, call: int, killed: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    base, crew, stations = stationed(station=(fate, call))
+    assert sums_of(crew) == sums_of(Crew({}, size=0))
+    assert killed == stations[:1]
+    assert crew.healthy() == [-2, 1, 2, 3, 7]
+    assert base.lost == []
+    assert "the station on 10.0.0.1" in caplog.text
+
+
+def test_a_station_without_runners_gives_its_work_to_others(killed: list[Any]) -> None:
+    base, crew, _ = stationed(dict.fromkeys((1, 2, 3), ("dies", 1)))
+    del base.runners[1], base.runners[2], base.runners[3]  # dead, as the driver finds out
+    assert sums_of(StationCrew(base, crew._stations)) == sums_of(Crew({}, size=0))
+    base, crew, _ = stationed(dict.fromkeys((1, 2, 3), ("dies", 1)))
+    assert sums_of(crew) == sums_of(Crew({}, size=0))
+    assert crew.healthy()[0] == -2

@@ -1,0 +1,89 @@
+"""An iteration as the driver sees it: its units are played, then any number of steps learn."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+import ray
+from numpy.typing import NDArray
+
+from rllib_configs.runners.crew import Crew
+from rllib_configs.runners.gathering import Gatherer
+from rllib_configs.runners.patience import Patience
+from rllib_configs.runners.requests import Arrays, Request, Round, Unit
+from rllib_configs.runners.sums import Part, total
+
+logger = logging.getLogger(__name__)
+
+INLINE_BYTES = 100_000
+"""Parameters of fewer bytes go with each call; Ray's object store would take longer."""
+
+_iterations = count()
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered:
+    """The answers of a round.
+
+    Attributes:
+        part: sum over all units.
+        runner_s: longest time that a runner was at it, in seconds.
+    """
+
+    part: Part
+    runner_s: float
+
+
+class Iteration:
+    """The rounds of an iteration; see `Gatherer`. Without any runner, the driver does the work.
+
+    Args:
+        crew: who does the work.
+        units: of the iteration.
+        weights: state of the module, that units are played with.
+        patience: how long a runner may take.
+    """
+
+    def __init__(
+        self, crew: Crew, units: Sequence[Unit], weights: Arrays, patience: Patience
+    ) -> None:
+        self._gatherer, self._units = Gatherer(crew, patience), list(units)
+        self._number = next(_iterations)
+        self._remote = crew.size > 0
+        self._start = ray.put(dict(weights)) if self._remote else weights
+
+    def play(self) -> Gathered:
+        """Has all units played.
+
+        Raises:
+            RuntimeError: if the work itself is at fault.
+        """
+        return self._gather(self._units, Round(self._number, self._start, len(self._units)))
+
+    def step(
+        self, step: Any, parameters: NDArray[np.float32], indices: Sequence[int] | None = None
+    ) -> Gathered:
+        """Has units say their part of an update, each where its rows are.
+
+        Args:
+            step: which update; see `rllib_configs.runners.units.UnitWork`.
+            parameters: at which gradients are computed, float32 ``(num_learned,)``.
+            indices: of the units that are asked, by default all.
+
+        Raises:
+            RuntimeError: if the work itself is at fault.
+        """
+        wanted = None if indices is None else set(indices)
+        units = [unit for unit in self._units if wanted is None or unit.index in wanted]
+        large = self._remote and parameters.nbytes > INLINE_BYTES
+        sent = ray.put(parameters) if large else parameters
+        return self._gather(units, Round(self._number, self._start, len(units), step, sent))
+
+    def _gather(self, units: Sequence[Unit], given: Round) -> Gathered:
+        answer = self._gatherer.do(Request(dict(enumerate(units)), given))
+        if answer.error:
+            raise RuntimeError(f"an env runner failed:\n{answer.error}")
+        return Gathered(total(answer.parts, given.count), answer.seconds)

@@ -1,0 +1,74 @@
+"""What is asked of those who do units, and what they answer; needs neither PyTorch nor RLlib."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rllib_configs.runners.sums import Node, Part
+
+Arrays = Mapping[str, NDArray[np.float32]]
+
+
+class Unit(Protocol):
+    """Work whose answer is the same wherever it is done."""
+
+    @property
+    def index(self) -> int:
+        """Place of the unit in its iteration."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """What all units of a round have in common.
+
+    Attributes:
+        iteration: number that no other iteration of this process has; rows of others are forgotten.
+        start: weights that units are played with, or a reference to them in Ray's object store;
+            None for somebody who has had them in this iteration.
+        count: number of units, see `rllib_configs.runners.sums`.
+        step: None: units are played. Else their part of an update is wanted, and those whose rows
+            are not here are played first.
+        parameters: at which gradients of a step are computed, or a reference to them.
+    """
+
+    iteration: int
+    start: Any
+    count: int
+    step: Any = None
+    parameters: Any = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call: everything that its answer depends on.
+
+    Attributes:
+        units: what to do, by place in the round.
+        round: what these units have in common with the others.
+    """
+
+    units: Mapping[int, Any]
+    round: Round
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What comes back.
+
+    Attributes:
+        parts: sums over the units, as far as they can be added up.
+        seconds: time that it took; of several who shared the work, that of the slowest.
+        unit_s: time that a unit took, likewise.
+        error: traceback of a fault in the program, else None. An exception that left the runner
+            would restart it instead of being shown.
+        lost: runners that were lost meanwhile, where several shared the work.
+    """
+
+    parts: Mapping[Node, Part]
+    seconds: float
+    unit_s: float
+    error: str | None = None
+    lost: tuple[int, ...] = ()

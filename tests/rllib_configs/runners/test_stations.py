@@ -1,0 +1,76 @@
+"""Stations among true runners: the same bits with them, without them, and when one is killed."""
+
+import os
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+import ray
+
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.loading import load_config
+from rllib_configs.runners import stations
+from rllib_configs.runners.requests import Request
+from tests.rllib_configs.dying import end_in_unit
+
+SIZES = ["training.jobsets=8", "training.jobsets_per_unit=2", "training.episodes_per_jobset=3"]
+SMALL = [*SIZES, "training.hidden=8", "training.epochs=2", "training.minibatches=2"]
+
+
+def wait_for_station(algorithm: Any) -> Any:
+    """The actor of this machine's station, once it has started."""
+    algorithm._stations.crew()
+    (started,) = algorithm._stations._started.values()
+    ray.get(started.ready, timeout=120)
+    return started.stationed.actor
+
+
+def calls_of(algorithm: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Members that the driver calls from now on."""
+    found: list[int] = []
+    plain = stations.StationCrew.ask
+
+    def ask(self: Any, member: int, request: Request) -> Any:
+        found.append(member)
+        return plain(self, member, request)
+
+    monkeypatch.setattr(stations.StationCrew, "ask", ask)
+    return found
+
+
+@pytest.mark.integration
+def test_a_run_with_stations_is_that_of_the_driver_alone(
+    local_ray: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stations, "FEW", 1)
+    alone = build_algorithm(load_config("deeprm-ppo", [*SMALL, "resources.num_runners=0"]))
+    algorithm = build_algorithm(load_config("deeprm-ppo", [*SMALL, "resources.num_runners=2"]))
+
+    def train() -> dict[str, float]:
+        metrics = iteration_metrics(algorithm.train())
+        alone.train()
+        found, expected = module_weights(algorithm), module_weights(alone)
+        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+        return metrics
+
+    try:
+        train()  # the station is starting
+        calls = calls_of(algorithm, monkeypatch)
+        station = wait_for_station(algorithm)
+        train()
+        assert calls == [-1] * (1 + 4)  # a call to this machine in a round
+        end_in_unit(algorithm, 3)  # in the first update
+        assert train()["workers/healthy"] == 1
+        assert set(calls) == {-1}
+        os.kill(ray.get(station.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+        train()  # its runners are called by the driver
+        assert calls[-1] > 0
+        calls.clear()
+        assert wait_for_station(algorithm) != station
+        train()
+        assert calls == [-1] * (1 + 4)
+    finally:
+        algorithm.stop()
+        alone.stop()
