@@ -11,8 +11,19 @@ from cluster_env.worlds.hpc.orders import PRIORITY, moving_score
 
 HEAD, TAIL, RUNNING, SMALLEST = range(4)
 
-_GONE = -1  # in the place of a job that has started
+GONE = -1  # in the place of a job that has started
 _MOVES = 8  # of each job on average, from which sorting anew is quicker than by insertion
+
+
+class Plan(NamedTuple):
+    """When waiting jobs are to start; see `cluster_env.worlds.hpc.plans`."""
+
+    state: NDArray[np.int64]  # see there
+    start: NDArray[np.int64]  # (num_jobs,), of those that wait
+    narrowest: NDArray[np.int32]  # of a job in the queue and all behind it
+    times: NDArray[np.int64]  # when what is free changes
+    free: NDArray[np.int64]  # (num_times, num_resources), what is free from then on
+    reach: NDArray[np.int64]  # (32,), no time before has 2^k processors free
 
 
 class Episode(NamedTuple):
@@ -41,8 +52,7 @@ class Episode(NamedTuple):
     expected: NDArray[np.int64]  # expected ends in falling order
     expected_jobs: NDArray[np.int32]
     sizes: NDArray[np.int64]  # HEAD, TAIL, RUNNING; SMALLEST: no waiting job is narrower
-    plan_times: NDArray[np.int64]  # when what is free changes, as planned
-    plan_free: NDArray[np.int64]  # (num_times, num_resources), what is free from then on
+    plan: Plan
 
 
 @njit_inlined
@@ -141,7 +151,7 @@ def start_fitting(it: Episode, now: int, backfills: bool) -> int:
         if may_start(it, job, now, shadow, backfills):
             begin(it, job, now, backfills)
             free = it.free[0]
-            it.queue[place] = _GONE
+            it.queue[place] = GONE
             first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
         place += 1
     if gaps > 0:
@@ -185,14 +195,14 @@ def close_gaps(it: Episode, first: int, last: int, gaps: int) -> None:
     if last - head < tail - first:
         kept = last
         for place in range(last, head - 1, -1):
-            if it.queue[place] != _GONE:
+            if it.queue[place] != GONE:
                 move(it, place, kept)
                 kept -= 1
         it.sizes[HEAD] = head + gaps
         return
     kept = first
     for place in range(first, tail):
-        if it.queue[place] != _GONE:
+        if it.queue[place] != GONE:
             move(it, place, kept)
             kept += 1
     it.sizes[TAIL] = tail - gaps
@@ -281,87 +291,3 @@ def _score(it: Episode, kind: int, job: int, now: int, total: float) -> float:
         it.weights,
         fair_share,
     )
-
-
-@njit_inlined
-def plan_all(it: Episode, now: int) -> None:
-    """Gives every waiting job, in order, the earliest room that delays none before it.
-
-    The plan is made anew from the estimates; what begins now starts.
-    """
-    head, tail, num_running = it.sizes[HEAD], it.sizes[TAIL], it.sizes[RUNNING]
-    num_resources = it.free.size
-    times, free = it.plan_times, it.plan_free
-    times[0] = now
-    for r in range(num_resources):
-        free[0, r] = it.free[r]
-    size = 1
-    for k in range(num_running - 1, -1, -1):
-        at, job = max(it.expected[k], now + 1), it.expected_jobs[k]
-        if times[size - 1] < at:
-            times[size] = at
-            for r in range(num_resources):
-                free[size, r] = free[size - 1, r]
-            size += 1
-        for r in range(num_resources):
-            free[size - 1, r] += it.demand[job, r]
-    place, first_gap, last_gap, gaps = head, tail, tail, 0
-    while place < tail and it.free[0] >= it.sizes[SMALLEST]:
-        job = it.queue[place]
-        at = _earliest(times, free, size, it.demand[job], it.order_estimate[job])
-        size = _book(times, free, size, at, it.demand[job], it.order_estimate[job])
-        if at == 0:
-            begin(it, job, now, True)
-            it.queue[place] = _GONE
-            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
-        place += 1
-    if gaps > 0:
-        close_gaps(it, first_gap, last_gap, gaps)
-
-
-@njit_inlined
-def _earliest(
-    times: NDArray[np.int64],
-    free: NDArray[np.int64],
-    size: int,
-    demand: NDArray[np.int32],
-    estimate: int,
-) -> int:
-    """Index of the first time from which a job has room until it is over."""
-    at, k = 0, 0
-    while k < size and times[k] < times[at] + estimate:
-        for r in range(demand.size):
-            if free[k, r] < demand[r]:
-                at = k + 1
-                break
-        k += 1
-    return at
-
-
-@njit_inlined
-def _book(
-    times: NDArray[np.int64],
-    free: NDArray[np.int64],
-    size: int,
-    at: int,
-    demand: NDArray[np.int32],
-    estimate: int,
-) -> int:
-    """Takes the room of a job out of the plan, and returns the plan's new size."""
-    over = times[at] + estimate
-    last = at
-    while last < size and times[last] < over:
-        last += 1
-    if last == size or times[last] > over:
-        for k in range(size, last, -1):
-            times[k] = times[k - 1]
-            for r in range(demand.size):
-                free[k, r] = free[k - 1, r]
-        times[last] = over
-        for r in range(demand.size):
-            free[last, r] = free[last - 1, r]
-        size += 1
-    for k in range(at, last):
-        for r in range(demand.size):
-            free[k, r] -= demand[r]
-    return size

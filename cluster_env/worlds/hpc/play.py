@@ -18,14 +18,15 @@ from cluster_env.worlds.hpc.passes import (
     SMALLEST,
     TAIL,
     Episode,
+    Plan,
     begin,
     enqueue,
     may_start,
-    plan_all,
     rank,
     start_fitting,
     start_in_order,
 )
+from cluster_env.worlds.hpc.plans import SOUND, begin_plan, plan_starts
 from cluster_env.worlds.hpc.rules import Compiled
 
 STRICT, SKIP, EASY, CONSERVATIVE = range(4)
@@ -50,8 +51,7 @@ class Room(NamedTuple):
     expected: NDArray[np.int64]
     expected_jobs: NDArray[np.int32]
     sizes: NDArray[np.int64]  # (4,)
-    plan_times: NDArray[np.int64]  # (2 * num_jobs + 2,), where plans are made
-    plan_free: NDArray[np.int64]  # (2 * num_jobs + 2, num_resources)
+    plan: Plan  # its times with room for two of each job, where plans are made
 
 
 def make_room(num_jobs: int, num_resources: int, num_users: int, plans: bool) -> Room:
@@ -64,7 +64,7 @@ def make_room(num_jobs: int, num_resources: int, num_users: int, plans: bool) ->
         plans: whether all waiting jobs get reservations.
     """
     n = num_jobs + 1  # so that a look behind the last is allowed
-    times = 2 * n if plans else 0
+    planned = n if plans else 0
     return Room(
         free=np.empty(num_resources, np.int64),
         spare=np.empty(num_resources, np.int64),
@@ -77,8 +77,14 @@ def make_room(num_jobs: int, num_resources: int, num_users: int, plans: bool) ->
         expected=np.empty(n, np.int64),
         expected_jobs=np.empty(n, np.int32),
         sizes=np.empty(4, np.int64),
-        plan_times=np.empty(times, np.int64),
-        plan_free=np.empty((times, num_resources), np.int64),
+        plan=Plan(
+            np.zeros(4, np.int64),
+            np.empty(planned, np.int64),
+            np.empty(planned, np.int32),
+            np.empty(2 * planned, np.int64),
+            np.empty((2 * planned, num_resources), np.int64),
+            np.zeros(32, np.int64),
+        ),
     )
 
 
@@ -141,6 +147,8 @@ def begin_episode(
     for k in range(room.sizes.size):
         room.sizes[k] = 0
     room.sizes[SMALLEST] = _NEVER
+    if room.plan.times.size > 0:
+        begin_plan(room.plan, capacity)
     return Episode(
         jobs.arrival[first:last],
         jobs.duration[first:last],
@@ -165,8 +173,7 @@ def begin_episode(
         room.expected,
         room.expected_jobs,
         room.sizes,
-        room.plan_times,
-        room.plan_free,
+        room.plan,
     )
 
 
@@ -177,7 +184,7 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
     now, coming, shadow = int(np.int64(0)), int(np.int64(0)), int(np.int64(_UNKNOWN))
     mode, fixed = rule.mode, rule.kind == FIXED
-    settled = fixed and (mode != EASY or _agree(it))
+    settled = fixed and (mode < EASY or _agree(it))
     while coming < num_jobs or it.sizes[RUNNING] > 0:
         before = now
         now = int(it.arrival[coming]) if coming < num_jobs else _NEVER
@@ -197,6 +204,7 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
                 it.demand,
             )
             changed = changed or raised > 0
+            it.plan.state[SOUND] = 0
         first_new = coming
         while coming < num_jobs and it.arrival[coming] == now:
             coming += 1
@@ -211,12 +219,16 @@ def _play(it: Episode, rule: Compiled, max_time: int) -> int:
         for job in range(first_new, coming):
             enqueue(it, job)
         shadow = _UNKNOWN
-        if it.sizes[TAIL] == it.sizes[HEAD] or it.free[0] < it.sizes[SMALLEST]:
+        if it.sizes[TAIL] == it.sizes[HEAD] or (
+            it.free[0] < it.sizes[SMALLEST] and mode != CONSERVATIVE
+        ):
             continue
         if not fixed:
             rank(it, rule.kind, now)
         if mode == CONSERVATIVE:
-            plan_all(it, now)
+            if not settled:
+                it.plan.state[SOUND] = 0
+            plan_starts(it, now, coming - first_new, first_new)
             continue
         if mode != SKIP:
             start_in_order(it, now, mode == EASY)
@@ -249,7 +261,9 @@ def _finish(it: Episode, now: int, passed: int, track: bool, fixed: bool) -> boo
     while it.sizes[RUNNING] > 0 and it.ends[0] == now:
         job = pop(it.ends, it.running, it.sizes[RUNNING])
         if track:
-            forget(it.expected, it.expected_jobs, it.sizes[RUNNING], job)
+            planned = forget(it.expected, it.expected_jobs, it.sizes[RUNNING], job)
+            if planned != now:
+                it.plan.state[SOUND] = 0
         it.sizes[RUNNING] -= 1
         for r in range(it.free.size):
             it.free[r] += it.demand[job, r]

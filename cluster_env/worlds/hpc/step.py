@@ -10,7 +10,7 @@ from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived, reserve
 from cluster_env.worlds.hpc.horizon import note_arrival_state, show_horizon
 from cluster_env.worlds.hpc.mdp import AT_START, SYSTEM
-from cluster_env.worlds.hpc.passes import HEAD, RUNNING, TAIL, Episode, begin
+from cluster_env.worlds.hpc.passes import HEAD, RUNNING, TAIL, Episode, Plan, begin
 from cluster_env.worlds.hpc.state import RECENT
 
 # Columns of `Rows.sums`.
@@ -170,8 +170,7 @@ def _episode(machine: Machine, jobs: Jobs, rows: Rows, e: int) -> Episode:
         rows.expected[begin_at:end_at],
         rows.expected_jobs[begin_at:end_at],
         rows.sizes[e],
-        rows.time[:0],
-        rows.free[:0],
+        Plan(integers, integers, jobs.arrival[:0], integers, rows.free[:0], integers),
     )
 
 
