@@ -40,6 +40,13 @@ from tune_jobs.terminal.task_command import TaskCommand
     "default priority:conservative, which is Slurm's multifactor priority with backfilling; "
     "--set task.world.priority.age=500 says a weight of the site.",
 )
+@click.option(
+    "--slurm-conf",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="With --calibrate: the site's slurm.conf, which says how large the machine is and how it "
+    "orders jobs, as far as you do not say it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option(
     "--out",
@@ -61,14 +68,15 @@ def command(**options: Any) -> None:
       metasched trace jobs.csv --processors 16 --gpus 4 --out jobs-described
       metasched trace jobs.csv --json
       metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
+      metasched trace jobs.txt --slurm-conf /etc/slurm/slurm.conf --calibrate
     """
     if options.pop("calibrate"):
         from tune_jobs.replaying.calibration import report_calibration
 
         report_calibration(**options, draw=_draw_calibration)
         return
-    if options.pop("names"):
-        raise InputError("--rule says how the site schedules; it goes with --calibrate")
+    if options.pop("names") or options.pop("slurm_conf"):
+        raise InputError("--rule and --slurm-conf say how the site schedules; add --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
     report_trace(**options, draw=_draw)

@@ -19,9 +19,11 @@ from cluster_env.evaluation import evaluate
 from cluster_env.evaluation import fidelity as near
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
 from cluster_env.worlds import get_heuristic
+from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
-from tune_jobs.replaying.choices import task_of_log, with_hashed_users
+from tune_jobs.replaying.choices import resources_of_log, task_of_log, with_hashed_users
 from tune_jobs.terminal.sheets import WIDTH, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import Row, write_table
 
@@ -40,6 +42,7 @@ def report_calibration(
     *,
     path: Path,
     names: Sequence[str],
+    slurm_conf: Path | None,
     overrides: Sequence[str],
     shorthands: Mapping[str, str],
     hash_users: bool,
@@ -53,9 +56,15 @@ def report_calibration(
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
             anything is played.
     """
-    chosen = split_names(names) or [USUAL]
+    said, words, usual = dict(shorthands), [], USUAL
     changes = with_hashed_users(overrides, hash_users)
-    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=False)
+    if slurm_conf is not None:
+        site = read_slurm_conf(slurm_conf)
+        usual = f"{site.order}:{site.backfilling}"
+        words = _words(slurm_conf, site)
+        said, changes = _with_site(site, resources_of_log(path, changes, said), said, changes)
+    chosen = split_names(names) or [usual]
+    task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     if jobs.wait is None:
         raise InputError(
             f"{path} does not say of every job how long it waited, so there is nothing to compare "
@@ -73,7 +82,7 @@ def report_calibration(
     if as_json:
         click.echo(json.dumps(as_data(sheets), indent=1))
     else:
-        click.echo(_text(path, task, jobs, sheets, remarks))
+        click.echo(_text(path, task, jobs, sheets, [*words, *remarks]))
     if out is None:
         if not as_json:
             click.echo("\nNext     the same with --out FOLDER keeps all tables and draws them")
@@ -84,6 +93,36 @@ def report_calibration(
     draw(out / TABLE, out / IMAGE)
     if not as_json:
         click.echo(f"\nWrote {out / IMAGE}, drawn from {out / TABLE}, and the tables beside it")
+
+
+def _with_site(
+    site: Site,
+    resources: Sequence[str],
+    shorthands: Mapping[str, Any],
+    overrides: Sequence[str],
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Options and settings with what the site says; what the user says goes first."""
+    given = {new_key(text.partition("=")[0]) for text in overrides}
+    said, changes = dict(shorthands), list(overrides)
+    for name in resources:
+        if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
+            said[name] = getattr(site, name)
+    for name, weight in site.weights.items():
+        key = f"task.world.priority.{name}"
+        if not {key, "task.world.priority"} & given:
+            changes.append(f"{key}={weight:g}")
+    return said, tuple(changes)
+
+
+def _words(path: Path, site: Site) -> list[str]:
+    """What was taken from slurm.conf, and what in it is not simulated."""
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
+    order = f"{site.order} ({weights})" if weights else site.order
+    taken = (
+        f"{path} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
+        f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
+    )
+    return [taken, *([f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else [])]
 
 
 def _calibration(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Calibration:

@@ -42,8 +42,7 @@ def task_of_log(
     Raises:
         InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
     """
-    reading = {key: _said_of_log(key, overrides, shorthands) for key in ("log_format", "time_zone")}
-    read, words = read_log(path, reading["log_format"] or AUTO, reading["time_zone"]), []
+    read, words = _read(path, overrides, shorthands), []
     trained = runs[0].config.to_dict()["task"]["world"] if runs else {}
     world = {**trained, "kind": WORLD} if trained.get("kind") == WORLD else {"kind": WORLD}
     said = {**shorthands}
@@ -76,6 +75,20 @@ def task_of_log(
     if not isinstance(recorded, RecordedJobs):
         raise InputError(f"--set must leave the jobs as those of {path}")
     return task, recorded, words
+
+
+def resources_of_log(
+    path: Path, overrides: Sequence[str], shorthands: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Names of the resources that a log knows, with what was said of how it is read."""
+    return _read(path, overrides, shorthands).resources
+
+
+def _read(path: Path, overrides: Sequence[str], shorthands: Mapping[str, Any]) -> RecordedJobs:
+    log_format, time_zone = (
+        _said_of_log(key, overrides, shorthands) for key in ("log_format", "time_zone")
+    )
+    return read_log(path, log_format or AUTO, time_zone)
 
 
 def _said_of_log(key: str, overrides: Sequence[str], shorthands: Mapping[str, Any]) -> str:

@@ -94,12 +94,43 @@ def test_the_site_s_weights_count(log: Path, capsys: Shown) -> None:
     assert found[0] != found[1]
 
 
+CONF = """
+PriorityType=priority/multifactor
+PriorityWeightAge=70
+PriorityWeightJobSize=5
+PriorityWeightQOS=3
+SelectTypeParameters=CR_Core_Memory
+NodeName=n[1-4] CPUs=4 RealMemory=1000 Gres=gpu:1
+"""
+
+
+def test_slurm_conf_says_what_the_user_does_not(log: Path, tmp_path: Path, capsys: Shown) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(CONF)
+    found = calibrate(capsys, str(log), "--slurm-conf", str(conf))
+    weights = "task.world.priority={age: 70, size: 5, fair_share: 0}"
+    line = (*MACHINE, "--rule", "priority:conservative", "--set", weights)
+    assert found == calibrate(capsys, str(log), *line)
+    said = ("--slurm-conf", str(conf), "--rule", "priority:strict", "--gpus", "8")
+    more = ("--set", "task.world.priority.age=1")
+    own = calibrate(capsys, str(log), *said, *more)
+    weights = weights.replace("70", "1")
+    line = ("--processors", "16", "--gpus", "8", "--rule", "priority:strict", "--set", weights)
+    assert own == calibrate(capsys, str(log), *line) != found
+    assert cli.run(cli.metasched, ["trace", str(log), *said, "--calibrate"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "16 processors, 4,000 MiB that count, 4 gpus; order priority (age 70, size 5," in shown
+    assert "Not simulated: PriorityWeightQOS is 3." in shown
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
         ("--calibrate", "does not say how many processors the machine has"),
         ("--processors 16 --gpus 4 --calibrate --rule fcsf", "did you mean 'fcfs'?"),
-        ("--processors 16 --gpus 4 --rule fcfs", "goes with --calibrate"),
+        ("--processors 16 --gpus 4 --rule fcfs", "add --calibrate"),
+        ("--processors 16 --gpus 4 --slurm-conf slurm.conf", "add --calibrate"),
+        ("--calibrate --slurm-conf nowhere.conf", "cannot read the file nowhere.conf"),
         (
             "--processors 16 --gpus 4 --calibrate --rule fcfs --set task.world.max_time=9",
             "not all jobs end before max_time",
