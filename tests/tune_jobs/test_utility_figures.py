@@ -6,6 +6,7 @@ import matplotlib.image
 import pytest
 
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES
+from rllib_configs.worlds.accrual.pools import POOL_POLICIES
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import FigureRequest, make_figure
@@ -31,6 +32,11 @@ def test_figures_2_and_3_and_the_values_show_every_policy(folder: Path) -> None:
     assert all(0 < float(row["productivity"]) < 480 for row in rows)
     learned = [row for row in rows if row["policy"] == "utility"]
     assert all(row[f"p_{rule}"] for row in learned for rule in RULES)
+    mean = {(row["policy"], row["column"], row["dropped"]): row["productivity"] for row in rows}
+    for row in learned:
+        other = float(mean["aggressive", row["column"], row["dropped"]])
+        gain = float(row["productivity"]) - other
+        assert float(row["over_aggressive"]) == pytest.approx(gain)
     for name in ("utility-fig3", "utility-values"):
         again, used = make_figure(name, SMALL, folder, table=table)
         assert used == table
@@ -49,6 +55,19 @@ def test_figure_4_goes_along_the_rates_and_figure_5_through_the_shapes(folder: P
     _, table = make_figure("utility-fig5", SMALL, folder)
     rows = read_table(table, ["utility", "productivity"])
     assert list(dict.fromkeys(row["utility"] for row in rows)) == list(SHAPES)
+
+
+def test_servers_with_one_queue_are_compared_by_whose_values_they_learn(folder: Path) -> None:
+    image, table = make_figure("utility-machines", FigureRequest(num_jobsets=2, at=(0.2,)), folder)
+    assert matplotlib.image.imread(image).shape[1] == 1600
+    rows = read_table(table, ["policy", "machines", "allocation", "productivity", "over_own"])
+    found = [(row["machines"], row["allocation"], row["policy"]) for row in rows]
+    sizes = [("1", "machine"), *((m, one) for m in "24" for one in ("machine", "job"))]
+    assert found == [(*size, policy) for size in sizes for policy in POOL_POLICIES]
+    best = {key: float(row["productivity"]) for key, row in zip(found, rows, strict=True)}
+    for size in sizes:
+        assert best[*size, "own"] > best[*size, "aggressive"] > best[*size, "none"]
+    assert best["1", "machine", "own"] == best["1", "machine", "shared"]
 
 
 def test_figure_2_is_measured_against_plain_python(

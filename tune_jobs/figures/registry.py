@@ -305,6 +305,13 @@ for _kind in (
             ("values", "The same: the rulebase that servers learned, and its values.", "VALUES"),
         )
     ),
+    FigureKind(
+        "utility-machines",
+        "Utility accrual: several servers with one queue, values of each or one function for all; "
+        "at most 20 experiments, fewer with --jobsets.",
+        "tune_jobs.figures.utility_machines",
+        steady=False,
+    ),
 ):
     FIGURES.register(_kind.name)(_kind)
 

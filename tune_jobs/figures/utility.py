@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Outcome, Setting, experiment
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -46,8 +47,11 @@ def setting_of(request: FigureRequest, **changes: Any) -> Setting:
 def rows_of(setting: Setting, outcomes: Iterable[Outcome]) -> list[Row]:
     """A row for each policy and column: means over experiments and their standard errors."""
     rows: list[Row] = []
+    aggressive: dict[str, NDArray[np.float64]] = {}  # by column
     for one in outcomes:
         root = np.sqrt(one.productivity.size)
+        if one.policy == "aggressive":
+            aggressive[one.column] = one.productivity
         measured = {
             "productivity": one.productivity.mean() / 1000,
             "productivity_error": one.productivity.std(ddof=1) / root / 1000 if root > 1 else 0.0,
@@ -55,6 +59,10 @@ def rows_of(setting: Setting, outcomes: Iterable[Outcome]) -> list[Row]:
             "utilization_error": one.utilization.std(ddof=1) / root if root > 1 else 0.0,
         }
         learned: dict[str, float] = {}
+        if one.policy == "utility" and one.column in aggressive:  # on the same arrivals
+            gain = (one.productivity - aggressive[one.column]) / 1000
+            learned["over_aggressive"] = float(gain.mean())
+            learned["over_aggressive_error"] = float(gain.std(ddof=1) / root) if root > 1 else 0.0
         if one.parameters is not None:
             for rule, values in zip(RULES, one.parameters.T, strict=True):
                 learned[f"p_{rule}"] = float(values.mean())

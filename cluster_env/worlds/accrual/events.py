@@ -16,9 +16,10 @@ _NEVER = 2**62
 
 
 @njit(cache=True, nogil=True)
-def has_room(m: Machine, rows: Rows, r: int) -> bool:
-    """Whether all pieces that one instant can add can be written down."""
-    return bool(rows.of[r].num_pieces + 6 * m.processors + 8 <= rows.pieces.shape[1])
+def has_room(m: Machine, rows: Rows, r: int, steps: int) -> bool:
+    """Whether all pieces can be written down that some instants or decisions can add."""
+    most = steps * (6 * m.processors + 8)
+    return bool(rows.of[r].num_pieces + most <= rows.pieces.shape[1])
 
 
 @njit(cache=True, nogil=True)
@@ -45,7 +46,7 @@ def next_instant(m: Machine, jobs: Jobs, costs: Costs, order: int, rows: Rows, r
     if rows.of[r].stage == BEGINNING:
         now = 0
     elif now == _NEVER or now > m.max_time:
-        _end_episode(m, jobs, costs, rows, r, now > m.max_time and now < _NEVER)
+        end_episode(m, jobs, costs, rows, r, now > m.max_time and now < _NEVER)
         return False
     rows.of[r].owed -= costs.busy_cost * (now - rows.of[r].time)
     rows.of[r].time = now
@@ -75,7 +76,8 @@ def settle(m: Machine, jobs: Jobs, costs: Costs, order: int, rows: Rows, r: int)
 
 
 @njit(cache=True, nogil=True)
-def _end_episode(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, cut: bool) -> None:
+def end_episode(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, cut: bool) -> None:
+    """Writes down what jobs have done and cost until now, or until `max_time` if that cuts them."""
     base, first = rows.of[r].place, rows.of[r].first
     if cut:
         rows.of[r].owed -= costs.busy_cost * (m.max_time - rows.of[r].time)

@@ -20,8 +20,8 @@ from cluster_env.worlds.accrual.arrays import (
 )
 from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant, settle
 from cluster_env.worlds.accrual.offers import offer, server_state, take
-from cluster_env.worlds.accrual.td import Learners, learn
-from cluster_env.worlds.accrual.values import value_of
+from cluster_env.worlds.accrual.td import Learners, function_of, learn, new_learners
+from cluster_env.worlds.accrual.values import RULEBASE, RULES, value_of
 
 ORDERS = ("best_fit", "edf", "density", "dasa", "lbesa")
 SCORERS = ("none", "aggressive", "value")
@@ -55,6 +55,41 @@ class Rule:
                 raise unknown(name, given, known)
         if self.order != "best_fit" and self.scorer == "value":
             raise InputError("values belong with the order best_fit, the paper's")
+
+    def on(self, machine: Machine) -> Machine:
+        """A machine with what the rule wants of its preemption and squeezing."""
+        decides = self.scorer != "none"
+        return machine._replace(
+            preempt=machine.preempt and self.preempt and decides,
+            squeeze=machine.squeeze and self.squeeze and decides,
+        )
+
+
+def learners_for(rule: Rule, learners: Learners | None, learning: bool, num_rows: int) -> Learners:
+    """The learners that rows play with.
+
+    Args:
+        rule: that they play.
+        learners: one for each row; or for all if nobody learns; or None, if no value is asked for.
+        learning: whether they learn.
+        num_rows: number of rows.
+
+    Raises:
+        InputError: if there are too few or too many.
+    """
+    if learners is None:
+        if rule.scorer == "value":
+            raise InputError("a rule that goes by values needs value functions")
+        learners = new_learners(RULEBASE, np.zeros((1, len(RULES))), 0.0, 0.0, 1.0, False)
+        learning = False
+    if learners.of.size == 1 and not learning:
+        return learners._replace(of=np.repeat(learners.of, num_rows))
+    if learners.of.size != num_rows:
+        raise InputError(
+            f"{num_rows} servers need as many learners, or one for all where nobody learns, not "
+            f"{learners.of.size}"
+        )
+    return learners
 
 
 @njit(cache=True, nogil=True)
@@ -149,7 +184,7 @@ def play_rows(
         rows: all episodes.
         order: index in `ORDERS`.
         scorer: index in `SCORERS`.
-        it: value functions; one for each row, or one for all.
+        it: a learner for each row.
         learning: whether they learn.
         begin: first row.
         resumed: whether that row is under way.
@@ -159,13 +194,13 @@ def play_rows(
     """
     slope, x = np.empty(it.p.shape[1]), np.empty(3)
     for r in range(begin, rows.of.size):
-        of = r if it.p.shape[0] > 1 else 0
+        of = function_of(it, r)
         going = True
         if not (resumed and r == begin):
             begin_episode(m, jobs, rows, r)
             going = bool(rows.of[r].active)
         while going:
-            if not has_room(m, rows, r):
+            if not has_room(m, rows, r, 1):
                 return r
             if rows.of[r].stage >= 0 and offer(m, jobs, rows, r) > 0:
                 k = choose(scorer, it.kind, it.p[of], m.processors, m.longest, rows.states[r])
@@ -174,13 +209,13 @@ def play_rows(
                     settle(m, jobs, costs, order, rows, r)
             else:
                 if learning and rows.of[r].stage >= 0:
-                    _learn_at(m, jobs, rows, r, it, slope, x)
+                    learn_at(m, jobs, rows, r, it, slope, x)
                 going = next_instant(m, jobs, costs, order, rows, r)
     return -1
 
 
 @njit(cache=True, nogil=True)
-def _learn_at(
+def learn_at(
     m: Machine,
     jobs: Jobs,
     rows: Rows,

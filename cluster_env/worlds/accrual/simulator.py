@@ -7,13 +7,14 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Pieces, Schedule, gather_attributes
+from cluster_env.core.schedule import Schedule
 from cluster_env.objectives import Objective
 from cluster_env.worlds.accrual.arrays import BEST_FIT, Costs, Jobs, Machine, Rows
-from cluster_env.worlds.accrual.joining import joined_costs, joined_jobs, new_rows
-from cluster_env.worlds.accrual.play import ORDERS, SCORERS, Rule, play_rows
+from cluster_env.worlds.accrual.history import schedule_of
+from cluster_env.worlds.accrual.joining import joined_costs, joined_jobs, new_rows, with_more_room
+from cluster_env.worlds.accrual.play import ORDERS, SCORERS, Rule, learners_for, play_rows
 from cluster_env.worlds.accrual.step import RESET, RESUME, STEP, step_rows
-from cluster_env.worlds.accrual.td import Learners, new_learners
+from cluster_env.worlds.accrual.td import Learners
 
 
 class AccrualSimulator:
@@ -40,7 +41,6 @@ class AccrualSimulator:
         self._costs: Costs
         self._rows: Rows
         self._all = np.empty(0, np.int32)
-        self._nobody = new_learners(0, np.zeros((1, 8)), 0.0, 0.0, 1.0, False)
 
     def load(
         self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
@@ -124,24 +124,14 @@ class AccrualSimulator:
             learners: value functions of the rule ``value``, one for each row, or one for all.
             learning: whether they learn meanwhile, each from its own row.
         """
-        if rule.scorer == "value" and learners is None:
-            raise InputError("a rule that goes by values needs value functions")
-        if learners is not None and learners.p.shape[0] not in (1, self.num_rows):
-            raise InputError(
-                f"{self.num_rows} episodes need as many value functions, or one for all, not "
-                f"{learners.p.shape[0]}"
-            )
-        decides = rule.scorer != "none"
-        machine = self._machine._replace(
-            preempt=self._machine.preempt and rule.preempt and decides,
-            squeeze=self._machine.squeeze and rule.squeeze and decides,
-        )
+        playing = learners_for(rule, learners, learning, self.num_rows)
+        machine = rule.on(self._machine)
         row, resumed = 0, False
         while row >= 0:
             row = play_rows(
                 *(machine, self._jobs, self._costs, self._rows),
                 *(ORDERS.index(rule.order), SCORERS.index(rule.scorer)),
-                *(self._nobody if learners is None else learners, learning, row, resumed),
+                *(playing, learning, row, resumed),
             )
             resumed = True
             if row >= 0:
@@ -174,59 +164,7 @@ class AccrualSimulator:
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
-        rows, jobs = self._rows, self._jobs
-        of = rows.of
-        episode = np.repeat(self._all, of["coming"])
-        first = np.cumsum(of["coming"]) - of["coming"]
-        job = (np.arange(episode.size) - first[episode]).astype(np.int32)
-        each, place = jobs.of[of["first"][episode] + job], rows.job[of["place"][episode] + job]
-        jobset = of["jobset"][episode].astype(np.int32)
-        classes = np.concatenate([one.job_class for one in self._jobsets])
-        return Schedule(
-            episode=episode,
-            job=job,
-            arrival=each["arrival"].astype(np.int32),
-            start=place["start"].astype(np.int32),
-            finish=place["finish"].astype(np.int32),
-            duration=each["duration"].astype(np.int32),
-            demand=each["size"][:, None].astype(np.int32),
-            end=of["time"].astype(np.int32),
-            window=of["window"].astype(np.int32),
-            jobset=of["jobset"].astype(np.int32),
-            capacity=np.array([self._machine.processors], np.int32),
-            job_class=classes[of["first"][episode] + job],
-            attributes=gather_attributes(self._jobsets, jobset, job),
-            pieces=self._pieces(first),
-        )
-
-    def _pieces(self, first: NDArray[np.int64]) -> Pieces:
-        """What has been held so far; running jobs' last pieces end at the clock.
-
-        Args:
-            first: int64 ``(num_rows,)``, row of the schedule of each episode's first job.
-        """
-        rows, parts = self._rows, []
-        for r in range(self.num_rows):
-            part = np.concatenate(
-                [
-                    rows.pieces[r, : rows.of["num_pieces"][r]],
-                    np.array(self._running_pieces(r), np.int32).reshape(-1, 4),
-                ]
-            )
-            part[:, 0] += first[r]
-            parts.append(part)
-        job, begin, end, units = np.concatenate(parts).T
-        return Pieces(job=job, begin=begin, end=end, units=units[:, None])
-
-    def _running_pieces(self, r: int) -> list[tuple[int, int, int, int]]:
-        of, now = self._rows.of[r], int(self._rows.of["time"][r])
-        running = self._rows.running[r, : of["num_running"]]
-        held = self._rows.job[of["place"] + running]
-        return [
-            (int(job), int(one["since"]), now, int(one["held"]))
-            for job, one in zip(running, held, strict=True)
-            if one["since"] < now
-        ]
+        return schedule_of(self._machine, self._jobsets, self._jobs, self._rows)
 
     def _step(
         self,
@@ -243,5 +181,4 @@ class AccrualSimulator:
         )
 
     def _make_room(self) -> None:
-        pieces = self._rows.pieces
-        self._rows = self._rows._replace(pieces=np.concatenate([pieces, pieces], axis=1))
+        self._rows = with_more_room(self._rows)

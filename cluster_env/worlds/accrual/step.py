@@ -53,7 +53,7 @@ def step_rows(
             rows.of[r].paused = rows.of[r].active
         offered = 0
         while rows.of[r].paused:
-            if not has_room(m, rows, r):
+            if not has_room(m, rows, r, 1):
                 full = True
                 break
             offered = offer(m, jobs, rows, r) if rows.of[r].stage >= 0 else 0

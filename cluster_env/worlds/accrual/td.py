@@ -37,15 +37,21 @@ LEARNER = np.dtype(
 
 
 class Learners(NamedTuple):
-    """Learners side by side, one for each row."""
+    """Learners side by side, one for each row; neighbors may share a value function."""
 
     kind: int  # of the value function
-    p: NDArray[np.float64]  # (num_rows, num_parameters)
+    p: NDArray[np.float64]  # (num_functions, num_parameters), see `function_of`
     of: NDArray[np.void]  # (num_rows,), see `LEARNER`
     rate: float  # a, of the parameters
     rho_rate: float  # a, of the average reward
     half: float  # h, updates after which the rate has halved
     per_time: bool
+
+
+@njit(cache=True, nogil=True)
+def function_of(it: Learners, r: int) -> int:
+    """Which value function a row's is: as many neighbors share each."""
+    return r * it.p.shape[0] // it.of.size
 
 
 @njit(cache=True, nogil=True)
@@ -69,7 +75,7 @@ def learn(
     """
     me = it.of[r]
     if me.seen:
-        p, reward = it.p[r], earned - me.earned
+        p, reward = it.p[function_of(it, r)], earned - me.earned
         steps = float(now - me.time) if it.per_time else 1.0
         decay = 1.0 / (1.0 + me.count / it.half)
         delta = reward - me.rho * steps + value_of(it.kind, p, x[0], x[1], x[2])
@@ -93,17 +99,19 @@ def new_learners(
     rho_rate: float,
     half: float,
     per_time: bool,
+    sharing: int = 1,
 ) -> Learners:
     """Learners that have seen nothing yet.
 
     Args:
         kind: of the value function.
-        p: float64 ``(num_rows, num_parameters)``; it is changed.
+        p: float64 ``(num_functions, num_parameters)``; it is changed.
         rate: first rate of the parameters.
         rho_rate: first rate of the average reward.
         half: updates after which both have halved.
         per_time: whether time between states counts.
+        sharing: learners of each value function.
     """
-    of = np.zeros(p.shape[0], LEARNER)
+    of = np.zeros(sharing * p.shape[0], LEARNER)
     of["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
     return Learners(kind, p, of, rate, rho_rate, half, per_time)

@@ -30,9 +30,9 @@ class FuzzyTDOptions(Section):
     """Servers that learn side by side; no result depends on it."""
     gamma: One = 1.0
     """Average reward is not discounted."""
-    lr: Positive = 0.03
+    lr: Positive = 0.01
     """First learning rate of the parameters."""
-    rho_rate: Annotated[float, Field(gt=0, le=1)] = 0.03
+    rho_rate: Annotated[float, Field(gt=0, le=1)] = 0.01
     """First learning rate of the average reward."""
     half: Positive = 300.0
     """Updates after which both rates have halved."""

@@ -41,8 +41,8 @@ class Learning:
 
     values: str = "rulebase"
     steps: int = 25_000
-    rate: float = 0.03
-    rho_rate: float = 0.03
+    rate: float = 0.01
+    rho_rate: float = 0.01
     half: float = 300.0
     per_time: bool = False
 
@@ -51,9 +51,10 @@ class Learning:
         """Index of the value function in `VALUE_FUNCTIONS`."""
         return VALUE_FUNCTIONS.index(self.values)
 
-    def begin(self, p: NDArray[np.float64]) -> Learners:
+    def begin(self, p: NDArray[np.float64], sharing: int = 1) -> Learners:
         """Learners that have seen nothing yet, with these parameters; see `new_learners`."""
-        return new_learners(self.kind, p, self.rate, self.rho_rate, self.half, self.per_time)
+        rates = (self.rate, self.rho_rate, self.half)
+        return new_learners(self.kind, p, *rates, self.per_time, sharing)
 
 
 @dataclass(frozen=True, kw_only=True)
