@@ -11,6 +11,7 @@ from tune_jobs import bench, cli
 from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.figures.utility import ORDERS, RULES, SHAPES
+from tune_jobs.figures.utility_bound import HEURISTICS, LEARNED
 from tune_jobs.terminal.tables import read_table
 
 SMALL = FigureRequest(num_jobsets=2, at=(0.1, 0.2))
@@ -68,6 +69,18 @@ def test_servers_with_one_queue_are_compared_by_whose_values_they_learn(folder: 
     for size in sizes:
         assert best[*size, "own"] > best[*size, "aggressive"] > best[*size, "none"]
     assert best["1", "machine", "own"] == best["1", "machine", "shared"]
+
+
+def test_no_share_of_the_bound_is_above_one(folder: Path) -> None:
+    pytest.importorskip("ortools", reason="needs the extra clairvoyant")
+    request = FigureRequest(num_jobsets=3, at=(0.1,), time_limit_s=0.3)
+    image, table = make_figure("utility-bound", request, folder)
+    assert matplotlib.image.imread(image).shape[1] == 1600
+    rows = read_table(table, ["policy", "share", "share_high", "bound"])
+    assert [row["policy"] for row in rows] == [*HEURISTICS, LEARNED]
+    share = {row["policy"]: float(row["share"]) for row in rows}
+    assert max(share.values()) <= 1
+    assert share["aggressive"] > share["none"] > 0.3
 
 
 def test_figure_2_is_measured_against_plain_python(

@@ -312,6 +312,13 @@ for _kind in (
         "tune_jobs.figures.utility_machines",
         steady=False,
     ),
+    FigureKind(
+        "utility-bound",
+        "Utility accrual on small jobsets: policies, learned ones too (--runs), over what nobody "
+        "can beat in hindsight.",
+        "tune_jobs.figures.utility_bound",
+        steady=False,
+    ),
 ):
     FIGURES.register(_kind.name)(_kind)
 

@@ -28,11 +28,7 @@ def solver() -> None:
 
 @pytest.mark.usefixtures("solver")
 def test_two_jobs_that_each_need_all_are_done_one_after_the_other() -> None:
-    """Job by job 40 and, twice too late, nothing; half of it done in 6, and 1 - 2 / 4 of 40 later.
-
-    The first of 10 x 4 may finish at 4 and the second at 8, worth nothing, or with the last steps
-    of one put off: whichever is late by d of 4 steps loses d / 4.
-    """
+    """One is done at 4; the other is worth nothing at 8, and half of it at 8 if it arrives at 2."""
     found = utility_bound(jobs([0, 0], [10, 10], [4, 4]), Accrual(processors=10))
     assert found.status == "optimal"
     assert found.value == found.bound == 40
