@@ -46,6 +46,7 @@ class Learners(NamedTuple):
     rho_rate: float  # a, of the average reward
     half: float  # h, updates after which the rate has halved
     per_time: bool
+    scale: float  # that rewards are divided by
 
 
 @njit(cache=True, nogil=True)
@@ -75,7 +76,7 @@ def learn(
     """
     me = it.of[r]
     if me.seen:
-        p, reward = it.p[function_of(it, r)], earned - me.earned
+        p, reward = it.p[function_of(it, r)], (earned - me.earned) / it.scale
         steps = float(now - me.time) if it.per_time else 1.0
         decay = 1.0 / (1.0 + me.count / it.half)
         delta = reward - me.rho * steps + value_of(it.kind, p, x[0], x[1], x[2])
@@ -100,6 +101,7 @@ def new_learners(
     half: float,
     per_time: bool,
     sharing: int = 1,
+    scale: float = 1.0,
 ) -> Learners:
     """Learners that have seen nothing yet.
 
@@ -111,7 +113,9 @@ def new_learners(
         half: updates after which both have halved.
         per_time: whether time between states counts.
         sharing: learners of each value function.
+        scale: that rewards are divided by. Values of a rulebase, which are linear in its
+            parameters, only get smaller by it; a network learns well where they are near 1.
     """
     of = np.zeros(sharing * p.shape[0], LEARNER)
     of["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
-    return Learners(kind, p, of, rate, rho_rate, half, per_time)
+    return Learners(kind, p, of, rate, rho_rate, half, per_time, scale)

@@ -175,7 +175,7 @@ class FuzzyTD(UnitAlgorithm):
         learned = [gathered.part.apart[unit.index] for unit in units]
         found = [np.concatenate(part).astype(np.float32) for part in zip(*learned, strict=True)]
         skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
-        self.on_learners(partial(_keep, values=found[0], averages=found[1]))
+        self.on_learner(partial(_keep, values=found[0], averages=found[1]))
         sums, elapsed = gathered.part.sums, perf_counter() - started
         self.log_values(
             {

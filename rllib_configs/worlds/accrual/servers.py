@@ -37,6 +37,7 @@ class Learning:
         rho_rate: first learning rate of the average reward.
         half: updates after which both have halved.
         per_time: whether time between updates counts, see `cluster_env.worlds.accrual.td`.
+        scale: that rewards are divided by, likewise.
     """
 
     values: str = "rulebase"
@@ -45,6 +46,7 @@ class Learning:
     rho_rate: float = 0.01
     half: float = 300.0
     per_time: bool = False
+    scale: float = 1.0
 
     @property
     def kind(self) -> int:
@@ -54,7 +56,7 @@ class Learning:
     def begin(self, p: NDArray[np.float64], sharing: int = 1) -> Learners:
         """Learners that have seen nothing yet, with these parameters; see `new_learners`."""
         rates = (self.rate, self.rho_rate, self.half)
-        return new_learners(self.kind, p, *rates, self.per_time, sharing)
+        return new_learners(self.kind, p, *rates, self.per_time, sharing, self.scale)
 
 
 @dataclass(frozen=True, kw_only=True)
