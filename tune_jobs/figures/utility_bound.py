@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.seeding import Split
 from cluster_env.core.world import get_heuristic
-from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.intervals import ratio_interval
-from cluster_env.objectives.utility import final_utility
-from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.accrual.clairvoyant import utility_bound
-from cluster_env.worlds.accrual.heuristics import AccrualPolicy
-from cluster_env.worlds.accrual.play import Rule
 from rllib_configs.policy_files import Decode, load_policy
-from rllib_configs.worlds.accrual import Setting, learn_values
+from rllib_configs.worlds.accrual import Setting
+from rllib_configs.worlds.accrual.hindsight import (
+    bound_of,
+    earned,
+    learned_rulebase,
+    small_jobsets,
+)
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
@@ -53,31 +50,25 @@ def collect(request: FigureRequest) -> list[Row]:
 def _rows_at(rate: float, request: FigureRequest) -> Iterator[Row]:
     setting = Setting(rate=rate, experiments=JOBSETS, seed=request.seed)
     count = min(request.num_jobsets, JOBSETS)
-    jobsets = [
-        one
-        for one in sample_jobsets(
-            setting.workload(WINDOW), request.seed, Split.HELD_OUT, range(count)
-        )
-        if one.num_jobs
-    ]
+    jobsets = small_jobsets(setting, WINDOW, count)
     progress = request.progress
     progress.start(len(jobsets), unit="jobset")
     found = []
     for done, jobset in enumerate(jobsets, start=1):
-        found.append(utility_bound(jobset, setting.world, time_limit_s=request.time_limit_s))
+        found.append(bound_of(jobset, setting, request.time_limit_s))
         progress.step(done, f"{rate:g} jobs a step")
     progress.close()
     bound, ones = np.array([one.bound for one in found]), np.ones(len(found))
     for policy in _policies(setting, request):
-        earned = _earned(policy, jobsets, setting)
-        share = ratio_interval(earned, ones, bound, ones)
+        utility = earned(policy, jobsets, setting)
+        share = ratio_interval(utility, ones, bound, ones)
         yield {
             "rate": rate,
             "policy": policy.name,
             "share": share.value,
             "share_low": share.low,
             "share_high": share.high,
-            "utility": float(earned.mean()),
+            "utility": float(utility.mean()),
             "bound": float(bound.mean()),
             "proven": sum(one.status == "optimal" for one in found),
             "jobsets": len(jobsets),
@@ -89,18 +80,10 @@ def _policies(setting: Setting, request: FigureRequest) -> Iterator[Policy]:
     """Rules, the mean of rulebases that were learned at this rate, and runs."""
     for name in HEURISTICS:
         yield get_heuristic(name, setting.world)
-    learned = tuple(learn_values(setting, "both").p.mean(axis=0).tolist())
-    rule = Rule("best_fit", "value")
-    yield AccrualPolicy(setting.world, LEARNED, rule, parameters=learned)
+    yield learned_rulebase(setting, LEARNED)
     decode: Decode = "sample" if request.decode == "sample" else "argmax"
     for path in find_runs(request.runs):
         yield load_policy(path, decode, world=setting.world)[0]
-
-
-def _earned(policy: Policy, jobsets: Sequence[JobSet], setting: Setting) -> NDArray[np.float64]:
-    schedule = evaluate(policy, jobsets, setting.world, run_seed=setting.seed)
-    utility = np.bincount(schedule.episode, final_utility(schedule), len(jobsets))
-    return utility.astype(np.float64, copy=False)
 
 
 def draw(table: Path) -> "Figure":
