@@ -68,7 +68,7 @@ def command(**options: Any) -> None:
       metasched trace jobs.csv --processors 16 --gpus 4 --out jobs-described
       metasched trace jobs.csv --json
       metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
-      metasched trace jobs.txt --slurm-conf /etc/slurm/slurm.conf --calibrate
+      metasched trace jobs.txt --slurm-conf slurm.conf --calibrate
     """
     if options.pop("calibrate"):
         from tune_jobs.replaying.calibration import report_calibration

@@ -23,6 +23,7 @@ from cluster_env.worlds import WORLDS
 from rllib_configs import extensions
 from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
+from tests.tune_jobs.replaying.slurm_export import write_export
 from tests.tune_jobs.shown_commands import (
     Shown,
     prepare_for,
@@ -54,9 +55,11 @@ COMMANDS = shown_commands()
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A working folder with jobs of a user's own."""
+    """A working folder with jobs of a user's own, and what Slurm says of a site."""
     lines = [f"{step},{1 + step % 7},{1 + step % 10},{step % 3}" for step in range(0, 9000, 3)]
     (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
+    write_export(tmp_path / "jobs.txt", [(60 * k, k % 7, 90, 120, 4, 0, "ada") for k in range(99)])
+    (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\n")
     return tmp_path
 
 
