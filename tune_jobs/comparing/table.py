@@ -1,6 +1,7 @@
 """A comparison as text for a terminal."""
 
 import math
+import shutil
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
@@ -79,23 +80,27 @@ def format_rows(rows: Sequence[Row], wide: bool = False) -> str:
 
     Args:
         rows: of a comparison.
-        wide: whether to show all of `COLUMNS`; else those that are the price of the headline.
+        wide: whether to show all of `COLUMNS`; else the price of the headline, and of what else
+            belongs beside it as much as the terminal has room for.
     """
+    room = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
+    names = _columns(rows[0]) if wide else _that_fit(list(_blocks(rows)), room)
     blocks = []
     for block in _blocks(rows):
-        table = _cells(block, wide)
-        lines = aligned(table if wide else _narrow(table), names=2)
+        table = _cells(block, names, wide)
+        lines = aligned(table if wide else _narrow(table, room), names=2)
         blocks.append("\n".join([click.style(_heading(block[0]), bold=True), *lines]))
-    return "\n\n".join([*blocks, _legend(rows, wide)])
+    return "\n\n".join([*blocks, _legend(rows, names, wide)])
 
 
 def markdown_rows(rows: Sequence[Row]) -> str:
-    """The rows with their price as `format_rows` shows them, in Markdown."""
+    """The rows with all that belongs beside their metric, in Markdown."""
+    names = beside(rows[0])
     blocks = [
-        f"**{_heading(block[0])}**\n\n{markdown(_cells(block, wide=False), names=2)}"
+        f"**{_heading(block[0])}**\n\n{markdown(_cells(block, names, wide=False), names=2)}"
         for block in _blocks(rows)
     ]
-    legend = _legend(rows, False).splitlines()
+    legend = _legend(rows, names, False).splitlines()
     return "\n\n".join([*blocks, "\n".join(f"- {line}" for line in legend).replace("- >", r"- \>")])
 
 
@@ -107,14 +112,13 @@ def _block_of(row: Row) -> tuple[str, str]:
     return str(value_of(row)), str(row.get("protocol") or UNSEEN)
 
 
-def _cells(rows: Sequence[Row], wide: bool) -> list[list[str]]:
+def _cells(rows: Sequence[Row], names: Sequence[str], wide: bool) -> list[list[str]]:
     """Cells of a block, the head first."""
-    first = rows[0]
-    others = _columns(first, wide)
-    table = [["", "policy", _title(str(first["metric"])), *(COLUMNS[name][0] for name in others)]]
+    heads = [column_of(name)[0] for name in names]
+    table = [["", "policy", _title(str(rows[0]["metric"])), *heads]]
     cut = wide or any(float(row["unfinished"]) for row in rows)
     for row in rows:
-        cells = [COLUMNS[name][1](float(row[name])) for name in others]
+        cells = [column_of(name)[1](float(row[name])) for name in names]
         table.append([_mark(row), _name(row), _interval(row), *cells])
     if cut:
         ends = ("unfinished", *(f"{float(row['unfinished']):,.4g}" for row in rows))
@@ -132,11 +136,26 @@ def _heading(first: Row) -> str:
     )
 
 
-def _columns(row: Row, wide: bool) -> list[str]:
-    """Names of the columns that are shown behind the one that decides."""
-    price = kind_of_row(row).price
-    shown = [name for name in COLUMNS if wide or name in price]
-    return [name for name in shown if name in row and name != row["metric"]]
+def _columns(row: Row) -> list[str]:
+    """Names of all columns behind the one that decides."""
+    return [name for name in COLUMNS if name in row and name != row["metric"]]
+
+
+def _that_fit(blocks: Sequence[Sequence[Row]], room: int) -> list[str]:
+    """Names of columns: the price, and what else belongs there while every row fits into a line."""
+    first = blocks[0][0]
+    price = kind_of_row(first).price
+    chosen = [name for name in _columns(first) if name in price]
+    for name in beside(first):
+        more = [one for one in _columns(first) if one in (*chosen, name)]
+        tables = [_cells(block, more, wide=False) for block in blocks]
+        if (
+            name in more
+            and max(len(line) for one in tables for line in aligned(one, names=2)) > room
+        ):
+            break
+        chosen = more
+    return chosen
 
 
 def _title(metric: str) -> str:
@@ -151,10 +170,10 @@ def _interval(row: Row) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def _narrow(table: Sequence[Sequence[str]]) -> list[list[str]]:
+def _narrow(table: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     """The table with names that go on in a second line where it would be too wide."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    room = max(_SHORTEST_NAME, WIDTH - sum(widths) - 2 * (len(widths) - 1) + widths[1])
+    room = max(_SHORTEST_NAME, width - sum(widths) - 2 * (len(widths) - 1) + widths[1])
     lines = []
     for mark, name, *cells in table:
         begin, *rest = textwrap.wrap(name, room, subsequent_indent="  ")
@@ -179,10 +198,9 @@ def _name(row: Row) -> str:
     return f"{learned_name(str(row['key']))} ({trained_on(row)}{seeds}){choice}"
 
 
-def _legend(rows: Sequence[Row], wide: bool) -> str:
+def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
     metric = str(rows[0]["metric"])
     lines = [] if metric in _title(metric) else [f"objective: {get_metric(metric).label}."]
-    shown = _columns(rows[0], wide)
     if "wait" in shown:
         lines.append("wait: mean over jobs; longest: mean of each episode's longest wait.")
     if "utilization_to_end" in shown:
