@@ -5,6 +5,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate_summary, objective_metric
 from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.table import beside
 from tune_jobs.comparing.wording import jobs_of
 
 RATIO = "eval/ratio"
@@ -20,7 +21,7 @@ class Validation:
     Attributes:
         metric: name of the metric that counts here.
         higher_is_better: whether a larger one is better.
-        price: metrics that stand beside it in every table.
+        price: metrics that stand beside it: first those that a guard limits.
         summaries: all metrics of the heuristics by name; empty before `references`.
     """
 
@@ -29,7 +30,9 @@ class Validation:
         self._metric = objective_metric(self._task.objective)
         self.metric = self._metric.name
         self.higher_is_better = self._metric.higher_is_better
-        self.price = tuple(self._task.kind.price)
+        kind = self._task.kind
+        known = {"world": self._task.world.kind, "metric": self.metric, **dict.fromkeys(kind.metrics)}
+        self.price = tuple(dict.fromkeys((*kind.price, *(beside(known) if kind.price else ()))))
         self.summaries: dict[str, dict[str, float]] = {}
         self._jobsets = self._task.jobsets(Split.VALIDATION, range(config.evaluation.jobsets))
 
