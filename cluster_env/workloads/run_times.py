@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 USER = "user"
 """The correction that leaves everything as the user asked for it."""
 
-ORDER_QUANTILE, RESERVE_QUANTILE = 0.6, 0.9
-"""Quantiles of the learned correction. See `learned`."""
+ORDER_QUANTILE, RESERVE_QUANTILE = 0.7, 0.95
+"""Quantiles of the learned correction; see `learned`.
+
+Of pairs between 0.5 and 0.95 they had the best mean log gain of the bounded slowdown over users'
+estimates on the first 40 % of the jobs of Theta, as it is and at 0.6 of its gaps, and of LCG, under
+SJF and SAF with EASY, each log stretched by nine factors within 3 % of 1. Others come within a few
+per cent, and such a mean varies by ten per cent with the least change of a log.
+"""
 
 FIRST, GROWTH, MOST = 100, 1.15, 20_000
 """The learned correction begins when so many jobs have ended; it is fitted anew whenever their
