@@ -187,6 +187,15 @@ class JobSet:
         return int(self.arrival.size)
 
     @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which jobs cost anything and are measured, bool ``(num_jobs,)``.
+
+        All of them, but for those of a warm-up, which the attribute of this name marks with 0.
+        """
+        marked = self.attributes.get("counted")
+        return np.ones(self.num_jobs, np.bool_) if marked is None else np.asarray(marked) > 0
+
+    @property
     def num_resources(self) -> int:
         """Number of resources that a job asks for."""
         return int(self.demand.shape[1])

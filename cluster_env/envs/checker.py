@@ -157,10 +157,12 @@ def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
     objective, jobset = core.setup.task.objective, core.jobset
     assert jobset is not None
     last = int(jobs.finish.max(initial=0))
-    cost = float(objective.job_cost(jobset) @ jobs.completion) + objective.busy_cost * last
+    counted = jobset.counted
+    cost = float((objective.job_cost(jobset) * counted) @ jobs.completion)
+    cost += objective.busy_cost * last
     for late in objective.late_costs:
         steps_late = np.maximum(jobs.completion - late.after(jobset), 0)
-        cost += float(late.cost(jobset) @ steps_late)
+        cost += float((late.cost(jobset) * counted) @ steps_late)
     if jobs.pieces is None:
         held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
         share = held @ (jobs.demand / jobs.capacity).mean(axis=1)
@@ -170,7 +172,7 @@ def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
         share = held @ (pieces.units / jobs.capacity).mean(axis=1)
     gain = objective.utilization_gain * float(share)
     if objective.finish_gain is not None:
-        gain += float(objective.finish_gain(jobset).sum())
+        gain += float(objective.finish_gain(jobset) @ counted)
     if objective.utility_gain:
         gain += objective.utility_gain * float(final_utility(jobs).sum())
     return gain - cost

@@ -117,10 +117,14 @@ def summarize(
 
 
 def is_measured(schedule: Schedule, warmup: int) -> NDArray[np.bool_]:
-    """Which jobs arrive in ``[warmup, window - warmup)``, bool ``(num_jobs,)``."""
+    """Which jobs arrive in ``[warmup, window - warmup)``, bool ``(num_jobs,)``.
+
+    Jobs of a warm-up that the jobset itself has (`JobSet.counted`) are not measured either.
+    """
     last = schedule.window[schedule.episode] - warmup
     measured: NDArray[np.bool_] = (schedule.arrival >= warmup) & (schedule.arrival < last)
-    return measured
+    counted = schedule.attributes.get("counted")
+    return measured if counted is None else measured & (counted > 0)
 
 
 def check_warmup(warmup: int, windows: Iterable[int]) -> None:

@@ -338,7 +338,7 @@ def _join(jobsets: Sequence[JobSet], kill: bool) -> Jobs:
 
 def _costs(jobsets: Sequence[JobSet], objective: Objective, jobs: Jobs) -> Costs:
     def column(term: Callable[[JobSet], Any]) -> NDArray[np.float64]:
-        return np.concatenate([np.asarray(term(one), np.float64) for one in jobsets])
+        return np.concatenate([np.asarray(term(one), np.float64) * one.counted for one in jobsets])
 
     num_jobs, late = jobs.arrival.size, objective.late_costs
     gain = objective.finish_gain

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import Attributes, JobSet
@@ -33,7 +35,8 @@ class TracePart:
         recorded: its jobs.
         capacity: units of each resource of the machine.
         jobs: in a jobset; None where a jobset is as long as `window`.
-        window: seconds of a jobset.
+        window: seconds of a jobset, without its warm-up.
+        warmup: seconds before them in which jobs arrive that do not count.
         offset: jobs, or seconds, from its beginning to that of every jobset; below 0, any.
         block: seconds of the blocks that jobsets are put together from; 0 for none.
         estimates: `RECORDED`, or the kind of estimates that replaces them.
@@ -46,6 +49,7 @@ class TracePart:
     offset: int = -1
     block: int = 0
     estimates: str = RECORDED
+    warmup: int = 0
 
     @property
     def load(self) -> float:
@@ -54,20 +58,25 @@ class TracePart:
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts a window out of it; the same generator state gives the same jobset."""
-        source, offset = self.recorded, self.offset
+        source, offset, length = self.recorded, self.offset, self.window + self.warmup
         if self.block:
-            wanted = (self.jobs, 0) if self.jobs is not None else (0, self.window)
+            wanted = (self.jobs, 0) if self.jobs is not None else (0, length)
             source = resampled(source, self.block, *wanted, rng)
             offset = 0
         if self.jobs is None:
-            made = window_by_time(source, self.window, offset, rng)
+            made = window_by_time(source, length, offset, rng)
         else:
             made = window_by_count(source, self.jobs, offset, rng)
-        return made if self.estimates == RECORDED else self._with_estimates(made, rng)
+        columns: dict[str, NDArray[Any]] = {}
+        if self.estimates != RECORDED:
+            columns["estimate"] = get_estimates(self.estimates)(rng, made.duration.astype(np.int64))
+        if self.warmup:
+            columns["counted"] = (made.arrival >= self.warmup).astype(np.int8)
+        return self._with_columns(made, columns) if columns else made
 
-    def _with_estimates(self, made: JobSet, rng: np.random.Generator) -> JobSet:
-        estimate = get_estimates(self.estimates)(rng, made.duration.astype(np.int64))
-        columns = {**made.attributes, "estimate": estimate}
+    @staticmethod
+    def _with_columns(made: JobSet, columns: dict[str, NDArray[Any]]) -> JobSet:
+        columns = {**made.attributes, **columns}
         return JobSet(
             made.arrival,
             made.duration,
@@ -82,7 +91,8 @@ class TracePart:
 class TraceWorkload:
     """Jobs of a log of one's own: SWF, CSV in seconds or what Slurm writes, plain or with gzip.
 
-    A jobset is a window of the log, by count or by time; the machine is empty when it begins. The
+    A jobset is a window of the log, by count or by time; the machine is empty when its first job
+    arrives. The
     splits share no job: training windows lie in the first part of the log's time, validation
     windows in the next and held-out windows in the last. Windows of one split may overlap.
 
@@ -98,6 +108,9 @@ class TraceWorkload:
         stretch: factor on all times of submission: 0.5 doubles the load.
         scaled_load: load that times of submission are stretched to have, over the whole log; 0 to
             leave them as they are.
+        warmup: seconds before a window whose jobs are scheduled too, so that the window begins on
+            a machine that is as full as the policy keeps it, but cost nothing and are not measured.
+            It goes with windows by time; `compare` sets a warm-up of its own.
         block: seconds of the blocks that jobsets are put together from, drawn with replacement,
             such as 86400 for days; 0 for windows as they were.
         splits: shares of the log's time at which training and validation windows end.
@@ -130,6 +143,7 @@ class TraceWorkload:
     whole: bool = False
     estimates: str = RECORDED
     run_times: str = USER
+    warmup: int = 0
     log_format: str = AUTO
     time_zone: str = ""
     hash_users: bool = False
@@ -195,6 +209,7 @@ class TraceWorkload:
             self.offset,
             self.block,
             self.estimates,
+            self.warmup,
         )
 
     def _stretch_of(self, split: Split) -> RecordedJobs:
@@ -214,6 +229,11 @@ class TraceWorkload:
             raise InputError(
                 f"jobs, window and block must be 0 or more, but {self.jobs}, {self.window:,} and "
                 f"{self.block:,} were given"
+            )
+        if self.warmup < 0 or (self.warmup and (self.jobs is not None or self.whole)):
+            raise InputError(
+                f"warmup must be 0 or more seconds, and goes with windows by time (so neither with "
+                f"jobs nor with whole), but {self.warmup:,} was given"
             )
         if self.jobs is not None and self.window:
             raise InputError(

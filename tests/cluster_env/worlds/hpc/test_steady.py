@@ -2,9 +2,14 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
+from cluster_env.core.world import get_heuristic
+from cluster_env.envs import ClusterEnv, check_cluster_env
+from cluster_env.evaluation import evaluate, summarize
 from cluster_env.objectives import get_objective
 from cluster_env.workloads.windows import filling_time
 from cluster_env.worlds.hpc import HPC, KIND
@@ -56,3 +61,39 @@ def test_who_says_how_many_jobs_or_asks_for_all_gets_them(path: Path) -> None:
         LublinWorkload(256),
     ):
         assert KIND.steady(task_on(workload)) == ({}, 0)
+
+
+def test_jobs_of_a_windows_own_warm_up_fill_the_machine_and_cost_nothing(path: Path) -> None:
+    """Returns are what the counted jobs cost, and nothing else is measured."""
+    plain, warmed = (
+        TraceWorkload(path, (1,), window=12 * HOUR, offset=26 * HOUR - warmup, warmup=warmup)
+        for warmup in (0, 3 * HOUR)  # the long job of the second day is before the window
+    )
+    bare, jobset = (one.sample(np.random.default_rng(0)) for one in (plain, warmed))
+    assert bare.counted.all()
+    assert jobset.window == bare.window + 3 * HOUR
+    assert jobset.counted.tolist() == [False] * 3 + [True] * bare.num_jobs
+    world, objective = HPC(1, queue=64), get_objective("bounded_slowdown")
+    simulator, total, reward = world.simulator(), 0.0, np.empty(1)
+    simulator.load([jobset], objective)
+    while simulator.active[0]:
+        oldest = world.features(simulator.states).allowed[0].argmax()
+        simulator.step(np.zeros(1, np.int32), np.array([oldest], np.int32), reward)
+        total += reward[0]
+    schedule = simulator.schedule()
+    costs = objective.job_cost(jobset) @ (schedule.completion * jobset.counted)
+    late = sum(
+        one.cost(jobset) @ (np.maximum(schedule.completion - one.after(jobset), 0) * jobset.counted)
+        for one in objective.late_costs
+    )
+    assert total == pytest.approx(-(costs + late))
+    summary = summarize(schedule, metrics=["bounded_slowdown"])
+    assert summary.num_jobs.tolist() == [bare.num_jobs]
+    empty = evaluate(get_heuristic("fcfs", world), [bare], world)
+    assert summary.means["bounded_slowdown"] > summarize(empty).means["bounded_slowdown"]
+    check_cluster_env(ClusterEnv(world=world, workload=warmed, objective=objective), num_episodes=2)
+
+
+def test_a_warm_up_goes_with_windows_by_time(path: Path) -> None:
+    with pytest.raises(InputError, match="goes with windows by time"):
+        TraceWorkload(path, (1,), jobs=10, warmup=60)
