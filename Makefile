@@ -7,7 +7,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Tests wait for other processes half of the time.
+# Tests wait for other processes half of the time. They start some hundred, which share bytecode.
 JOBS := 3
 CANDIDATES = $(or $(PYTHON),python3.11 python3 python3.12)
 PIP := python -m pip -qq --disable-pip-version-check
@@ -50,7 +50,7 @@ results: install ## Make a recorded result: NAME=deeprm, ppo or meta (40 minutes
 	@$(BIN)/metasched results $(or $(NAME),deeprm)
 
 test: install ## Run the tests in random order (about eight minutes on two cores); ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-service: install ## Run the tests that start clusters and kill processes as well (minutes)
 	@METASCHED_SERVICE=1 $(BIN)/python -m pytest -m service $(ARGS)

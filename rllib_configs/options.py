@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, create_model, field_validator, model_validator
+from pydantic import ConfigDict, Field, create_model, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
@@ -221,13 +221,19 @@ def _with_option(registry: Registry[Any], option: str) -> list[str]:
     return [name for name in registry.names() if option in registry.get(name).options.model_fields]
 
 
+class _Composed(TrainingSection):
+    """The last base of what `_composed` makes: all keys have their words by then."""
+
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
+
 @cache
 def _composed(
     algorithm: str, network: str, of_algorithm: Algorithm, of_network: NetworkEntry
 ) -> type[TrainingSection]:
     made: Any = create_model(
         "TrainingSection",
-        __base__=cast("Any", (of_network.options, of_algorithm.options, TrainingSection)),
+        __base__=cast("Any", (of_network.options, of_algorithm.options, _Composed)),
         __module__=__name__,
         algorithm=(str, Field(algorithm, description="The learning algorithm.")),
         network=(str, Field(network, description="What is trained.")),

@@ -67,6 +67,9 @@ class Section(BaseModel):
 class DerivedSection(Section):
     """The settings of a frozen dataclass; made by `section_of`."""
 
+    # Their words come with the fields. Pydantic would look for them in the source of every caller.
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
     origin: ClassVar[tuple[type[Any], str, frozenset[str]]]
     """Arguments of `section_of`."""
 

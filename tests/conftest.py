@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.isolation import changes, shared_state
 from tune_jobs.terminal.ray_environment import prepare_environment
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -95,6 +96,14 @@ def local_ray() -> Iterator[None]:
         )
     yield
     ray.shutdown()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_left_behind() -> Iterator[None]:
+    """A module of tests leaves its process as it was: any other may come next."""
+    before = shared_state()
+    yield
+    assert changes(before, shared_state()) == {}
 
 
 @pytest.fixture(autouse=True)

@@ -18,10 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from tests.clusters.services import Service, free_ports, wait_for
+from tests.clusters.services import Service, free_ports
 from tests.conftest import REPOSITORY
+from tests.waiting import wait_for
 
 DOCKER = REPOSITORY / "docker"
+START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
 RECONNECT_S = 5  # for which a worker waits for a head that is gone; Ray's default is 60
 OBJECT_STORE_BYTES = 200 * 2**20
 
@@ -122,7 +124,7 @@ class LocalCluster:
 
     def start_ray(self) -> None:
         """Starts head and workers, and waits until all have joined."""
-        wait_for(self._ray_is_up, "the start of Ray")
+        wait_for(self._ray_is_up, "the start of Ray", START_TIMEOUT_S)
 
     def _ray_is_up(self) -> bool:
         """Starts what is not running, as ``restart: unless-stopped`` would; says if all is there.

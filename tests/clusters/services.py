@@ -5,8 +5,7 @@ import importlib
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import ray
 assert ray.__version__  # Ray puts the psutil that it brings on the path
 psutil = importlib.import_module("psutil")
 
-START_TIMEOUT_S = 300.0  # about 25 s on a quiet machine
 STOP_TIMEOUT_S = 10.0
 
 
@@ -26,15 +24,6 @@ def free_ports(count: int) -> list[int]:
         for each in sockets:
             each.bind(("127.0.0.1", 0))
         return [each.getsockname()[1] for each in sockets]
-
-
-def wait_for(what: Callable[[], Any], description: str, timeout_s: float = START_TIMEOUT_S) -> Any:
-    """Waits until something is true, and returns it."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := what()):
-        assert time.monotonic() < deadline, f"{description} did not happen within {timeout_s:g} s"
-        time.sleep(0.2)
-    return found
 
 
 class Service:

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.clusters.local_cluster import DOCKER, LocalCluster
-from tests.clusters.services import free_ports, psutil, wait_for
+from tests.clusters.services import free_ports, psutil
+from tests.waiting import wait_for
 
 CPU_LIMIT_S = 1.5  # it takes 0.1 s; importing Ray takes 3.5 s
 CHECKS = {
@@ -94,6 +95,6 @@ def test_a_node_is_ill_when_its_raylet_is_gone(tmp_path):
             mine = str(port) in " ".join(process.info["cmdline"] or ())
             if process.info["name"] == "raylet" and mine:
                 process.kill()
-        wait_for(lambda: check("check-ray.sh", port).returncode == 1, "the head's illness", 60)
+        wait_for(lambda: check("check-ray.sh", port).returncode == 1, "the head's illness")
     finally:
         cluster.stop()

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from tests.clusters.local_cluster import DOCKER
-from tests.clusters.services import Service, free_ports, wait_for
+from tests.clusters.services import Service, free_ports
+from tests.waiting import wait_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
 

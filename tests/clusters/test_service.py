@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from tests.clusters.local_cluster import LocalCluster, timed
-from tests.clusters.services import Service, psutil, wait_for
+from tests.clusters.services import Service, psutil
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_scorers import make_family
+from tests.waiting import wait_for
 from tune_jobs.runs.history import History
 
 pytestmark = [

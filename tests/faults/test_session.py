@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import PATIENCE_S, started
 from tune_jobs.terminal import ray_session
 
 SESSIONS = """
@@ -57,21 +58,26 @@ def test_a_session_keeps_no_calls_and_leaves_its_folder_only_where_something_fai
         assert list(Path(folder).glob("**/session_latest"))  # of the one that failed
 
 
-def test_a_session_waits_for_its_last_writer_and_for_no_other(tmp_path: Path) -> None:
+def test_a_session_waits_for_its_last_writer_and_for_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_session, "_WRITERS_LIMIT_S", PATIENCE_S)
     folder = tmp_path / "session_1"
     folder.mkdir()
     # As Ray's processes do, it has the folder in its command line and writes when it ends.
-    code = "import pathlib, sys, time; time.sleep(1.5)\n"
+    code = "import pathlib, sys, time; time.sleep(float(sys.argv[2]))\n"
     code += "path = pathlib.Path(sys.argv[1]); path.mkdir(exist_ok=True)\n"
     code += "(path / 'late.log').touch()"
-    writer = subprocess.Popen([sys.executable, "-c", code, str(folder)])
-    other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "session_2")])
-    ray_session._remove_session(folder)
-    assert writer.poll() is not None or not ray_session._is_named(folder)
-    writer.wait(30)
-    assert not folder.exists()
-    other.kill()
-    other.wait(30)
+    late = [sys.executable, "-c", code]
+    with (
+        started([*late, str(folder), "0.5"]) as writer,
+        started([*late, str(tmp_path / "session_2"), "600"]) as other,
+    ):
+        ray_session._remove_session(folder)
+        assert not ray_session._is_named(folder)
+        writer.wait(PATIENCE_S)
+        assert not folder.exists()
+        assert other.poll() is None
 
 
 def test_a_writer_that_never_ends_is_not_waited_for(
@@ -80,11 +86,8 @@ def test_a_writer_that_never_ends_is_not_waited_for(
     monkeypatch.setattr(ray_session, "_WRITERS_LIMIT_S", 0.2)
     folder = tmp_path / "session_1"
     folder.mkdir()
-    writer = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(folder)])
-    try:
+    endless = [sys.executable, "-c", "import time; time.sleep(600)", str(folder)]
+    with started(endless) as writer:
         ray_session._remove_session(folder)
         assert writer.poll() is None
         assert not folder.exists()
-    finally:
-        writer.kill()
-        writer.wait(30)

@@ -6,12 +6,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import click
 import pytest
 
 from cluster_env.core.errors import InputError
+from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 
 
@@ -23,7 +23,7 @@ def failing(error: BaseException) -> click.Command:
     return cli.add_debug_option(command)
 
 
-def run_python(*args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run_python(*args: str, timeout: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *args], capture_output=True, text=True, timeout=timeout, check=False
     )
@@ -126,24 +126,16 @@ def test_a_signal_unwinds_the_program(tmp_path, number, status):
         "def command():\n"
         "    try:\n"
         "        pathlib.Path(sys.argv[1], 'began').touch()\n"
-        "        time.sleep(60)\n"
+        "        time.sleep(600)\n"
         "    finally:\n"
         "        pathlib.Path(sys.argv[1], 'cleaned').touch()\n"
         "sys.exit(cli.run(command, []))\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stderr=subprocess.PIPE, text=True
-    )
-    wait_for(tmp_path / "began")
-    os.kill(process.pid, number)
-    _, error = process.communicate(timeout=30)
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with started(command, stderr=subprocess.PIPE, text=True) as process:
+        wait_for((tmp_path / "began").exists, "the beginning", process=process)
+        os.kill(process.pid, number)
+        _, error = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == status
     assert "Traceback" not in error
     assert (tmp_path / "cleaned").exists()
-
-
-def wait_for(path, timeout=30.0):
-    deadline = time.monotonic() + timeout
-    while not path.exists():
-        assert time.monotonic() < deadline, f"waited {timeout} s for {path}"
-        time.sleep(0.02)

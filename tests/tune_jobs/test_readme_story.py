@@ -49,7 +49,8 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert "    arrival,duration,cpu,gpu\n" in readme
     lines = [f"{step},{1 + step % 12},{1 + step % 16},{step % 3}" for step in range(0, 6000, 3)]
-    (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
+    for name in ("jobs.csv", "steps.csv"):
+        (tmp_path / name).write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
     return tmp_path
 
 

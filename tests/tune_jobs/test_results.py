@@ -5,13 +5,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
+from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.experiments import running
 from tune_jobs.experiments.commands import list_commands
@@ -231,19 +231,12 @@ def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
 def test_a_signal_lets_the_training_write_its_checkpoint(tmp_path):
     runs = [{**TINY["runs"][0], "iterations": 100_000}]
     file, folder = write(tmp_path / "tiny.yaml", runs=runs), tmp_path / "tiny-0.7-3"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tune_jobs.cli", "results", file, "--out", str(tmp_path)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    deadline = time.monotonic() + 90
-    while not (folder / "checkpoints").is_dir():
-        assert time.monotonic() < deadline, "the training did not begin"
-        assert process.poll() is None, process.stdout.read()
-        time.sleep(0.1)
-    os.kill(process.pid, signal.SIGTERM)
-    said, _ = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "tune_jobs.cli", "results", file, "--out", str(tmp_path)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with started(command, **streams, text=True) as process:
+        wait_for((folder / "checkpoints").is_dir, "the beginning of training", process=process)
+        os.kill(process.pid, signal.SIGTERM)
+        said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143, said
     assert "Give the same command again" in said
     iterations = [row["iteration"] for row in History(folder / "metrics.csv").rows()]

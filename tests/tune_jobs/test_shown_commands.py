@@ -57,7 +57,8 @@ COMMANDS = shown_commands()
 def folder(tmp_path: Path) -> Path:
     """A working folder with jobs of a user's own, and what Slurm says of a site."""
     lines = [f"{step},{1 + step % 7},{1 + step % 10},{step % 3}" for step in range(0, 9000, 3)]
-    (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
+    for name in ("jobs.csv", "steps.csv"):
+        (tmp_path / name).write_text("\n".join(["arrival,duration,cpu,gpu", *lines, ""]))
     write_export(tmp_path / "jobs.txt", [(60 * k, k % 7, 90, 120, 4, 0, "ada") for k in range(99)])
     (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] CPUs=4\n")
     return tmp_path

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from cluster_env.core.errors import Failure, InputError
 from tests.conftest import REPOSITORY
+from tests.waiting import wait_for
 from tune_jobs.benchmarks import counting, soak_report
 from tune_jobs.benchmarks.growth import LIMITS, Growth, growths
 from tune_jobs.benchmarks.processes import TOTAL, ProcessSampler, Reading, role_of
@@ -150,10 +151,7 @@ def test_a_leaking_process_is_found_and_its_neighbor_is_not(tmp_path):
     )
     sampler, rows = ProcessSampler(parent.pid, counts), []
     try:
-        deadline = time.monotonic() + 60
-        while len(list(counts.glob("*[0-9]"))) < 3:
-            assert time.monotonic() < deadline, "the processes have not counted their objects"
-            time.sleep(0.1)
+        wait_for(lambda: len(list(counts.glob("*[0-9]"))) >= 3, "counts of all three processes")
         for _ in range(20):
             rows += sampler.read()
             time.sleep(0.25)

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from rllib_configs.registries import prepare
+from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.figures import draw_figure
 from tune_jobs.runs.directory import create_run, open_run
@@ -342,19 +342,12 @@ def test_the_command_stops_cleanly_when_its_whole_group_is_interrupted(tmp_path)
     run = tmp_path / "run"
     args = ["deeprm-smoke", "--run", str(run), "--no-track", "--runners", "1"]
     endless = ["--set", "training.iterations=1000000"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tune_jobs.train", *args, *endless],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 90
-    while len(History(run / "metrics.csv").rows()) < 3:
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    command = [sys.executable, "-m", "tune_jobs.train", *args, *endless]
+    with started(command, stderr=subprocess.PIPE, text=True) as process:
+        rows = History(run / "metrics.csv").rows
+        wait_for(lambda: len(rows()) >= 3, "the third iteration", process=process)
+        os.killpg(process.pid, signal.SIGINT)
+        _, error = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, error
     assert f"train --resume {run}" in error
     assert "Traceback" not in error

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
+from tests.waiting import PATIENCE_S
 from tune_jobs.tracking import Tracker, local_store
 from tune_jobs.ui import command
 
@@ -66,10 +67,10 @@ def test_shows_the_newest_experiment_and_ends_with_all_its_processes(
     try:
         line = next_line_with("http://", ui)
         assert f"http://127.0.0.1:{port}/#/experiments/1/runs?" in line
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_S) as page:
             assert b"MLflow" in page.read()
         ui.send_signal(signal.SIGTERM)
-        assert ui.wait(30) == 143
+        assert ui.wait(PATIENCE_S) == 143
     finally:
         ui.kill()
         ui.communicate()
@@ -77,7 +78,7 @@ def test_shows_the_newest_experiment_and_ends_with_all_its_processes(
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def next_line_with(text: str, process: subprocess.Popen, timeout_s: float = 60.0) -> str:
+def next_line_with(text: str, process: subprocess.Popen, timeout_s: float = PATIENCE_S) -> str:
     lines: queue.Queue[str] = queue.Queue()
 
     def read() -> None:

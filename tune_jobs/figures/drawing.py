@@ -11,9 +11,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.comparing.choices import parse_values
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
-from tune_jobs.figures import comparison
 from tune_jobs.figures.registry import FIGURES, FigureRequest, make_figure
-from tune_jobs.figures.style import save
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.tracking import AnyTracker
 from tune_jobs.tracking.recording import HasFigures, record_figure
@@ -79,4 +77,7 @@ def draw_figure(name: str, run: HasFigures, tracker: AnyTracker, **request: Any)
 
 def draw_comparison(table: Path, image: Path) -> None:
     """Draws the table of a comparison."""
+    from tune_jobs.figures import comparison  # these import matplotlib, which refusals do without
+    from tune_jobs.figures.style import save
+
     save(comparison.draw(table), image)

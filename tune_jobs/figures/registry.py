@@ -11,7 +11,6 @@ from cluster_env.core.registry import Registry
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
-from tune_jobs.figures.style import save
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.tables import Row, write_table
 
@@ -347,6 +346,8 @@ def make_figure(
     if request.limits and not kind.guarded:
         raise InputError(f"{name} asks no guard, so leave out --limit")
     recipe: FigureRecipe = kind.load()
+    from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
+
     if table is None:
         table = out / f"{name}.csv"
         write_table(table, recipe.collect(request))

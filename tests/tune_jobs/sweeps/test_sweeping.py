@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tests.clusters.services import psutil
 from tests.tune_jobs.sweeps.tiny import GRID, ITERATIONS, Quiet, sweep
+from tests.waiting import wait_for
 from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
@@ -149,14 +149,6 @@ def test_a_trial_whose_process_is_killed_at_any_time_is_tried_again(whole, local
         assert numbers(one) == numbers(other)
 
 
-def wait_for(found, what: str, process: subprocess.Popen, timeout_s: float = 300.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not found():
-        assert process.poll() is None, f"the command ended while waiting for {what}"
-        assert time.monotonic() < end, f"waited for {what}"
-        time.sleep(0.02)
-
-
 @pytest.mark.service
 def test_a_killed_sweep_comes_to_the_same_numbers(whole, local_ray, tmp_path):
     definition = tmp_path / "three.yaml"
@@ -170,7 +162,9 @@ def test_a_killed_sweep_comes_to_the_same_numbers(whole, local_ray, tmp_path):
     )
     try:
         state = folder / "trials" / "trial-001" / "checkpoints"
-        wait_for(lambda: list(state.glob("iteration_*")), "a checkpoint of trial 1", process)
+        wait_for(
+            lambda: list(state.glob("iteration_*")), "a checkpoint of trial 1", process=process
+        )
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(30)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.waiting import wait_for
 from tune_jobs.sync import command
 from tune_jobs.tracking import Tracker, local_uri, tracking_dir
 from tune_jobs.tracking.ending import end_lost_runs
@@ -107,8 +108,7 @@ def test_records_without_a_process_say_nothing(killed: Path) -> None:
 
 def test_a_run_that_trains_is_left_alone(run_dir: Path, runs: Runs) -> None:
     tracker = Tracker.open(run_dir, run_name="r")
-    while tracker.run_id is None:
-        pass
+    wait_for(lambda: tracker.run_id, "its first record")
     assert end_lost_runs(run_dir, gone=True).killed == ()  # its records are being sent
     tracker.close(60)
     assert end_lost_runs(run_dir).killed == ()  # the process lives, whether or not it sends

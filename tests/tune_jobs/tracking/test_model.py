@@ -25,6 +25,7 @@ from cluster_env.core.seeding import Purpose, generator
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy
 from rllib_configs.schema import ExperimentConfig
+from tests.waiting import PATIENCE_S
 from tune_jobs.sync import command as sync
 from tune_jobs.tracking import Delivery, Tracker, local_uri
 from tune_jobs.tracking.model import _load_pyfunc, example
@@ -222,7 +223,7 @@ def test_a_registered_model_answers_over_http(
 
 def ask_until_it_answers(url: str, question: bytes, server: subprocess.Popen) -> Any:
     request = urllib.request.Request(url, question, {"Content-Type": "application/json"})
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:

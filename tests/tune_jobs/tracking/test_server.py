@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,22 +12,22 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.tracking import Delivery, Tracker, local_uri, tracking_dir
 
 pytestmark = pytest.mark.integration
 
-START_TIMEOUT_S = 60.0
 NUM_POINTS = 300
 
 WRITER = """
 import sys, time
 from tune_jobs.tracking import Tracker
 tracker = Tracker.open(sys.argv[1], run_name=sys.argv[2], tags={"writer": sys.argv[2]})
-for step in range(300):
+for step in range(int(sys.argv[3])):
     tracker.metrics({"a": step, "b": -step}, step)
     time.sleep(0.003)
 tracker.finish()
-print(tracker.close(60).waiting)
+print(tracker.close(200).waiting)
 """
 
 
@@ -48,11 +47,7 @@ def server(folder: Path, port: int) -> Iterator[str]:
             start_new_session=True,
         )
     try:
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not answers(url):
-            assert time.monotonic() < deadline, (folder / "server.log").read_text()
-            assert process.poll() is None, (folder / "server.log").read_text()
-            time.sleep(0.1)
+        wait_for(lambda: answers(url), "the start of MLflow", process=process)
         yield url
     finally:
         os.killpg(process.pid, signal.SIGKILL)
@@ -67,16 +62,9 @@ def answers(url: str) -> bool:
         return False
 
 
-def wait_for(what: Callable[[], Any], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not what():
-        assert time.monotonic() < deadline, f"{what} did not happen within {timeout_s} s"
-        time.sleep(0.05)
-
-
-def start_writer(run_dir: Path, name: str) -> subprocess.Popen:
+def start_writer(run_dir: Path, name: str, num_points: int = NUM_POINTS) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(run_dir), name],
+        [sys.executable, "-c", WRITER, str(run_dir), name, str(num_points)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
@@ -97,7 +85,7 @@ def test_a_server_that_comes_late_and_is_killed_gets_everything_once(
     for step in range(100):
         tracker.metrics({"a": step}, step)
     with server(tmp_path, free_port):
-        wait_for(lambda: tracker.run_id)
+        wait_for(lambda: tracker.run_id, "the first record")
         for step in range(100, 200):
             tracker.metrics({"a": step}, step)
     assert not answers(f"http://127.0.0.1:{free_port}")
@@ -106,7 +94,7 @@ def test_a_server_that_comes_late_and_is_killed_gets_everything_once(
     tracker.artifact(config, folder="files")
     tracker.finish()
     with server(tmp_path, free_port):
-        assert tracker.close(30).waiting == 0
+        assert tracker.close(PATIENCE_S).waiting == 0
     assert_complete(client, runs()["r"])
     assert runs()["r"].info.status == "FINISHED"
     assert (tmp_path / "1" / tracker.run_id / "artifacts/files/config.yaml").is_file()
@@ -116,7 +104,7 @@ def test_two_processes_share_a_new_local_store(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     writers = [start_writer(tmp_path / name, name) for name in ("one", "two")]
-    assert [writer.communicate(timeout=100)[0] for writer in writers] == ["0\n", "0\n"]
+    assert [writer.communicate(timeout=PATIENCE_S)[0] for writer in writers] == ["0\n", "0\n"]
     client = request.getfixturevalue("client")  # not before: it would make the store
     runs = request.getfixturevalue("runs")()
     for name in ("one", "two"):
@@ -128,11 +116,13 @@ def test_two_processes_share_a_new_local_store(
 def test_a_killed_trainer_leaves_its_records_for_sync(
     run_dir: Path, client: Any, runs: Callable[[], dict[str, Any]]
 ) -> None:
-    writer = start_writer(run_dir, "r")
+    writer = start_writer(run_dir, "r", 100_000)
     spool = tracking_dir(run_dir) / "spool.jsonl"
-    wait_for(lambda: spool.exists() and '"step":200' in spool.read_text())
-    writer.kill()
-    writer.communicate()
+    try:
+        wait_for(lambda: spool.exists() and '"step":200' in spool.read_text(), "step 200")
+    finally:
+        writer.kill()
+        writer.communicate()
     num_points = sum('"kind":"metrics"' in line for line in spool.read_text().splitlines())
     delivery = Delivery(run_dir, None)
     delivery.run_to_end()
