@@ -12,7 +12,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.world import kind_of
-from cluster_env.envs.episodes import JobsetStream
+from cluster_env.envs.episodes import JobsetStream, require_one_agent
 from cluster_env.envs.setup import (
     Setup,
     WorkloadOption,
@@ -148,6 +148,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
             self._stream = JobsetStream(self.setup.task.workload, run_seed)
         self.jobset = self._stream.draw() if given is None else given
         self.simulator.load([self.jobset], self.setup.task.objective)
+        require_one_agent(self.simulator, 1)
         return self._look()
 
     def step(self, action: np.int64 | int) -> tuple[Any, float, bool, bool, dict[str, Any]]:

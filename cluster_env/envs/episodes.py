@@ -6,13 +6,27 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import State
+from cluster_env.core.world import Simulator, State
 from cluster_env.envs.setup import Setup
 from cluster_env.workloads import Workload, sample_jobsets
 
 _AHEAD = 4  # episodes of each place that are loaded at once
+
+
+def require_one_agent(simulator: Simulator, num_episodes: int) -> None:
+    """Makes sure that each episode has one row.
+
+    Raises:
+        InputError: if several agents decide in one.
+    """
+    if simulator.num_rows != num_episodes:
+        raise InputError(
+            "several agents decide in an episode of this world, but the environment has one; take "
+            "an environment of several agents, or the world's simulator"
+        )
 
 
 class JobsetStream:
@@ -124,6 +138,7 @@ class Episodes:
         # Two simulators in turn: the one that is loaded takes over from the one that was playing.
         before, self.simulator, self._spare = self.simulator, self._spare, self.simulator
         self.simulator.load(pool, self._objective)
+        require_one_agent(self.simulator, len(pool))
         rows = np.arange(self.rows.size, dtype=np.int32) * _AHEAD
         if kept.size:
             self.simulator.take_over(before, self.rows[kept], rows[kept])

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.schedule import Schedule
+from cluster_env.evaluation.departures import DEPARTURES
 from cluster_env.objectives import (
     OBJECTIVES,
     Metric,
@@ -187,12 +188,14 @@ def get_metric(name: str) -> Metric:
     Raises:
         InputError: if there is none.
     """
-    for known in (METRICS, BY_SIZE):
+    for known in (METRICS, BY_SIZE, DEPARTURES):
         if name in known.names():
             return known.get(name)
     objective = read_mixture(name) or find_objective(name)
     if objective is None:
-        raise unknown("metric", name, {*METRICS.names(), *BY_SIZE.names(), *OBJECTIVES.names()})
+        tables = (METRICS, BY_SIZE, DEPARTURES)
+        known_names = {entry for table in tables for entry in table.names()}
+        raise unknown("metric", name, known_names | set(OBJECTIVES.names()))
     return objective.metric
 
 

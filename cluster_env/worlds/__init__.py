@@ -5,12 +5,13 @@ A world of one's own is entered into `cluster_env.core.world.WORLDS` from its ow
 """
 
 from cluster_env.core.world import WORLDS, Kind, World, get_heuristic, kind_of
-from cluster_env.worlds import accrual, deeprm, hpc
+from cluster_env.worlds import accrual, deeprm, hpc, panda
 
 if "deeprm" not in WORLDS.names():
     WORLDS.register("deeprm")(deeprm.KIND)
     WORLDS.register("hpc")(hpc.KIND)
     WORLDS.register("accrual")(accrual.KIND)
+    WORLDS.register("panda")(panda.KIND)
 
 get_kind = WORLDS.get
 

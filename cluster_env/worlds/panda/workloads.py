@@ -1,0 +1,283 @@
+"""Where consumers and absences come from: clustered populations that drift, and job logs."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.registry import Registry
+from cluster_env.core.seeding import Split
+from cluster_env.core.world import WorkloadKind
+from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, Consumers
+from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
+
+
+@dataclass(frozen=True)
+class Supply:
+    """How nodes come and go: each is there for a while, then away for a while, again and again.
+
+    Both times are exponential; nothing leaves if ``stays`` is 0. Departures follow no consumer, so
+    that they are the same under every policy.
+
+    Attributes:
+        stays: mean steps for which a node is there; 0 for always.
+        away: mean steps until it returns.
+        announced: share of the departures that are announced; the others are sudden.
+        notice: steps of an announcement.
+    """
+
+    stays: float = 0.0
+    away: float = 50.0
+    announced: float = 0.5
+    notice: int = 20
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.stays < 1e9 and 1 <= self.away < 1e9 and 0 <= self.notice < 10**9):
+            raise InputError(
+                f"stays and notice must be 0 or more, and away 1 or more, but {self.stays:g}, "
+                f"{self.notice} and {self.away:g} were given"
+            )
+        if not 0 <= self.announced <= 1:
+            raise InputError(f"announced must be 0 to 1, but {self.announced:g} was given")
+
+    @property
+    def share(self) -> float:
+        """Share of the time that a node is there."""
+        return self.stays / (self.stays + self.away) if self.stays else 1.0
+
+    def sample(self, rng: np.random.Generator, num_nodes: int, until: int) -> NDArray[np.int32]:
+        """Draws absences that begin before a clock, see `Consumers.away`."""
+        rows = []
+        for node in range(num_nodes if self.stays else 0):
+            clock = 0
+            while True:
+                leaves = clock + 1 + int(rng.exponential(self.stays))
+                returns = leaves + 1 + int(rng.exponential(self.away))
+                told = max(leaves - self.notice, clock) if rng.random() < self.announced else leaves
+                if leaves >= until:
+                    break
+                rows.append((node, told, leaves, min(returns, NEVER)))
+                clock = returns
+        return np.array(rows, np.int32).reshape(-1, 4)
+
+
+@dataclass(frozen=True)
+class ClusteredWorkload:
+    """Consumers of several classes, whose mix may drift while they arrive.
+
+    The classes are drawn anew from the seed of the population, which is part of the workload, so
+    that all jobsets have the same ones. A class has a centre (cores, memory for a core, run time),
+    around which its consumers are log-normal, a core type and a topology. Arrivals are uniform in
+    the window.
+
+    Attributes:
+        nodes: of the cloud.
+        load: mean work over what all nodes that are there could do in the window; 0.7 is 70 %.
+        window: steps in which consumers may arrive.
+        classes: number of classes.
+        spread: standard deviation of the logarithm of cores, memory and run time in a class.
+        shortest: median run time of the shortest class, in steps at speed 1.
+        longest: of the longest one.
+        widest: cores of the widest class, in median, over those of the largest node.
+        picky: share of the classes that insist on a core type.
+        drift: how far the mix moves over the window: 0 for not at all, 1 if each class is common
+            at some time and absent at another.
+        supply: how nodes come and go.
+        population: seed of the classes.
+    """
+
+    nodes: Nodes = field(default_factory=Nodes)
+    load: float = 0.7
+    window: int = 400
+    classes: int = 4
+    spread: float = 0.15
+    shortest: int = 8
+    longest: int = 40
+    widest: float = 1.0
+    picky: float = 0.25
+    drift: float = 0.0
+    supply: Supply = field(default_factory=Supply)
+    population: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            *(("load", 1e-6, 100), ("window", 1, 10**7), ("classes", 1, 64), ("spread", 0, 2)),
+            *(("shortest", 1, 10**6), ("longest", self.shortest, 10**6), ("widest", 0.01, 4)),
+            *(("picky", 0, 1), ("drift", 0, 1), ("population", 0, 2**31)),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise InputError(
+                    f"{name} must be {least:g} to {most:,}, but {getattr(self, name)} was given"
+                )
+
+    @cached_property
+    def centres(self) -> NDArray[np.float64]:
+        """Of each class: cores, memory for a core, run time, core type and topology.
+
+        float64 ``(classes, 5)``. Sizes and run times are spaced evenly on a logarithmic scale and
+        dealt out at random, so that classes stay apart.
+        """
+        rng, n = np.random.default_rng(self.population), self.classes
+        widest = max(self.widest * max(self.nodes.cores), 1.0)
+        cores = rng.permutation(np.geomspace(1, widest, n) if n > 1 else [widest])
+        run = rng.permutation(np.geomspace(self.shortest, self.longest, n))
+        memory = rng.uniform(0.5, 0.75 * self._memory_for_a_core, n)
+        core_type = np.full(n, float(ANY_CORE))
+        picky = rng.permutation(n)[: round(self.picky * n)]
+        core_type[picky] = rng.choice(self.nodes.core_type, picky.size)
+        topology = rng.integers(0, ONE_RACK, n, endpoint=True)
+        return np.stack([cores, memory, run, core_type, topology], axis=1)
+
+    @property
+    def arrival_rate(self) -> float:
+        """Mean number of arrivals in a step."""
+        cores, _, run, _, _ = self.centres.T
+        work = float((cores * run).mean()) * float(np.exp(self.spread**2))
+        return self.load * self.nodes.capacity * self.supply.share / work
+
+    def mix(self, when: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probability of each class at a time of the window, from 0 to 1.
+
+        float64 ``(times, classes)``; each class has its turn, and the mean over the window is the
+        same for all.
+        """
+        phase = np.arange(self.classes) / self.classes
+        waves = 1 + self.drift * np.cos(2 * np.pi * (when[:, None] - phase))
+        return np.asarray(waves / waves.sum(axis=1, keepdims=True), np.float64)
+
+    def sample(self, rng: np.random.Generator) -> Consumers:
+        """Draws one jobset; the same generator state gives the same jobset."""
+        count = int(rng.poisson(self.arrival_rate * self.window))
+        arrival = np.sort(rng.integers(0, self.window, count))
+        chance = self.mix(arrival / self.window).cumsum(axis=1)
+        of_class = (rng.random((count, 1)) > chance).sum(axis=1).clip(max=self.classes - 1)
+        centre = self.centres[of_class]
+        noise = np.exp(self.spread * rng.standard_normal((count, 3)))
+        cores = np.rint(centre[:, 0] * noise[:, 0]).clip(1, self._most_cores(centre[:, 3]))
+        memory = np.rint(centre[:, 1] * cores * noise[:, 1])
+        memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
+        run = np.rint(centre[:, 2] * noise[:, 2]).clip(1)
+        away = self.supply.sample(rng, self.nodes.num_nodes, 4 * self.window)
+        return Consumers.with_supply(
+            *(arrival, run, cores),
+            away=away,
+            window=self.window,
+            job_class=of_class,
+            memory=memory,
+            core_type=centre[:, 3].astype(np.int64),
+            topology=centre[:, 4].astype(np.int64),
+        )
+
+    @property
+    def _memory_for_a_core(self) -> float:
+        """The least of all types, so that nodes with enough cores have enough memory."""
+        return float(min(m / c for m, c in zip(self.nodes.memory, self.nodes.cores, strict=True)))
+
+    def _most_cores(self, core_type: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cores of a quarter of the usable nodes, at most four of them, for each core type."""
+        found = np.empty(core_type.size)
+        for kind in np.unique(core_type):
+            usable = (self.nodes.of("core_type") == kind) | (kind < 0)
+            cores = np.sort(self.nodes.of("cores")[usable])[::-1]
+            found[core_type == kind] = cores[: max(1, min(4, cores.size // 4))].sum()
+        return found
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """A stretch of a log; see `LogWorkload`."""
+
+    recorded: RecordedJobs
+    jobs: int
+    supply: Supply
+    nodes: Nodes
+    seconds: int
+
+    def sample(self, rng: np.random.Generator) -> Consumers:
+        """Cuts out a window that begins with any job; all that lie inside are equally likely."""
+        count = min(self.jobs or self.recorded.num_jobs, self.recorded.num_jobs)
+        first = int(rng.integers(self.recorded.num_jobs - count, endpoint=True))
+        jobset = self.recorded.jobset(slice(first, first + count))
+        arrival = jobset.arrival // self.seconds
+        window = int(arrival[-1]) + 1
+        return Consumers.with_supply(
+            *(arrival, np.maximum(1, -(-jobset.duration // self.seconds)), jobset.demand[:, 0]),
+            away=self.supply.sample(rng, self.nodes.num_nodes, 4 * window),
+            window=window,
+        )
+
+
+@dataclass(frozen=True)
+class LogWorkload:
+    """Jobs of a log, SWF or CSV in seconds: their processors are the cores of a specification.
+
+    Training windows lie in the first 60 % of the log's time, validation windows in the next 20 %
+    and held-out windows in the last 20 %.
+
+    Attributes:
+        path: the file, ``.csv`` for CSV, anything else for SWF.
+        nodes: of the cloud; jobs that no nodes could run together are left out.
+        jobs: in a jobset; 0 for all jobs of a split.
+        seconds: of a step.
+        stretch: factor on all times of submission: 0.5 doubles the load.
+        most_cores: of a job, larger ones are left out; 0 for those of the four largest nodes.
+        supply: how nodes come and go.
+
+    Raises:
+        InputError: if the file cannot be read, no job fits, or a split has no jobs.
+    """
+
+    path: Path | str
+    nodes: Nodes = field(default_factory=Nodes)
+    jobs: int = 128
+    seconds: int = 60
+    stretch: float = 1.0
+    most_cores: int = 0
+    supply: Supply = field(default_factory=Supply)
+
+    def __post_init__(self) -> None:
+        if self.jobs < 0 or self.seconds < 1 or self.most_cores < 0:
+            raise InputError(
+                f"a step lasts 1 second or longer, and jobs and cores are 0 or more, but "
+                f"{self.seconds}, {self.jobs} and {self.most_cores} were given"
+            )
+        for split in Split:
+            if not self.recorded.between(*_PARTS[split]).num_jobs:
+                raise InputError(f"no job of {self.path} lies in its {split.name.lower()} part")
+
+    @cached_property
+    def recorded(self) -> RecordedJobs:
+        """All jobs that the cloud can run."""
+        four = int(np.sort(self.nodes.of("cores"))[-4:].sum())
+        most = min(self.most_cores or four, four)
+        read = read_log(self.path).that_fit((most,), f"a set of {most:,} cores")
+        return read.stretched(self.stretch)
+
+    def part(self, split: Split) -> LogPart:
+        """The stretch of the log that the jobsets of a split come from."""
+        recorded = self.recorded.between(*_PARTS[split])
+        return LogPart(recorded, self.jobs, self.supply, self.nodes, self.seconds)
+
+    def sample(self, rng: np.random.Generator) -> Consumers:
+        """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
+        return LogPart(self.recorded, self.jobs, self.supply, self.nodes, self.seconds).sample(rng)
+
+
+_PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
+"""Between which shares of a log's time the jobs of a split were submitted."""
+
+WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+
+
+def _nodes(world: Any) -> dict[str, Any]:
+    return {"nodes": world.nodes}
+
+
+WORKLOADS.register("clustered")(WorkloadKind(ClusteredWorkload, _nodes))
+WORKLOADS.register("log")(WorkloadKind(LogWorkload, _nodes))

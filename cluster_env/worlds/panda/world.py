@@ -1,0 +1,235 @@
+"""A cloud of unlike nodes as a world: its options, and what an agent sees."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.registry import unknown
+from cluster_env.core.world import Features
+from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, Cloud
+from cluster_env.worlds.panda.consumers import (
+    ANYWHERE,
+    CORE_TYPE,
+    MEMORY,
+    ONE_RACK,
+    ONE_REGION,
+    TOPOLOGY,
+    absences,
+    specification,
+)
+from cluster_env.worlds.panda.features import CONTEXT, ITEM, describe
+from cluster_env.worlds.panda.nodes import Nodes
+from cluster_env.worlds.panda.simulator import PandaSimulator
+
+COLLISION = ("arrival", "need")
+ON_LOSS = ("restart", "resume")
+PACE = ("slowest", "mean")
+LARGEST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Panda:
+    """Agents that collect nodes for their consumers (PANDA, section 3.2).
+
+    An action is a row of zeros and ones, one for each observed node (catch it), one for each held
+    node (release it), and a last one (wait). An integer in its place is the one bit that is 1. All
+    catches of an instant come first, then all releases, whose nodes are free for the next catch.
+    Then the consumer of each agent that does not wait starts if the held nodes satisfy its
+    specification: enough cores and memory, all of the right core type. It holds all of them until
+    it is done.
+
+    What the paper leaves open is an option here.
+
+    Attributes:
+        nodes: what there is, when all of them are there.
+        collision: who gets a node that several agents catch: whose consumer arrived first
+            (``arrival``), or whose actor needs it most (``need``).
+        on_loss: what a consumer has left to do when one of the nodes that it runs on leaves: all of
+            it (``restart``), or what it had not yet done (``resume``). It waits again, and keeps
+            its other nodes.
+        pace: how fast several nodes are: as their slowest (``slowest``), or as their cores in the
+            mean (``mean``).
+        across_racks: factor on the run time of a consumer that wants one rack, on nodes of several
+            racks of a region.
+        across_regions: the same of one that wants one rack or one region, on several regions.
+        strict: whether such consumers may not start there at all.
+        observed: nodes that an agent sees at most.
+        held: nodes that it can hold at most.
+        reach: of the attention filter, in root mean square distances of types from their mean: how
+            unlike the best node a type may be whose nodes an agent sees; large for no limit.
+        patience: steps after which nodes that an agent holds without a start are taken back; 0 for
+            never. Two agents that each hold what the other one needs wait for ever without it.
+        max_time: clock at which an episode is truncated.
+    """
+
+    kind: ClassVar[str] = "panda"
+
+    nodes: Nodes = field(default_factory=Nodes)
+    collision: str = "arrival"
+    on_loss: str = "restart"
+    pace: str = "slowest"
+    across_racks: float = 1.25
+    across_regions: float = 1.6
+    strict: bool = False
+    observed: int = 16
+    held: int = 8
+    reach: float = 1e9
+    patience: int = 0
+    max_time: int = 20_000
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            *(("observed", 1, 1024), ("held", 1, 1024), ("max_time", 1, LARGEST)),
+            *(("patience", 0, LARGEST), ("across_racks", 1, 1000), ("across_regions", 1, 1000)),
+        ):
+            if not least <= getattr(self, name) <= most:
+                raise InputError(
+                    f"{name} must be {least} to {most:,}, but {getattr(self, name)} was given"
+                )
+        if not self.reach > 0:
+            raise InputError(f"reach must be above 0, but {self.reach:g} was given")
+        for what, known in (("collision", COLLISION), ("on_loss", ON_LOSS), ("pace", PACE)):
+            if getattr(self, what) not in known:
+                raise unknown(f"value of {what}", getattr(self, what), known)
+
+    @cached_property
+    def cloud(self) -> Cloud:
+        """Nodes and rules as compiled code reads them."""
+        nodes = self.nodes
+        return Cloud(
+            type=nodes.type,
+            rack=nodes.rack,
+            region=nodes.region,
+            cores=nodes.of("cores").astype(np.int64),
+            memory=nodes.of("memory").astype(np.int64),
+            core_type=nodes.of("core_type").astype(np.int64),
+            speed=nodes.of("speed"),
+            first=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
+            across_racks=float(self.across_racks),
+            across_regions=float(self.across_regions),
+            collision=COLLISION.index(self.collision),
+            on_loss=ON_LOSS.index(self.on_loss),
+            pace=PACE.index(self.pace),
+            observed=self.observed,
+            held=self.held,
+            patience=self.patience,
+            strict=self.strict,
+            max_time=self.max_time,
+        )
+
+    @cached_property
+    def state_space(self) -> spaces.Box:
+        """Whole numbers, see `cluster_env.worlds.panda.arrays`."""
+        size = len(HEADER) + (self.observed + self.held) * len(NODE_SEEN)
+        return spaces.Box(0, LARGEST, (size,), np.int32)
+
+    @property
+    def num_actions(self) -> int:
+        """Bits of an action: one for each observed node and each held one, and wait."""
+        return self.observed + self.held + 1
+
+    @property
+    def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """See `cluster_env.worlds.panda.features`."""
+        return ITEM, CONTEXT
+
+    def check(self, jobset: JobSet) -> None:
+        """Makes sure that every consumer could run if all nodes were there.
+
+        Raises:
+            InputError: if one could not, or an absence is of a node that there is not.
+        """
+        if jobset.num_resources != 1:
+            raise InputError(
+                f"consumers ask for cores, and for memory by an attribute, but these ask for "
+                f"{jobset.num_resources} resources"
+            )
+        away = absences(jobset)
+        if away.size and away[:, 0].max() >= self.nodes.num_nodes:
+            raise InputError(
+                f"node {away[:, 0].max()} is to leave, but there are {self.nodes.num_nodes}"
+            )
+        topology = specification(jobset, TOPOLOGY)
+        if topology.size and not ANYWHERE <= topology.min() <= topology.max() <= ONE_RACK:
+            raise InputError("a topology is 0 for anywhere, 1 for one region or 2 for one rack")
+        memory, core_type = (specification(jobset, name) for name in (MEMORY, CORE_TYPE))
+        where = topology if self.strict else np.zeros_like(topology)
+        specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type, where], axis=1)
+        for spec in np.unique(specs, axis=0):
+            if not self._can_hold(*(int(value) for value in spec)):
+                job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
+                raise InputError(
+                    f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
+                    f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
+                    f"cannot give; it could never run"
+                )
+
+    def simulator(self) -> PandaSimulator:
+        """A new simulator, with nothing loaded."""
+        size = int(self.state_space.shape[0])
+        return PandaSimulator(self.nodes, self.cloud, self.reach, size, self.check)
+
+    def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
+        """What a network sees: observed nodes, then held ones.
+
+        Args:
+            states: int32 ``(n, state_size)``.
+            out: written if given.
+        """
+        if out is None:
+            n, num_items = states.shape[0], self.observed + self.held
+            out = Features(
+                np.empty((n, num_items, len(ITEM)), np.float32),
+                np.empty((n, len(CONTEXT)), np.float32),
+                np.empty((n, self.num_actions), np.bool_),
+            )
+        describe(np.ascontiguousarray(states), self.observed, self._largest, *out)
+        return out
+
+    @cached_property
+    def _largest(self) -> NDArray[np.float64]:
+        nodes = self.nodes
+        most = (max(nodes.cores), max(nodes.memory), 100 * max(nodes.speed))
+        totals = (nodes.num_nodes, nodes.of("cores").sum())
+        return np.array([*most, max(nodes.core_type) + 1, *totals], np.float64)
+
+    def _can_hold(self, cores: int, memory: int, core_type: int, topology: int) -> bool:
+        """Whether nodes that an agent can hold, if all are there, satisfy a specification."""
+        nodes = self.nodes
+        usable = (nodes.of("core_type") == core_type) | (core_type < 0)
+        where = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region}.get(
+            topology, nodes.rack
+        )
+        have = np.stack([nodes.of("cores"), nodes.of("memory")], axis=1)
+        for place in np.unique(where[usable]):
+            here = have[usable & (where == place)]
+            if _can_reach(here, cores, memory, self.held):
+                return True
+        return False
+
+
+def _can_reach(have: NDArray[np.float64], cores: int, memory: int, most: int) -> bool:
+    """Whether some nodes, at most so many, have enough cores and enough memory.
+
+    Args:
+        have: cores and memory of each node, ``(n, 2)``.
+        cores: wanted.
+        memory: wanted.
+        most: nodes.
+    """
+    best = {0: {0: 0}}  # by number of nodes and their cores, capped: the most memory
+    for node_cores, node_memory in have[np.lexsort(have.T)].astype(int).tolist():
+        for count in sorted(best, reverse=True):
+            if count == most:
+                continue
+            further = best.setdefault(count + 1, {})
+            for c, m in list(best[count].items()):
+                key = min(c + node_cores, cores)
+                further[key] = max(further.get(key, -1), m + node_memory)
+    return any(by_cores.get(cores, -1) >= memory for by_cores in best.values())
