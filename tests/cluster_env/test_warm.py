@@ -28,10 +28,10 @@ CALLED_BY_COMPILED = {
     ),
     *(
         f"cluster_env.worlds.accrual.events.{name}"
-        for name in ("has_room", "begin_episode", "next_instant", "settle")
+        for name in ("has_room", "begin_episode", "next_instant", "end_episode", "settle")
     ),
-    "cluster_env.worlds.accrual.td.learn",
-    "cluster_env.worlds.accrual.play.choose",
+    *(f"cluster_env.worlds.accrual.td.{name}" for name in ("learn", "function_of")),
+    *(f"cluster_env.worlds.accrual.play.{name}" for name in ("choose", "learn_at")),
     *(f"cluster_env.worlds.accrual.values.{name}" for name in ("value_of", "write_gradient")),
 }
 """A function of the accrual world whose name begins with an underscore is of this sort, too."""

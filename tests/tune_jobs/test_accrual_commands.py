@@ -1,10 +1,14 @@
 """The ordinary commands work on the accrual world by its registration alone."""
 
 import csv
+import json
 from pathlib import Path
 
 import pytest
 
+from meta.adaptation import untrained_policy
+from rllib_configs.loading import load_config, write_config
+from rllib_configs.policy_files import write_policy
 from tune_jobs import cli
 
 
@@ -25,6 +29,40 @@ def test_a_config_that_makes_no_sense_is_one_sentence(tmp_path: Path, capsys) ->
     [said] = capsys.readouterr().err.strip().splitlines()
     assert "must not rise" in said
     assert len(said) < 500
+
+
+@pytest.fixture(scope="module")
+def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of a scorer of candidates that nobody trained."""
+    run = tmp_path_factory.mktemp("runs") / "scorer"
+    config = load_config("accrual-smoke", ["task.workload.window=60"])
+    policy = untrained_policy(config, 0)
+    write_policy(policy.weights, config, run / "policy")
+    write_config(config, run / "config.yaml")
+    return run
+
+
+def test_a_scorer_is_adapted_to_another_time_utility_function(scorer: Path, capsys) -> None:
+    sizes = ["--steps", "1", "--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--json"]
+    task = ["--task", "workload.utility=square", "--task", "workload.rate=0.3"]
+    assert cli.run(cli.metasched, ["adapt", str(scorer), *task, *sizes]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    steps = [row for row in rows if "step" in row]
+    assert [row["step"] for row in steps] == [0, 1]
+    assert steps[0]["cost"] != steps[1]["cost"]
+    assert {row["policy"].partition(":")[0] for row in rows} >= {"none", "aggressive", "dasa"}
+
+
+def test_the_guard_decides_between_a_scorer_and_the_rules(
+    scorer: Path, tmp_path: Path, capsys
+) -> None:
+    out = tmp_path / "decision.json"
+    line = ["guard", str(scorer), "--jobsets", "6", "--json", "--out", str(out)]
+    assert cli.run(cli.metasched, line) == 0
+    decided = json.loads(capsys.readouterr().out)
+    used = json.loads(out.read_text())["use"].partition(":")[0]
+    assert used in {"aggressive", "rulebase"}  # nobody trained the scorer
+    assert decided["chosen"].startswith(used)
 
 
 @pytest.mark.integration
