@@ -10,6 +10,7 @@ from tune_jobs.terminal.options import (
     COMPARISON_TABLE,
     CONTEXT,
     at_option,
+    count,
     limit_option,
     task_options,
 )
@@ -61,6 +62,19 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Record the comparison in MLflow as a run of its own; needs --out. Without either, it is "
     "only added to the recorded runs that are compared: to their description and their files.",
 )
+@click.option(
+    "--runners",
+    "num_runners",
+    type=count(0),
+    default=0,
+    help="Processes that evaluate policies, a policy at a place at a time; 0, the default, "
+    "evaluates here.",
+)
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Ray cluster whose CPUs the runners are on, or auto; by default this machine.",
+)
 def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 
@@ -75,6 +89,7 @@ def command(**options: Any) -> None:
       metasched compare --policies sjf,tetris,runs/MY_RUN --loads 1.1 --out comparison --json
       metasched compare --loads 0.7 --window 500 --warmup 100 --jobsets 200
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
+      metasched compare --loads 0.1,0.3,0.5,0.7,0.9,1.1 --runners 2
     """
     from tune_jobs.comparing.reporting import report_comparison
 

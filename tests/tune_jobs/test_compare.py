@@ -48,6 +48,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.integration
+def test_rows_do_not_depend_on_who_evaluates(local_ray: None, runs: Path) -> None:
+    what = ("--policies", f"sjf,random,{runs}/small-s*", "--loads", "0.5,0.9")
+    assert rows_of(*what, "--runners", "2") == rows_of(*what)
+
+
 def test_rows_are_those_of_the_evaluation_on_held_out_jobsets() -> None:
     rows = rows_of("--policies", "sjf,random", "--loads", "0.9")
     workload = BimodalWorkload(load=0.9)

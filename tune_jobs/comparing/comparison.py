@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import (
     Estimate,
@@ -17,11 +18,13 @@ from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of
 from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.spreading import Spread, here
 from tune_jobs.terminal.tables import Row, Value
 
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
 """Metrics with an interval beside the world's headline and its price, as far as there are any."""
 
+_KEPT: dict[str, list[JobSet]] = {}
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"), "nothing")
 
 
@@ -31,6 +34,7 @@ def compare(
     values: Sequence[float],
     progress: Progress | None = None,
     named: Sequence[str] = (UNSEEN,),
+    spread: Spread = here,
 ) -> list[Row]:
     """Evaluates every spec at every place, on jobsets that nobody has been trained or tuned on.
 
@@ -40,6 +44,7 @@ def compare(
         values: places on the axis of the task; see `EvaluationProtocol.values`.
         progress: shows where it is; by default nothing is shown.
         named: the jobsets to compare on at each place, see `EvaluationProtocol.on`.
+        spread: what evaluates specs, a spec at a place at a time; guards decide here.
 
     Returns:
         One row for each value, name and spec, in this order; the columns are those of `_row`.
@@ -59,11 +64,42 @@ def compare(
         raise InputError("a guard needs a learned policy, but no run directory is named")
     lines = len(specs) + (num_learned if protocol.num_guard_jobsets else 0)
     progress.start(len(places) * lines, unit="evaluation")
+    pieces = [(place, spec) for place in range(len(places)) for spec in range(len(specs))]
+    found = iter(spread(evaluate_piece, (places, specs), pieces))
     rows: list[Row] = []
     for place in places:
-        rows += _compare_at(place, specs, progress, len(rows))
+        results = []
+        for count in range(len(rows) + 1, len(rows) + 1 + len(specs)):
+            results.append(next(found))
+            progress.step(count, f"{jobs_of(place.task)}: {results[-1].name}")
+        rows += _compare_at(place, specs, results, progress, len(rows))
     progress.close()
     return rows
+
+
+def evaluate_piece(
+    shared: tuple[Sequence[EvaluationProtocol], Sequence[PolicySpec]], piece: tuple[int, int]
+) -> Result:
+    """What a spec achieves at a place: a piece of work, see `Spread`.
+
+    Args:
+        shared: places and specs.
+        piece: index of each.
+    """
+    places, specs = shared
+    place, spec = piece
+    jobsets = _held_out(places[place])
+    (result,) = evaluate_specs(places[place], [specs[spec]], NoProgress(), jobsets=jobsets)
+    return result
+
+
+def _held_out(protocol: EvaluationProtocol) -> list[JobSet]:
+    """The jobsets of a place; those of the last one are kept, because specs come one by one."""
+    where = repr(protocol)
+    if where not in _KEPT:
+        _KEPT.clear()
+        _KEPT[where] = protocol.held_out()
+    return _KEPT[where]
 
 
 def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> None:
@@ -89,6 +125,7 @@ def evaluate_specs(
     specs: Sequence[PolicySpec],
     progress: Progress,
     num_done: int = 0,
+    jobsets: Sequence[JobSet] | None = None,
 ) -> list[Result]:
     """What each spec achieves on the held-out jobsets of a protocol.
 
@@ -97,8 +134,9 @@ def evaluate_specs(
         specs: the policies.
         progress: already started; stepped once for each spec.
         num_done: steps of it that were made before.
+        jobsets: the held-out ones, if they are known already.
     """
-    jobsets = protocol.held_out()
+    jobsets = protocol.held_out() if jobsets is None else jobsets
     results = []
     for count, spec in enumerate(specs, start=num_done + 1):
         results += compare_policies(
@@ -117,10 +155,10 @@ def evaluate_specs(
 def _compare_at(
     protocol: EvaluationProtocol,
     specs: Sequence[PolicySpec],
+    results: Sequence[Result],
     progress: Progress,
     num_done: int,
 ) -> list[Row]:
-    results = evaluate_specs(protocol, specs, progress, num_done)
     guarded = guard_at(protocol, specs, results) if protocol.num_guard_jobsets else []
     for count, line in enumerate(guarded, start=num_done + len(results) + 1):
         progress.step(count, f"{jobs_of(protocol.task)}: {line.result.name}")

@@ -27,6 +27,7 @@ from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, lo
 from tune_jobs.comparing.wording import value_of
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.spreading import spreading
 from tune_jobs.terminal.tables import Row, plain, write_table
 from tune_jobs.tracking.recording import annotate, record_result
 
@@ -51,6 +52,8 @@ def report_comparison(
     protocols: Sequence[str],
     out: Path | None,
     track: bool | None,
+    num_runners: int,
+    address: str | None,
     draw: Callable[[Path, Path], None],
 ) -> None:
     """Compares policies and prints the table; the arguments are the options of the command.
@@ -75,13 +78,15 @@ def report_comparison(
         limits=parse_limits(limits, get_kind(config.task.world.kind)),
         num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
     )
-    rows = compare(
-        protocol,
-        order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
-        protocol.values(values),
-        NoProgress() if as_json else Progress(),
-        [name for text in protocols for name in text.split(",") if name] or [UNSEEN],
-    )
+    with spreading(num_runners, address) as spread:
+        rows = compare(
+            protocol,
+            order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
+            protocol.values(values),
+            NoProgress() if as_json else Progress(),
+            [name for text in protocols for name in text.split(",") if name] or [UNSEEN],
+            spread,
+        )
     click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows, wide))
     if track is not False:
         _annotate([run.path for run in runs], rows)

@@ -1,0 +1,140 @@
+"""Many pieces of work, done here or by runners of a Ray: whatever does them, the same comes out."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from cluster_env.core.errors import Failure, InputError
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.terminal.ray_session import check_placement, ray_session
+
+Piece = TypeVar("Piece")
+Found = TypeVar("Found")
+
+ATTEMPTS = 3
+"""Times that a piece is done again after its process was lost."""
+FACTOR, LEAST_S = 20.0, 900.0
+"""How long to wait for the next piece: so many times what one took so far, and at least so long."""
+
+
+class Spread(Protocol):
+    """Does pieces of work, and gives what comes out in their order, as soon as it is there."""
+
+    def __call__(
+        self, function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
+    ) -> Iterable[Found]:
+        """Calls a pure function.
+
+        Args:
+            function: of `shared` and a piece; a function of a module, by name.
+            shared: what all pieces need.
+            pieces: what differs.
+        """
+
+
+def here(
+    function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
+) -> Iterator[Found]:
+    """All in this process, each when it is asked for; see `Spread`."""
+    return (function(shared, piece) for piece in pieces)
+
+
+@contextmanager
+def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
+    """Something that does pieces of work, for the time of a ``with`` block.
+
+    Args:
+        runners: processes, each with one CPU; 0: all is done in this one.
+        address: of a Ray cluster, see `ray_session`; by default a local one.
+
+    Raises:
+        InputError: if there are fewer CPUs, or there is no cluster at the address.
+    """
+    if not runners:
+        if address:
+            raise InputError("--address names a cluster, so say how many --runners to use there")
+        yield here
+        return
+    config = ExperimentConfig.model_validate({"resources": {"num_runners": runners}})
+    check_placement(config, address)
+    with ExitStack() as stack:
+
+        def spread(
+            function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
+        ) -> Iterator[Found]:
+            _begin(stack, config, address)
+            return _on_ray(function, shared, pieces, runners)
+
+        yield spread
+
+
+def _begin(stack: ExitStack, config: ExperimentConfig, address: str | None) -> None:
+    """Connects to Ray, once there is something to do."""
+    import ray
+
+    if not ray.is_initialized():
+        stack.enter_context(ray_session(config, address))
+    runners, cpus = config.resources.num_runners, ray.cluster_resources().get("CPU", 0)
+    if runners > cpus:
+        raise InputError(f"{runners} runners need {runners} CPUs, but there are {cpus:g}")
+
+
+def _on_ray(
+    function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece], runners: int
+) -> Iterator[Found]:
+    """So many pieces at a time, taken as processes come free."""
+    import ray
+
+    task = ray.remote(num_cpus=1, max_retries=ATTEMPTS)(_do)
+    given = ray.put((function, shared))
+    waiting: dict[Any, int] = {}
+    found: dict[int, Any] = {}
+    asked, longest_s, since = 0, 0.0, monotonic()
+    try:
+        for wanted in range(len(pieces)):
+            while wanted not in found:
+                while asked < len(pieces) and len(waiting) < runners:
+                    waiting[task.remote(given, pieces[asked])] = asked
+                    asked += 1
+                limit_s = max(LEAST_S, FACTOR * longest_s)
+                ready, _ = ray.wait(list(waiting), num_returns=1, timeout=limit_s)
+                if not ready:
+                    raise Failure(
+                        f"no process has answered for {limit_s:.0f} s, while "
+                        f"{len(waiting)} of {len(pieces)} pieces of work were under way; a machine "
+                        f"may hang"
+                    )
+                found[waiting.pop(ready[0])] = _answer(ready[0])
+                longest_s, since = max(longest_s, monotonic() - since), monotonic()
+            yield found.pop(wanted)
+    finally:
+        for reference in waiting:
+            ray.cancel(reference)
+
+
+def _do(given: tuple[Callable[[Any, Any], Any], Any], piece: Any) -> Any:
+    function, shared = given
+    return function(shared, piece)
+
+
+def _answer(reference: Any) -> Any:
+    """What a process has answered.
+
+    Raises:
+        InputError: as it was raised there.
+        Failure: if it was lost too often.
+    """
+    import ray
+    from ray.exceptions import RayError, RayTaskError
+
+    try:
+        return ray.get(reference)
+    except RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        raise (cause if isinstance(cause, InputError | Failure) else error) from None
+    except RayError as error:
+        raise Failure(
+            f"the processes of a piece of work were lost {ATTEMPTS + 1} times, maybe for want of "
+            f"memory: {str(error).splitlines()[0]}"
+        ) from error
