@@ -66,6 +66,18 @@ class TrainingSection(Section):
                     "fitting": ", ".join(fitting),
                 },
             )
+        if algorithm.needs_gradient and not network.has_gradient:
+            searching = [name for name in ALGORITHMS.names() if not _needs_gradient(name)]
+            raise PydanticCustomError(
+                "network",
+                "the network {network} has no gradient, which the algorithm {algorithm} needs; "
+                "take the algorithm {searching}",
+                {
+                    "algorithm": self.algorithm,
+                    "network": self.network,
+                    "searching": " or ".join(searching),
+                },
+            )
         both = (algorithm.options.model_fields, network.options.model_fields)
         if getattr(self, "critic", False) and not all("critic" in known for known in both):
             raise PydanticCustomError(
@@ -145,6 +157,84 @@ class ClippedOptions(Section):
     """What gamma discounts by: each decision, or each unit of time that passes."""
 
 
+class LimitsSection(Section):
+    """Limits by the name of their metric; unset, there is none."""
+
+    utilization: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share by which utilization may be lower."""
+    wait: Annotated[float, Field(ge=0)] | None = None
+    """Share by which the mean wait may be longer."""
+    longest_wait: Annotated[float, Field(ge=0)] | None = None
+    """Share by which the longest wait may be longer."""
+
+    def given(self) -> dict[str, float]:
+        """Those that are set."""
+        return {name: value for name, value in self if value is not None}
+
+
+class MultipliersSection(Section):
+    """Multipliers of the limits by the name of their metric; unset, it is 5."""
+
+    utilization: Positive | None = None
+    """That of utilization."""
+    wait: Positive | None = None
+    """That of the mean wait."""
+    longest_wait: Positive | None = None
+    """That of the longest wait."""
+
+    def given(self) -> dict[str, float]:
+        """Those that are set."""
+        return {name: value for name, value in self if value is not None}
+
+
+class EvolutionOptions(BatchedOptions):
+    """CMA-ES: candidates are drawn around a mean, which moves to the best of them.
+
+    Each of an iteration's jobsets is played by every candidate, so that episodes_per_jobset is
+    their number.
+    """
+
+    fresh_jobsets: bool = True
+    """Whether each iteration draws new jobsets instead of repeating the same ones."""
+    jobsets_per_unit: Count = 2
+    """Jobsets that are played side by side by all candidates; no number depends on it."""
+    step_size: Positive = 0.5
+    """Standard deviation of the first candidates' parameters around the first mean."""
+    family: str = ""
+    """Name of a family of jobsets of the world, each with a machine of its own; unset: the task's
+    jobs. Its jobsets have as many jobs as the task's, or 512."""
+    validate_every: Count = 5
+    """Iterations between two trials of the mean on validation jobsets; the best becomes the
+    policy."""
+    validation_jobsets: Count = 64
+    """How many; of the family if there is one."""
+    limits: LimitsSection = LimitsSection()
+    """By what share a metric may be worse than the reference's on the same jobset."""
+    multipliers: MultipliersSection = MultipliersSection()
+    """What a limit costs that is not kept, times ln(value / limit); beside ln(objective's cost)."""
+    reference: str = ""
+    """Heuristic whose metrics the limits are relative to; unset: the world's first baseline."""
+
+    @model_validator(mode="after")
+    def _check_limits(self) -> Self:
+        limits = self.limits.given()
+        unlimited = [name for name in self.multipliers.given() if name not in limits]
+        if unlimited:
+            raise PydanticCustomError(
+                "multipliers",
+                "multipliers say what a limit costs that is not kept, but {name} has no limit; "
+                "limits are {limits}",
+                {"name": unlimited[0], "limits": ", ".join(limits) or "none"},
+            )
+        if self.reference and not limits:
+            raise PydanticCustomError(
+                "reference",
+                "a reference is what limits are relative to, but there are none, so leave out "
+                "training.reference or set training.limits",
+            )
+        return self
+
+
 class CriticOption(Section):
     """An option of algorithms and networks that know a critic; it takes both."""
 
@@ -180,6 +270,14 @@ ALGORITHMS.register("reinforce")(
     Algorithm(ReinforceOptions, "rllib_configs.algorithms.reinforce:ReinforceConfig")
 )
 ALGORITHMS.register("ppo")(Algorithm(PPOOptions, "rllib_configs.algorithms.ppo:BatchedPPOConfig"))
+ALGORITHMS.register("evolution")(
+    Algorithm(
+        EvolutionOptions,
+        "rllib_configs.algorithms.evolution:EvolutionConfig",
+        needs_gradient=False,
+        prepare="rllib_configs.runners.candidates:prepare",
+    )
+)
 NETWORKS.register("set_scorer")(
     NetworkEntry(SetScorerSection, "rllib_configs.networks.set_scorer:NETWORK", scores_items=True)
 )
@@ -225,6 +323,10 @@ class _Composed(TrainingSection):
     """The last base of what `_composed` makes: all keys have their words by then."""
 
     model_config = ConfigDict(use_attribute_docstrings=False)
+
+
+def _needs_gradient(algorithm: str) -> bool:
+    return ALGORITHMS.get(algorithm).needs_gradient
 
 
 @cache

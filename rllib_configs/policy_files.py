@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,19 @@ class LearnedPolicy:
         if self.void_bias:
             logits[:, -1] += np.float32(self.void_bias)
         return logits.argmax(axis=1).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class PlayedLearnedPolicy(LearnedPolicy):
+    """A trained network whose whole episodes simulators play by themselves.
+
+    Nothing is drawn then, so ``decode`` says no more than whether the void bias counts.
+    """
+
+    def play(self, simulator: Any, keys: NDArray[np.uint64]) -> None:
+        """See `cluster_env.core.policy.PlayedPolicy`."""
+        network: Any = self.network
+        network.play(simulator, self.void_bias if self.decode == "argmax" else 0.0)
 
 
 def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> None:
@@ -234,4 +247,6 @@ def policy_of(
         InputError: if the weights are those of another network.
     """
     make = partial(make_sampler, config, weights)
-    return LearnedPolicy(name, make(world), decode, make=make)
+    network = make(world)
+    kind = PlayedLearnedPolicy if hasattr(network, "play") else LearnedPolicy
+    return kind(name, network, decode, make=make)

@@ -25,6 +25,7 @@ class Algorithm:
         config: RLlib's config class of it, or ``module:attribute`` of that.
         needs_item_scores: whether it takes only networks that score items one by one, and so fit
             clusters of any size.
+        needs_gradient: whether it takes only networks that have one.
         prepare: makes what only this algorithm needs of a config before a run begins, from the
             config; or ``module:attribute`` of that.
     """
@@ -32,6 +33,7 @@ class Algorithm:
     options: type[Section]
     config: type[Any] | str
     needs_item_scores: bool = False
+    needs_gradient: bool = True
     prepare: Callable[[Any], Any] | str | None = None
 
 
@@ -44,11 +46,13 @@ class NetworkEntry:
         network: a `rllib_configs.networks.Network`, or ``module:attribute`` of one.
         scores_items: whether it scores items one by one, so that its weights serve worlds of
             other sizes, and `meta` can adapt it.
+        has_gradient: whether RLlib can compute one; a search does without.
     """
 
     options: type[Section]
     network: Any
     scores_items: bool = False
+    has_gradient: bool = True
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("algorithm")

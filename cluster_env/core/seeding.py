@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     INIT = 5
     SHUFFLE = 6
     SWEEP = 7
+    EVOLUTION = 8
 
 
 class Split(IntEnum):

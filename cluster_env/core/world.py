@@ -330,6 +330,9 @@ class Kind:
         plain: makes one episode in plain Python, which benchmarks compare the simulator with; from
             the world and a jobset.
         protocols: jobsets by name that policies can be compared on beside unseen ones.
+        families: jobsets by name that a policy for worlds of any size is trained on, each with the
+            world that it runs in; drawn from the world whose other options hold, a number of jobs
+            and a generator.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
         discount: of a unit of time, by which the rewards of a world discount already what comes
@@ -365,6 +368,9 @@ class Kind:
     optimum: Optimum | None = None
     plain: Callable[[Any, JobSet], Any] | None = None
     protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
+    families: Mapping[str, Callable[[Any, int, np.random.Generator], tuple[Any, JobSet]]] = field(
+        default_factory=dict
+    )
     transfers: tuple[str, ...] = ()
     discount: Callable[[Any], float] = lambda world: 1.0
 

@@ -45,6 +45,7 @@ __all__ = [
     "bounded_slowdown",
     "cost_metric",
     "cost_of",
+    "episode_means",
     "fair_slowdown",
     "get_metric",
     "is_small",
@@ -197,6 +198,23 @@ def get_metric(name: str) -> Metric:
         known_names = {entry for table in tables for entry in table.names()}
         raise unknown("metric", name, known_names | set(OBJECTIVES.names()))
     return objective.metric
+
+
+def episode_means(metric: Metric, schedule: Schedule) -> NDArray[np.float64]:
+    """A metric of each episode, float64 ``(num_episodes,)``: the mean over its jobs that count.
+
+    NaN where none counts.
+    """
+    values = metric.values(schedule)
+    if metric.per == "episode":
+        return values
+    episode = schedule.episode
+    if metric.counts is not None:
+        counted = metric.counts(schedule)
+        values, episode = values[counted], episode[counted]
+    count = np.bincount(episode, minlength=schedule.num_episodes)
+    sums = np.bincount(episode, values, schedule.num_episodes)
+    return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
 
 
 def objective_metric(objective: Objective) -> Metric:

@@ -1,0 +1,175 @@
+"""Evolution strategies on units: candidates play the same jobsets, and no learner is needed."""
+
+from collections.abc import Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from ray.rllib.core import DEFAULT_MODULE_ID
+
+from cluster_env.core.seeding import Split
+from rllib_configs.algorithms.batched import (
+    BatchedConfig,
+    UnitAlgorithm,
+    UnitLearner,
+    module_weights,
+)
+from rllib_configs.learning.evolution import Search, Vector
+from rllib_configs.networks import Weights, network_of
+from rllib_configs.runners.candidates import (
+    CANDIDATES,
+    CandidateUnit,
+    CandidateWork,
+    joined,
+    split_up,
+    units_of,
+)
+from rllib_configs.runners.iteration import Gathered
+
+_STATE = "evolution"
+
+
+class EvolutionConfig(BatchedConfig):
+    """Config of `Evolution`."""
+
+    def __init__(self, algo_class: type["Evolution"] | None = None) -> None:
+        super().__init__(algo_class=algo_class or Evolution)
+
+    def get_default_learner_class(self) -> type["WeightsHolder"]:
+        """See `WeightsHolder`."""
+        return WeightsHolder
+
+    def make_work(self, module: Any) -> CandidateWork:
+        """See `CandidateWork`."""
+        return CandidateWork(self.experiment)
+
+
+class WeightsHolder(UnitLearner):
+    """Keeps the policy where RLlib's checkpoints look for it; it has no optimizer."""
+
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """There is no gradient."""
+
+    def hold(self, weights: Weights) -> None:
+        """Takes the weights of the policy."""
+        self.module[DEFAULT_MODULE_ID].set_state(dict(weights))
+
+
+class Evolution(UnitAlgorithm):
+    """CMA-ES; the policy is the mean that was best on validation jobsets so far."""
+
+    def setup(self, config: Any) -> None:
+        """Builds what RLlib builds; the search begins with the weights of the first iteration."""
+        super().setup(config)
+        self._search: Search | None = None
+        self._best = np.inf
+
+    @classmethod
+    def get_default_config(cls) -> EvolutionConfig:
+        """See `rllib_configs.options.EvolutionOptions`."""
+        return EvolutionConfig()
+
+    def training_step(self) -> None:
+        """Draws candidates, has them played, and moves the mean to the best of them."""
+        started = perf_counter()
+        training = self.config.experiment.training
+        search = self._searching()
+        candidates = search.ask(self.iteration)
+        first = self.iteration * training.jobsets if training.fresh_jobsets else 0
+        played = self._play(
+            candidates, units_of(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit)
+        )
+        judged = _in_order(played)
+        answered = perf_counter()
+        costs = judged[:, :, 0].mean(axis=1)
+        search.tell(costs)
+        found = self._validate(search)
+        sums = played.part.sums
+        ended = perf_counter()
+        self.log_values(
+            {
+                "train/return_mean": -float(costs.mean()),
+                "train/return_max": -float(costs.min()),
+                f"train/{self.headline}": sums["headline"] / max(sums["headline_count"], 1),
+                "train/unfinished_jobs": sums["unfinished"],
+                "train/decisions_per_episode": sums["jobs"] / sums["episodes"],
+                "train/step_size": search.step_size,
+                **{
+                    f"train/beyond_{name}": float(judged[:, :, 1 + k].mean())
+                    for k, name in enumerate(training.limits.given())
+                },
+                **found,
+                "time/sample_s": answered - started,
+                "time/runner_s": played.runner_s,
+                "time/learn_s": ended - answered,
+                "time/iteration_s": ended - started,
+            }
+        )
+        self.log_workers()
+        self.count({"total/decisions": int(sums["jobs"]), "total/episodes": int(sums["episodes"])})
+
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """RLlib's state, that of the search, and how good its best mean was."""
+        state: dict[str, Any] = super().get_state(*args, **kwargs)
+        if self._search is not None:
+            state[_STATE] = {"search": self._search.get_state(), "best": self._best}
+        return state
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Takes over what `get_state` gave."""
+        super().set_state({name: value for name, value in state.items() if name != _STATE})
+        if _STATE in state:
+            self._best = state[_STATE]["best"]
+            self._searching().set_state(state[_STATE]["search"])
+
+    def _searching(self) -> Search:
+        """The search; it begins with the weights that the policy has, drawn or given."""
+        if self._search is None:
+            experiment = self.config.experiment
+            training = experiment.training
+            start = joined(module_weights(self), self._shapes())
+            self._search = Search(
+                start, training.step_size, training.episodes_per_jobset, experiment.seed
+            )
+        return self._search
+
+    def _shapes(self) -> Any:
+        experiment = self.config.experiment
+        return network_of(experiment).shapes(experiment, experiment.task.build_world())
+
+    def _play(self, candidates: NDArray[np.float32], units: Sequence[CandidateUnit]) -> Gathered:
+        return self.begin(units, {CANDIDATES: candidates}).play()
+
+    def _validate(self, search: Search) -> dict[str, float]:
+        """Tries the mean if that is due, and makes it the policy if it is the best so far.
+
+        Before the first trial the policy is the mean itself.
+        """
+        training, done = self.config.experiment.training, self.iteration + 1
+        mean = search.mean
+        if done % training.validate_every and done != training.iterations:
+            if np.isinf(self._best):
+                self._hold(mean)
+            return {}
+        count, size = training.validation_jobsets, training.jobsets_per_unit
+        played = self._play(mean[None], units_of(Split.VALIDATION, 0, count, size))
+        cost = float(_in_order(played)[:, :, 0].mean())
+        if cost < self._best:
+            self._best = cost
+            self._hold(mean)
+        return {"train/validation_cost": cost, "train/best_cost": self._best}
+
+    def _hold(self, flat: Vector) -> None:
+        weights = split_up(flat, self._shapes())
+        self.on_learner(partial(_hold, weights=weights))
+
+
+def _hold(learner: WeightsHolder, weights: Weights) -> None:
+    learner.hold(weights)
+
+
+def _in_order(played: Gathered) -> NDArray[np.float64]:
+    """What units say, side by side: ``(num_candidates, num_jobsets, 1 + number of limits)``."""
+    return np.concatenate([part for _, part in sorted(played.part.apart.items())], axis=1)

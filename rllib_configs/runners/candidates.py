@@ -1,0 +1,199 @@
+"""Units of a search: every candidate plays the same jobsets, wherever they are played."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.registry import unknown
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.world import World, get_heuristic, kind_of
+from cluster_env.evaluation import cost_of, evaluate, get_metric, objective_metric
+from cluster_env.evaluation.metrics import episode_means
+from rllib_configs.learning.evolution import Limit, Vector, penalized
+from rllib_configs.networks import Shapes, network_of
+from rllib_configs.policy_files import policy_of
+from rllib_configs.runners.requests import Arrays
+from rllib_configs.runners.sums import Part
+from rllib_configs.schema import ExperimentConfig
+
+CANDIDATES = "candidates"
+MULTIPLIER = 5.0
+"""Of limits that have no other."""
+
+JOBS = 512
+"""Of a jobset of a family, where the task's jobsets have no fixed number."""
+
+
+@dataclass(frozen=True)
+class CandidateUnit:
+    """Jobsets that all candidates play.
+
+    Attributes:
+        index: place of the unit in its round.
+        split: training or validation.
+        jobsets: their indices in the split.
+    """
+
+    index: int
+    split: Split
+    jobsets: tuple[int, ...]
+
+
+class CandidateWork:
+    """Plays candidates on the jobsets of units; see `rllib_configs.runners.units.UnitWork`.
+
+    What a unit says stands apart, by the index of the unit: float64
+    ``(num_candidates, num_jobsets, 1 + number of limits)``, what each candidate is judged by on
+    each jobset, and by how much it is beyond each limit.
+    """
+
+    def __init__(self, experiment: ExperimentConfig) -> None:
+        self._experiment = experiment
+        self._source = Source(experiment)
+        self._limits = limits_of(experiment)
+        self._cost = cost_of(self._source.task.objective)
+        self._headline = get_metric(self._source.task.kind.headline)
+        self._shapes = network_of(experiment).shapes(experiment, self._source.task.world)
+        self._candidates: list[dict[str, NDArray[np.float32]]] = []
+
+    def begin(self, weights: Arrays) -> None:
+        """Takes the candidates, float32 ``(num_candidates, num_parameters)``."""
+        self._candidates = [split_up(one, self._shapes) for one in weights[CANDIDATES]]
+
+    def play(self, unit: CandidateUnit) -> tuple[Part, None]:
+        """Plays all candidates on the jobsets of a unit."""
+        judged = np.empty((len(self._candidates), len(unit.jobsets), 1 + len(self._limits)))
+        sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
+        for place, index in enumerate(unit.jobsets):
+            world, jobset = self._source.draw(unit.split, index)
+            references = self._measure(self._reference(world, jobset)) if self._limits else {}
+            for number, weights in enumerate(self._candidates):
+                policy = policy_of(self._experiment, weights, "candidate", "argmax", world)
+                schedule = evaluate(policy, [jobset], world)
+                cost = float(episode_means(self._cost, schedule)[0])
+                values = self._measure(schedule)
+                total, beyond = penalized(cost, values, references, self._limits)
+                judged[number, place] = (total, *beyond.values())
+                self._count(sums, schedule)
+        return Part(None, sums, {unit.index: judged}), None
+
+    def take(self, parameters: Any) -> None:
+        """A search has no gradient."""
+
+    def gradient(self, rows: None, step: Any) -> Part:
+        """See `take`."""
+        raise NotImplementedError("a search goes by the order of costs and has no gradient")
+
+    def _reference(self, world: World, jobset: JobSet) -> Schedule:
+        return evaluate(reference_of(self._experiment, world), [jobset], world)
+
+    def _measure(self, schedule: Schedule) -> dict[str, float]:
+        """The metrics that have limits."""
+        found = ((name, get_metric(name)) for name in self._limits)
+        return {name: float(episode_means(metric, schedule)[0]) for name, metric in found}
+
+    def _count(self, sums: dict[str, float], schedule: Schedule) -> None:
+        values = self._headline.values(schedule)
+        sums["jobs"] += schedule.job.size
+        sums["episodes"] += schedule.num_episodes
+        sums["unfinished"] += float((~schedule.finished).sum())
+        sums["headline"] += float(values.sum())
+        sums["headline_count"] += values.size
+
+
+class Source:
+    """Where the jobsets of a search come from: the task, or a family of its world.
+
+    A family's jobsets come from the random stream of (seed, split, index), as tasks do.
+    """
+
+    def __init__(self, experiment: ExperimentConfig) -> None:
+        self.task = experiment.task.build(seed=experiment.seed)
+        self._seed = experiment.seed
+        name = experiment.training.family
+        families = self.task.kind.families
+        if name and name not in families:
+            raise unknown("family of jobsets", name, families)
+        num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
+        self._family = partial(families[name], self.task.world, num_jobs) if name else None
+
+    def draw(self, split: Split, index: int) -> tuple[World, JobSet]:
+        """The jobset of an index and its world; the same whoever draws it."""
+        if self._family is None:
+            return self.task.world, self.task.jobsets(split, [index])[0]
+        found: tuple[World, JobSet] = self._family(
+            generator(self._seed, Purpose.TASK, int(split), index)
+        )
+        return found
+
+
+def units_of(split: Split, first: int, count: int, size: int) -> list[CandidateUnit]:
+    """Cuts jobsets into units, whatever the number of runners.
+
+    Args:
+        split: of the jobsets.
+        first: index of the first.
+        count: how many.
+        size: jobsets of a unit; the last one may have fewer.
+    """
+    starts = range(first, first + count, size)
+    return [
+        CandidateUnit(index, split, tuple(range(start, min(start + size, first + count))))
+        for index, start in enumerate(starts)
+    ]
+
+
+def split_up(flat: Vector, shapes: Shapes) -> dict[str, NDArray[np.float32]]:
+    """Weights by name, of which `joined` made one vector."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+    parts = np.split(flat, ends[:-1])
+    return {
+        name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+
+
+def joined(weights: Mapping[str, NDArray[np.float32]], shapes: Shapes) -> Vector:
+    """All weights of a network as one vector, in the order of its shapes."""
+    return np.concatenate([weights[name].ravel() for name in shapes]).astype(np.float32)
+
+
+def limits_of(experiment: ExperimentConfig) -> dict[str, Limit]:
+    """The limits of an experiment by name of the metric."""
+    training = experiment.training
+    multipliers = training.multipliers.given()
+    return {
+        name: Limit(worse, multipliers.get(name, MULTIPLIER), get_metric(name).higher_is_better)
+        for name, worse in training.limits.given().items()
+    }
+
+
+def reference_of(experiment: ExperimentConfig, world: World) -> Policy:
+    """What limits are relative to."""
+    return get_heuristic(experiment.training.reference or kind_of(world).baselines[0], world)
+
+
+def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
+    """Makes sure that a search can begin.
+
+    Raises:
+        InputError: if there is no such family or reference, or a limit contradicts the objective.
+    """
+    task = Source(experiment).task
+    headline = objective_metric(task.objective).name
+    for name in limits_of(experiment):
+        if name == headline:
+            raise InputError(
+                f"training.limits: {name} is what the objective makes as good as can be, so a "
+                f"limit on it contradicts the objective; limit other metrics, as "
+                f"{' or '.join(task.kind.price) or 'wait'}"
+            )
+    reference_of(experiment, task.world)
+    return experiment

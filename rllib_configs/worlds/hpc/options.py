@@ -1,0 +1,22 @@
+"""HPC's entries in the registries; needs neither Ray nor PyTorch."""
+
+from typing import Literal
+
+from rllib_configs.registries import NETWORKS, NetworkEntry
+from rllib_configs.sections import Section
+
+
+class ScorerOptions(Section):
+    """A score of each waiting job from a few features of it, of the queue and of the machine."""
+
+    mode: Literal["strict", "skip", "easy", "gate", "gated_easy"] = "gated_easy"
+    """What may start: the first job of the order or none (strict), whatever fits (skip), what does
+    not delay the first (easy); with gate and gated_easy a job is held until its score is low
+    enough, though it fits."""
+    bilinear: bool = False
+    """Whether what counts of a job depends on the queue and the machine: 121 weights, not 21."""
+
+
+NETWORKS.register("hpc_scorer")(
+    NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
+)

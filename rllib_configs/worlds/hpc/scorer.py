@@ -1,0 +1,110 @@
+"""Scorers of the HPC world as a network: what a search finds, and simulators play by themselves."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.world import PlayingSimulator, State, World
+from cluster_env.worlds.hpc import HPC
+from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
+from cluster_env.worlds.hpc.scoring import score_states
+from rllib_configs.networks.registry import Network, Shapes, Weights
+from rllib_configs.networks.sampling import sample_actions
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+
+    from rllib_configs.schema import ExperimentConfig
+
+_NOT_ALLOWED = np.float32(-1e9)
+
+START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
+"""Small areas first, and the larger ones held: what a search begins with."""
+
+
+class ScorerSampler:
+    """Acts with a scorer; see `rllib_configs.networks.sampling.Sampler`."""
+
+    def __init__(self, scorer: Scorer, world: HPC) -> None:
+        self._scorer, self._world = scorer, world
+
+    def logits(self, states: State) -> NDArray[np.float32]:
+        """Minus the scores, and 0 for void where jobs may be held, else never."""
+        scores, allowed = score_states(self._scorer, self._world, states)
+        logits = np.where(allowed[:, :-1], -scores, _NOT_ALLOWED).astype(np.float32)
+        void = np.where(allowed[:, -1], np.float32(0.0), _NOT_ALLOWED)
+        return np.concatenate([logits, void[:, None]], axis=1)
+
+    def sample(
+        self, states: State, uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Sampler`."""
+        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
+        drawn = sample_actions(self.logits(states), uniforms)
+        return drawn
+
+    def play(self, simulator: PlayingSimulator, void_bias: float) -> None:
+        """Plays whole episodes, with the lowest score first and the whole queue in sight.
+
+        Args:
+            simulator: of the world.
+            void_bias: what is added to the logit of void: above 0, more is held.
+        """
+        weights = self._scorer.weights.copy()
+        weights[-1, -1] += void_bias
+        simulator.play(Scorer(weights, self._scorer.mode))
+
+
+def _module() -> "type[TorchRLModule]":
+    from rllib_configs.worlds.hpc.module import ScorerModule
+
+    return ScorerModule
+
+
+def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
+    _require_hpc(world)
+    return {"start": start_weights(experiment)}
+
+
+def start_weights(experiment: "ExperimentConfig") -> dict[str, NDArray[np.float32]]:
+    """What a search begins with; see `START`."""
+    found = {name: np.zeros(shape, np.float32) for name, shape in _sizes(experiment).items()}
+    for name, weight in START.items():
+        if name in JOB_FEATURES:
+            found["network.job"][JOB_FEATURES.index(name)] = weight
+        else:
+            found["network.state"][(*STATE_FEATURES, "constant").index(name)] = weight
+    return found
+
+
+def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> ScorerSampler:
+    filled = from_parts(
+        weights["network.job"], weights["network.state"], weights.get("network.cross")
+    )
+    return ScorerSampler(Scorer(filled, experiment.training.mode), _require_hpc(world))
+
+
+def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
+    _require_hpc(world)
+    return _sizes(experiment)
+
+
+def _sizes(experiment: "ExperimentConfig") -> Shapes:
+    sizes: dict[str, tuple[int, ...]] = {"network.job": (SIZE - 1,), "network.state": (SIZE,)}
+    if experiment.training.bilinear:
+        sizes["network.cross"] = (SIZE - 1, SIZE - 1)
+    return sizes
+
+
+def _require_hpc(world: World) -> HPC:
+    if not isinstance(world, HPC):
+        raise InputError(
+            f"the network hpc_scorer scores jobs of the world hpc alone, but the world is "
+            f"{world.kind}; take the network set_scorer"
+        )
+    return world
+
+
+NETWORK = Network(_module, _model_config, _sampler, _shapes)

@@ -1,0 +1,179 @@
+"""Evolution strategies on RLlib: same numbers however they are spread, resumed or disturbed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
+from rllib_configs.algorithms.batched import module_weights
+from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.loading import load_config
+from rllib_configs.networks import network_of
+from rllib_configs.policies import learned_policy, load_policy, save_policy
+from rllib_configs.registries import prepare
+from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, joined, units_of
+from rllib_configs.schema import ExperimentConfig
+from tests.rllib_configs.dying import end_in_unit
+
+SIZES = [
+    *("training.jobsets=6", "training.jobsets_per_unit=2", "training.episodes_per_jobset=5"),
+    *("training.validate_every=2", "training.validation_jobsets=4", "task.workload.jobs=40"),
+    *("training.iterations=4", "resources.num_runners=0"),
+]
+COUNTED = (
+    *("train/return_mean", "train/return_max", "train/step_size", "train/bounded_slowdown"),
+    *("train/beyond_wait", "total/decisions"),
+)
+
+
+def config_of(*overrides: str, preset: str = "hpc-no-worse") -> ExperimentConfig:
+    """Three units, five candidates, and limits."""
+    return load_config(preset, [*SIZES, *overrides])
+
+
+def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
+    """Weights after some iterations, and the metrics of each."""
+    algorithm = build_algorithm(config)
+    try:
+        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
+        return module_weights(algorithm), metrics
+    finally:
+        algorithm.stop()
+
+
+@pytest.fixture(scope="module")
+def reference(local_ray: None) -> tuple[dict, list[dict]]:
+    """Four iterations in the driver alone."""
+    return train(config_of(), 4)
+
+
+def assert_same(found: tuple[dict, list[dict]], expected: tuple[dict, list[dict]]) -> None:
+    """Bit for bit."""
+    for name, value in expected[0].items():
+        assert np.array_equal(found[0][name], value), name
+    for one, other in zip(found[1], expected[1], strict=True):
+        assert [one[name] for name in COUNTED] == [other[name] for name in COUNTED]
+
+
+@pytest.mark.usefixtures("local_ray")
+class TestSpread:
+    """What needs Ray."""
+
+    def test_number_of_runners_changes_no_number(self, reference: tuple[dict, list[dict]]) -> None:
+        """Two, of which one is killed in the second iteration; a single one resumes below."""
+        algorithm = build_algorithm(config_of("resources.num_runners=2"))
+        try:
+            metrics = [iteration_metrics(algorithm.train())]
+            end_in_unit(algorithm, 1)
+            metrics += [iteration_metrics(algorithm.train()) for _ in range(3)]
+            assert metrics[1]["workers/healthy"] == 1
+            assert_same((module_weights(algorithm), metrics), reference)
+        finally:
+            algorithm.stop()
+
+    def test_resumed_run_ends_with_the_same_numbers(
+        self, tmp_path: Path, reference: tuple[dict, list[dict]]
+    ) -> None:
+        first = build_algorithm(config_of())
+        metrics = [iteration_metrics(first.train()) for _ in range(3)]
+        first.save_to_path(tmp_path / "checkpoint")
+        first.train()  # goes on after the checkpoint, which must not show below
+        first.stop()
+        second = build_algorithm(config_of("resources.num_runners=1"))
+        second.restore_from_path(tmp_path / "checkpoint")
+        metrics.append(iteration_metrics(second.train()))
+        weights = module_weights(second)
+        second.stop()
+        assert_same((weights, metrics), reference)
+        assert metrics[3]["train/best_cost"] == reference[1][3]["train/best_cost"]
+
+    def test_the_best_mean_is_kept_and_acts_when_loaded(self, tmp_path: Path) -> None:
+        config = config_of("training.validate_every=1", preset="hpc-universal")
+        algorithm = build_algorithm(config)
+        costs, kept = [], []
+        for _ in range(4):
+            found = iteration_metrics(algorithm.train())
+            costs.append(found["train/validation_cost"])
+            kept.append(_flat(config, module_weights(algorithm)))
+            assert found["train/best_cost"] == min(costs)
+        best = kept[int(np.argmin(costs))]
+        assert all(np.array_equal(flat, best) for flat in kept[int(np.argmin(costs)) :])
+        judged = _judge(config, best, Split.VALIDATION, 4)
+        assert judged.mean() == pytest.approx(min(costs), abs=1e-12)
+
+        save_policy(algorithm, config, tmp_path / "policy")
+        trained = learned_policy(algorithm)
+        algorithm.stop()
+        loaded, _ = load_policy(tmp_path)
+        task = config.task.build()
+        jobsets = task.jobsets(Split.VALIDATION, range(2))
+        starts = [evaluate(policy, jobsets, task.world).start for policy in (trained, loaded)]
+        assert np.array_equal(*starts)
+
+
+def _flat(config: ExperimentConfig, weights: dict) -> np.ndarray:
+    shapes = network_of(config).shapes(config, config.task.build_world())
+    return joined(weights, shapes)
+
+
+def _judge(config: ExperimentConfig, flat: np.ndarray, split: Split, count: int) -> np.ndarray:
+    work = CandidateWork(config)
+    work.begin({CANDIDATES: flat[None]})
+    parts = [work.play(unit)[0] for unit in units_of(split, 0, count, 1)]
+    return np.concatenate([part.apart[k][0, :, 0] for k, part in enumerate(parts)])
+
+
+def test_a_network_of_any_world_can_be_searched_for() -> None:
+    """DeepRM's slots, without a family: what a candidate is judged by is ln of its slowdown."""
+    config = load_config(
+        "deeprm-ppo",
+        ["training.algorithm=evolution", "training.network=set_scorer", "training.hidden=4"],
+    )
+    work = CandidateWork(prepare(config))
+    flat = np.zeros(sum(int(np.prod(shape)) for shape in work._shapes.values()), np.float32)
+    work.begin({CANDIDATES: np.stack([flat, flat])})
+    part, _ = work.play(units_of(Split.TRAIN, 0, 2, 2)[0])
+    judged = part.apart[0][:, :, 0]
+    assert np.array_equal(judged[0], judged[1])
+    assert (judged > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("task.objective=utilization", "utilization is what the objective makes as good as can be"),
+        ("training.reference=saf:esay", "did you mean 'easy'"),
+        ("training.family=any-sight", "did you mean 'any-site'"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        prepare(config_of(change))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (["training.multipliers.wait=2"], "wait has no limit; limits are none"),
+        (["training.reference=saf"], "there are none"),
+        (["training.limits.wait=-0.1"], "greater than or equal to 0"),
+        (["training.limits.utilization=1"], "less than 1"),
+        (["training.limits.waits=0.1"], "did you mean 'training.limits.wait'"),
+        (["training.mode=gated"], "'gate' or 'gated_easy'"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(change: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words) as error:
+        config_of(*change, preset="hpc-universal")
+    assert len(str(error.value)) < 500
+
+
+def test_a_scorer_needs_a_search_and_the_world_hpc() -> None:
+    with pytest.raises(InputError, match="hpc_scorer has no gradient, which the algorithm ppo"):
+        load_config("hpc-smoke", ["training.network=hpc_scorer"])
+    config = load_config("deeprm", ["training.algorithm=evolution", "training.network=hpc_scorer"])
+    with pytest.raises(InputError, match="the world hpc alone"):
+        CandidateWork(config)
