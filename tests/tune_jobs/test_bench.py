@@ -106,10 +106,13 @@ def test_rules_are_measured_against_a_plain_event_loop_with_the_same_schedule(mo
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_our_runner_is_measured_against_rllib_s(capsys, local_ray):
+def test_our_runner_is_measured_against_rllib_s(capsys, local_ray, monkeypatch):
+    # Not with 64 and 256 environments, which take 15 s to build.
+    monkeypatch.setattr("tune_jobs.benchmarks.sampling.NUM_ENVS", (1, 4))
     entries = measured(capsys, "sampling", "--seconds", "0.1")
     for name in ("sampling.deeprm_mlp", "sampling.hpc"):
         assert "SingleAgentEnvRunner" in entries[name]["reference"]
+        assert "(the best of 1, 4)" in entries[name]["reference"]
 
 
 @pytest.mark.integration
