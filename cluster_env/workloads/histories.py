@@ -86,7 +86,8 @@ def _follow(
             _learn(known[groups[ended]], values[ended])
             place += 1
         row = known[groups[job]]
-        out[job] = row
+        for column in range(row.size):  # assigned at once, it takes numba seconds to compile
+            out[job, column] = row[column]
         row[5] += 1
 
 
