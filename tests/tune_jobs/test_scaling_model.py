@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import meta.maml.options  # noqa: F401  registers maml, as the command would
 from rllib_configs.runners.requests import Request, Round
 from rllib_configs.runners.sampling import SampleUnit
 from rllib_configs.runners.sums import Part
