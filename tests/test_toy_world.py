@@ -148,6 +148,7 @@ def test_it_is_swept(toy, config: Path, tmp_path: Path) -> None:
     }
     (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
     line = ["tune", str(tmp_path / "sweep.yaml"), "--runs", str(tmp_path / "runs")]
+    line += ["--concurrent", "1"]  # so that both trials run in one process
     found = subprocess.run(
         [sys.executable, "-m", "tune_jobs.cli", *line],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), extensions.IMPORTS: MODULE},

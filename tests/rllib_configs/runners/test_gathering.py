@@ -169,6 +169,19 @@ def test_of_a_lost_runner_its_units_alone_are_done_again() -> None:
     assert sorted(crew.runners[2].units("b")) == list(range(11))
 
 
+def test_units_that_a_lost_runner_had_beside_those_of_that_update_go_to_the_others() -> None:
+    crew = Crew({1: Runner(), 2: Runner()})
+    iteration = iteration_of(crew)
+    iteration.play()
+    dying = crew.runners[1]
+    crew.dying = {1: len(dying.asked) + 1}
+    iteration.step("a", PARAMETERS, dying.units()[:1])
+    assert crew.lost == [(1, False)]
+    iteration.step("b", PARAMETERS)
+    assert sorted(crew.runners[2].units("b")) == list(range(11))
+    assert crew.here.asked == []
+
+
 def test_a_runner_that_hangs_is_replaced_and_named(caplog: pytest.LogCaptureFixture) -> None:
     crew = Crew({1: Runner(), 2: Runner()}, hanging={2: 1})
     iteration_of(crew).play()
