@@ -11,6 +11,9 @@ from rllib_configs.loading import load_config, write_config
 from rllib_configs.policy_files import write_policy
 from tune_jobs import cli
 
+# Ray changes the process that it starts in: before the first test of the module.
+pytestmark = pytest.mark.usefixtures("local_ray")
+
 
 def test_policies_are_compared_by_utility(tmp_path: Path) -> None:
     line = ["--config", "accrual-smoke", "--policies", "none,aggressive:both,density"]

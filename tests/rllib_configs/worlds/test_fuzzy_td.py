@@ -24,6 +24,9 @@ from rllib_configs.worlds.accrual import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.fuzzy_td import ServersWork, server_units
 from tests.tune_jobs.tracking.test_recorded_metrics import listed
 
+# Ray changes the process that it starts in: before the first test of the module.
+pytestmark = pytest.mark.usefixtures("local_ray")
+
 SMALL = ("task.workload.rate=0.2", "training.jobsets=5", "training.jobsets_per_unit=2")
 
 
@@ -68,7 +71,6 @@ def test_a_second_iteration_goes_on_with_rates_and_averages_of_the_first() -> No
     assert 0 < abs(values).max() < 5  # rates are a seventeenth of what they begin with
 
 
-@pytest.mark.usefixtures("local_ray")
 def test_numbers_depend_neither_on_runners_nor_on_a_resume(tmp_path: Path) -> None:
     algorithm = build_algorithm(config_of())
     algorithm.train()
@@ -102,7 +104,6 @@ def test_numbers_depend_neither_on_runners_nor_on_a_resume(tmp_path: Path) -> No
     np.testing.assert_array_equal(*utility)
 
 
-@pytest.mark.usefixtures("local_ray")
 def test_values_that_diverge_stop_a_run_or_are_left_out() -> None:
     wild = "training.lr=1e300"
     algorithm = build_algorithm(config_of(wild))
