@@ -7,6 +7,7 @@ from typing import Any
 
 from cluster_env.core.registry import Registry
 
+MODULES = "modules"
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 # What libraries set when they are imported, and our tracking for the processes that it starts.
 OF_LIBRARIES = ("KMP_", "MLFLOW_", "PYTEST_", "RAY_", "TORCH", "TUNE_")
@@ -23,7 +24,9 @@ def shared_state() -> dict[str, Any]:
     for name, value in os.environ.items():
         if not name.startswith(OF_LIBRARIES):
             state[f"${name}"] = value
-    for module in [name for name in sys.modules if name.partition(".")[0] in PACKAGES]:
+    modules = [name for name in sys.modules if name.partition(".")[0] in PACKAGES]
+    state[MODULES] = frozenset(modules)
+    for module in modules:
         for name, thing in vars(sys.modules[module]).items():
             if isinstance(thing, Registry):
                 state[f"{module}.{name}"] = thing.names()
@@ -35,6 +38,8 @@ def shared_state() -> dict[str, Any]:
 def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """What is no longer as it was, with both; what was first imported meanwhile is let be."""
     imported = {name for name in after.keys() - before.keys() if not name.startswith("$")}
+    if before[MODULES] != after[MODULES]:  # modules of ours, which may have registered something
+        imported |= {name for name in after if name.partition(".")[0] in PACKAGES} | {MODULES}
     return {
         name: (before.get(name), after.get(name))
         for name in sorted((before.keys() | after.keys()) - imported)
