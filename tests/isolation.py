@@ -11,6 +11,9 @@ MODULES = "modules"
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 # What libraries set when they are imported, and our tracking for the processes that it starts.
 OF_LIBRARIES = ("KMP_", "MLFLOW_", "PYTEST_", "RAY_", "TORCH", "TUNE_")
+# Set by the Ray that tests share, which starts in the first module that needs it and stays.
+OF_RAY = ("$PYTHONBREAKPOINT", "SIGTERM")
+RAY = "the shared Ray"
 
 
 def shared_state() -> dict[str, Any]:
@@ -20,6 +23,7 @@ def shared_state() -> dict[str, Any]:
         "search path": tuple(sys.path),
         "SIGINT": signal.getsignal(signal.SIGINT),
         "SIGTERM": signal.getsignal(signal.SIGTERM),
+        RAY: "ray" in sys.modules and sys.modules["ray"].is_initialized(),
     }
     for name, value in os.environ.items():
         if not name.startswith(OF_LIBRARIES):
@@ -40,6 +44,8 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, tuple[An
     imported = {name for name in after.keys() - before.keys() if not name.startswith("$")}
     if before[MODULES] != after[MODULES]:  # modules of ours, which may have registered something
         imported |= {name for name in after if name.partition(".")[0] in PACKAGES} | {MODULES}
+    if after[RAY] and not before[RAY]:
+        imported |= {RAY, *OF_RAY}
     return {
         name: (before.get(name), after.get(name))
         for name in sorted((before.keys() | after.keys()) - imported)

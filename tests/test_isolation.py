@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.objectives import OBJECTIVES
-from tests.isolation import changes, shared_state
+from tests.isolation import RAY, changes, shared_state
 
 
 def test_nothing_has_changed_where_nothing_was_done() -> None:
@@ -55,3 +55,10 @@ def test_what_libraries_set_for_themselves_is_let_be(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
     assert os.environ["MLFLOW_HTTP_REQUEST_TIMEOUT"] == "10"
     assert changes(before, shared_state()) == {}
+
+
+def test_what_the_shared_ray_sets_once_it_starts_is_let_be() -> None:
+    before = shared_state() | {RAY: False, "SIGTERM": "as it was"}
+    assert changes(before, before | {RAY: True, "SIGTERM": "of Ray"}) == {}
+    running = before | {RAY: True}
+    assert set(changes(running, running | {"SIGTERM": "another"})) == {"SIGTERM"}
