@@ -64,5 +64,3 @@ END
 
 # Ray and MLflow report nothing home.
 export RAY_USAGE_STATS_ENABLED=0 MLFLOW_DISABLE_TELEMETRY=true
-# Gradients come back with the answer: by way of the object store they cost half as much again.
-export RAY_max_direct_call_object_size=1048576
