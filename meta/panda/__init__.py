@@ -1,0 +1,1 @@
+"""What PANDA learns with: types by clustering, and a network that advises agents."""
