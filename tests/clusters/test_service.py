@@ -154,9 +154,6 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
         "training.tasks=4",
         "training.warm_up=0",
         "training.jobsets=2",
-    )
-    settings += (
-        "training.jobsets=2",
         f"training.iterations={MAML_ITERATIONS}",
         "training.epochs=1",
     )
@@ -190,6 +187,8 @@ def test_jobs_outlive_a_worker_and_the_tracking_server(cluster, times, tmp_path)
     with timed(times, "until both are done"):
         cluster.finish("meta", JOB_TIMEOUT_S)
         cluster.finish("sweep", JOB_TIMEOUT_S)
+        for job in ("meta", "sweep"):
+            cluster.send_the_rest(job)
 
     store = MLflow(cluster.tracking_uri)
     runs = store.runs()
@@ -240,6 +239,7 @@ def test_a_run_goes_on_when_the_head_was_lost(cluster, times):
     with timed(times, "going on"):
         cluster.submit(*command, name="lost-again")
         cluster.finish("lost-again", JOB_TIMEOUT_S)
+        cluster.send_the_rest("lost-again")
     assert "Going on after iteration" in cluster.job_log("lost-again")
     assert (lost / "policy" / "weights.pt").read_bytes() == (
         peaceful / "policy" / "weights.pt"

@@ -48,6 +48,11 @@ Point = tuple[str, float, int, int]
 class StoreAway(Exception):
     """The store cannot be reached or does not work; what waits stays on disk."""
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether the store may be there, and only did not answer in time."""
+        return "timed out" in str(self)
+
 
 def refused(error: Exception) -> bool:
     """True if the store has understood a call and will never accept it."""

@@ -1,6 +1,7 @@
 """Writes down the records of a run directory, and has a thread deliver them."""
 
 import logging
+import math
 import os
 import shlex
 import threading
@@ -19,6 +20,7 @@ from tune_jobs.tracking.places import database_beside, recorded_store, tracking_
 from tune_jobs.tracking.process import this_process
 from tune_jobs.tracking.recorded import RecordedPoints
 from tune_jobs.tracking.spool import Spool, tracking_dir
+from tune_jobs.tracking.store import StoreAway
 
 logger = logging.getLogger("tune_jobs.tracking")
 
@@ -87,6 +89,8 @@ class DeliveryThread:
         self._delivery = Delivery(run_dir, uri)
         self._wake = threading.Event()
         self._closing = threading.Event()
+        self._deadline = math.inf  # of the tries after closing, by the monotonic clock
+        self._is_slow = False  # the store, when it was tried last
         self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
         self._thread.start()
 
@@ -107,11 +111,13 @@ class DeliveryThread:
         """Sends what waits, within the time and as long as the store takes it.
 
         Args:
-            timeout_s: Seconds to wait at most. A store that is away is tried once more only.
+            timeout_s: Seconds to wait at most. A store that is away is tried once more only, one
+                that is too busy to answer as often as the time allows.
 
         Returns:
             Number of records that still wait.
         """
+        self._deadline = time.monotonic() + timeout_s
         self._closing.set()
         self._wake.set()
         self._thread.join(max(timeout_s, 0.0))
@@ -123,13 +129,16 @@ class DeliveryThread:
             while True:
                 closing = self._closing.is_set()  # asked before, so that nothing is left behind
                 delivered = self._deliver()
-                if closing:
+                in_time = time.monotonic() + FIRST_PAUSE_S < self._deadline
+                if closing and (delivered or not (self._is_slow and in_time)):
                     return
                 if delivered:
                     pause = FIRST_PAUSE_S
                     self._wake.wait()
                     self._wake.clear()
                     self._closing.wait(GATHER_S)
+                elif closing:
+                    time.sleep(FIRST_PAUSE_S)
                 else:
                     self._closing.wait(pause)
                     pause = min(2 * pause, LONGEST_PAUSE_S)
@@ -139,6 +148,7 @@ class DeliveryThread:
     def _deliver(self) -> bool:
         """Delivers what waits; returns False if that failed."""
         before = self._delivery.refused.total()
+        self._is_slow = False
         try:
             self._delivery.run_to_end()
         except Busy as error:
@@ -146,6 +156,7 @@ class DeliveryThread:
             return False
         except Exception as error:
             logger.debug("tracking: delivery failed", exc_info=True)
+            self._is_slow = isinstance(error, StoreAway) and error.is_slow
             store = hide_secrets(self.uri)
             self._throttle.warn(
                 "store away",

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from tune_jobs.tracking import NullTracker, Spool, Tracker, local_uri, tracking_dir
+from tune_jobs.tracking import NullTracker, Spool, Tracker, local_uri, tracking_dir, writer
+from tune_jobs.tracking.delivery import Delivery
 from tune_jobs.tracking.places import tracking_uri
-from tune_jobs.tracking.store import Store
+from tune_jobs.tracking.store import Store, StoreAway, reason
 
 Runs = Callable[[], dict[str, Any]]
 
@@ -107,6 +108,31 @@ def test_what_does_not_arrive_is_said_once_with_the_command(
     assert report.lost == report.refused == 0
     warnings = [text for text in caplog.messages if "takes no records" in text]
     assert len(warnings) == 1
+
+
+@pytest.mark.parametrize(("answer", "tries"), [("Read timed out.", 3), ("[Errno 111] refused", 2)])
+def test_a_store_too_busy_to_answer_is_asked_again_at_the_end_and_one_that_is_away_is_not(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, answer: str, tries: int
+) -> None:
+    asked = 0
+    send, first = Delivery.run_to_end, threading.Event()
+
+    def busy(delivery: Delivery) -> int:
+        nonlocal asked
+        asked += 1
+        first.set()
+        if asked < 3:
+            raise StoreAway(reason(OSError(answer)))
+        return send(delivery)
+
+    monkeypatch.setattr(writer, "FIRST_PAUSE_S", 600.0)  # the second try is that of the end
+    monkeypatch.setattr(Delivery, "run_to_end", busy)
+    tracker = Tracker.open(run_dir, run_name="r")
+    assert first.wait(60)
+    monkeypatch.setattr(writer, "FIRST_PAUSE_S", 0.01)
+    report = tracker.close(60)
+    assert asked == tries
+    assert (report.waiting == 0) == (tries == 3)
 
 
 @pytest.mark.parametrize(
