@@ -113,6 +113,18 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
     assert number(alone, "value_low") < number(alone, "value") < number(alone, "value_high")
 
 
+def test_heuristics_are_baselines_of_their_own_world_alone(rows: Path, tmp_path: Path) -> None:
+    heuristics = [
+        {"family": "sites", "method": name, "task": 0, "ratio": 1.5, "baseline": baseline}
+        for name, baseline in (("fcfs", 1), ("tetris", 0))
+    ]
+    write_table(rows / "sites" / "heuristics.csv", heuristics)
+    write_table(rows / "sites" / "joint.csv", rows_of("joint", 0, "sites"))
+    found = made("adaptation", rows, tmp_path)
+    lines = {(row["family"], row["method"]) for row in found if row["series"] == "heuristic"}
+    assert lines == {("objectives", "hold"), ("objectives", "random"), ("sites", "tetris")}
+
+
 def test_what_lies_beyond_the_panel_is_said(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
     said = texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).replace("\n", " ")

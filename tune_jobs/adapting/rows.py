@@ -87,6 +87,7 @@ def measure_heuristics(
                 **costs[name].price,
                 "best": best.value,
                 "best_heuristic": best.policy,
+                "baseline": int(name in task.kind.baselines),
                 "ratio": costs[name].value / best.value,
                 "fingerprint": mark,
             }

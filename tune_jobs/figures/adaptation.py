@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval
-from cluster_env.worlds import WORLDS, get_kind
+from cluster_env.worlds import get_kind
 from tune_jobs.figures.adaptation_by_objective import draw_objectives
 from tune_jobs.figures.adaptation_data import (
     WIN_RATIO,
@@ -162,16 +162,13 @@ def _by_objective(methods: Sequence[Method]) -> list[Method]:
 
 def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
     """A row for each family and each heuristic that is no baseline: those are what 1 stands for."""
-    baselines = {name for world in WORLDS.names() for name in get_kind(world).baselines}
-    pairs = dict.fromkeys((row["family"], row["method"]) for row in heuristics)
+    others = [row for row in heuristics if not _is_baseline(row)]
     rows: list[Row] = []
-    for family, name in pairs:
-        if name in baselines:
-            continue
+    for family, name in dict.fromkeys((row["family"], row["method"]) for row in others):
         ratios = np.array(
             [
                 number(row, "ratio")
-                for row in heuristics
+                for row in others
                 if (row["family"], row["method"]) == (family, name)
             ]
         )
@@ -186,3 +183,10 @@ def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
             }
         )
     return rows
+
+
+def _is_baseline(row: Cells) -> bool:
+    """Whether a heuristic is among those whose best cost divides all others."""
+    if "baseline" in row:
+        return row["baseline"] == "1"
+    return row["method"] in get_kind("deeprm").baselines  # rows of when no other world was there
