@@ -247,3 +247,9 @@ def test_labels_are_moved_apart_and_no_farther() -> None:
     assert spread([0.50, 0.52, 0.9], [0.1, 0.3, 0.1]) == pytest.approx([0.41, 0.61, 0.9])
     placed = spread([0.2, 0.25, 0.3, 0.31], [0.1] * 4)
     assert np.diff(placed) == pytest.approx([0.1] * 3)
+
+
+def test_a_world_of_many_rules_has_lines_for_its_baselines_alone() -> None:
+    few, many = (load_config(name).task.build("a run", 0) for name in ("deeprm", "hpc-smoke"))
+    assert learning_curves.heuristics_of(few) == few.kind.heuristics.names()
+    assert learning_curves.heuristics_of(many) == many.kind.baselines

@@ -28,6 +28,7 @@ from tune_jobs.comparing.wording import described, jobs_of, on_jobs
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
     color_of,
+    count_iterations,
     headline,
     label_ends,
     new_figure,
@@ -49,6 +50,8 @@ COLUMNS = (
     *("series", "key", "seed", "iteration", "metric", "value", "return_mean", "return_max"),
     "jobsets",
 )
+
+MOST_LINES = 8
 
 _HEIGHT = 4.0
 
@@ -84,7 +87,7 @@ def collect(request: FigureRequest) -> list[Row]:
             tasks[task.seed] = task
             head = _head("run", key, task, metric, run.config.evaluation.jobsets)
             rows += [{**head, **_cells(iteration, metric)} for iteration in run.rows]
-    todo = [(task, name) for task in tasks.values() for name in task.kind.heuristics.names()]
+    todo = [(task, name) for task in tasks.values() for name in heuristics_of(task)]
     request.progress.start(len(todo), unit="evaluation")
     for done, (task, name) in enumerate(todo, start=1):
         rows.append(_heuristic(name, task, metric, runs[0].config.evaluation.jobsets))
@@ -180,6 +183,12 @@ def _cells(iteration: Iteration, metric: str) -> dict[str, float]:
     return {short: iteration.get(name, math.nan) for short, name in names.items()}
 
 
+def heuristics_of(task: Task) -> Sequence[str]:
+    """All heuristics, or the baselines alone where there are more than lines can be told apart."""
+    names = task.kind.heuristics.names()
+    return names if len(names) <= MOST_LINES else task.kind.baselines
+
+
 def _heuristic(name: str, task: Task, metric: str, num_jobsets: int) -> Row:
     """A heuristic on a run's validation jobsets, which are also those that it is tuned on."""
     jobsets = task.jobsets(Split.VALIDATION, range(num_jobsets))
@@ -214,7 +223,7 @@ def _draw_metric(axes: "Axes", rows: Sequence[Cells], label: str) -> None:
         axes.plot(x, mean, color=color, linewidth=2.2, marker="o", markersize=3.5, zorder=3)
         axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0, zorder=2)
         labels.append((float(mean[-1]), key, color))
-    axes.set_xlabel("iteration")
+    count_iterations(axes)
     axes.set_ylabel(label)
     axes.set_xlim(0, max(number(row, "iteration") for row in rows if row["series"] == "run"))
     scale_values(axes, np.array(values))
@@ -236,7 +245,7 @@ def _draw_reward(axes: "Axes", rows: Sequence[Cells]) -> None:
             axes.plot(x, mean, color=color, linewidth=1.6, linestyle=style)
             axes.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
             labels.append((float(mean[-1]), name, color))
-    axes.set_xlabel("iteration")
+    count_iterations(axes)
     axes.set_ylabel("total reward")
     axes.set_xlim(0, max(number(row, "iteration") for row in rows if row["series"] == "run"))
     label_ends(axes, labels)

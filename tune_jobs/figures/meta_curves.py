@@ -14,7 +14,14 @@ from tune_jobs.adapting.sources import method_of, trained_on
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
+from tune_jobs.figures.style import (
+    MUTED,
+    count_iterations,
+    headline,
+    label_ends,
+    new_figure,
+    styled,
+)
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.terminal.tables import Cells, Row, Value, number, read_table
@@ -133,7 +140,7 @@ def _draw(axes: "Axes", rows: Sequence[Cells], curves: Sequence[tuple[str, objec
                 labels.append((float(mean[-1]), method, color))
         for at in (number(row, "iteration") for row in mine if row["collapsed"] not in ("", "0.0")):
             axes.plot([at], [0.02], "x", color=color, transform=axes.get_xaxis_transform())
-    axes.set_xlabel("iteration")
+    count_iterations(axes)
     axes.set_xlim(0, max(number(row, "iteration") for row in rows))
     if labels:
         label_ends(axes, labels, size=8.5)

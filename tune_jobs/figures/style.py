@@ -177,11 +177,21 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
     values = values[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
         return
+    decades = np.log10(values.max() / values.min())
+    ticks = _TICKS if decades < 1.3 else (1, 2, 5) if decades < 3 else (1,)
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(FixedLocator([m * 10.0**k for k in range(-3, 5) for m in _TICKS]))
+    axes.yaxis.set_major_locator(FixedLocator([m * 10.0**k for k in range(-3, 9) for m in ticks]))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
+
+
+def count_iterations(axes: "Axes") -> None:
+    """Names the x axis after iterations, which are whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel("iteration")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def headline(figure: Figure, title: str, note: str) -> None:

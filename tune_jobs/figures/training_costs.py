@@ -12,7 +12,15 @@ from cluster_env.core.errors import InputError
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment
 from tune_jobs.figures.learning_curves import curve, experiments, read_run, seeds_note
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.style import color_of, headline, label_ends, new_figure, scale_values, styled
+from tune_jobs.figures.style import (
+    color_of,
+    count_iterations,
+    headline,
+    label_ends,
+    new_figure,
+    scale_values,
+    styled,
+)
 from tune_jobs.runs.history import KEY
 from tune_jobs.terminal.tables import Cells, Row, number, read_table
 
@@ -76,8 +84,6 @@ class TrainingCosts:
 
 def _draw_lengths(rows: list[Cells]) -> "Figure":
     """Decisions of an episode by iteration; more than needed are decisions to wait."""
-    from matplotlib.ticker import MaxNLocator
-
     with styled():
         figure = new_figure(_HEIGHT)
         axes = figure.subplots()
@@ -96,8 +102,7 @@ def _draw_lengths(rows: list[Cells]) -> "Figure":
             labels.append((float(mean[-1]), key, color))
             values = [*(values if len(values) > 1 else []), *low, *high]
         scale_values(axes, np.array(values))
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("iteration")
+        count_iterations(axes)
         axes.set_ylabel("decisions of an episode")
         label_ends(axes, labels)
     return figure
