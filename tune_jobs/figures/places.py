@@ -191,12 +191,13 @@ def _draw_place(axes: "Axes", name: str, rows: list[Cells], metric: str, price: 
 
 def write_cells(
     axes: "Axes",
-    line: int,
+    line: float,
     cells: Sequence[str],
     *,
     bold: bool,
     colors: Sequence[str] = (),
     share: float = _CELL_SHARE,
+    size: float = 8.0,
 ) -> None:
     """Writes texts at the right end of an image, where its layout leaves room for them.
 
@@ -207,6 +208,7 @@ def write_cells(
         bold: whether they are.
         colors: of each; by default that of all text.
         share: of the width of the image that a column takes.
+        size: of the letters, in points.
     """
     for place, text in enumerate(cells):
         note = axes.annotate(
@@ -215,7 +217,7 @@ def write_cells(
             xycoords=("figure fraction", "data"),
             ha="right",
             va="center",
-            fontsize=8,
+            fontsize=size,
             fontweight="bold" if bold else "normal",
             color=colors[place] if colors else INK,
             annotation_clip=False,

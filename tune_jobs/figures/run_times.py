@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.evaluation import get_metric
+from cluster_env.worlds import get_kind
 from tune_jobs.figures.comparison import COLUMNS, read_rows
 from tune_jobs.figures.places import Exhibit, Place, logs_of, write_cells, written
 from tune_jobs.figures.registry import FigureRequest
@@ -23,8 +24,8 @@ KINDS = {
 }
 """What is believed, with color and marker; see `cluster_env.workloads.run_times`."""
 
-_ROW_HEIGHT, _HEAD_HEIGHT = 0.3, 0.8
-_CELL_SHARE = 0.1  # of the width of the image, for a number beside the points
+_ROW_HEIGHT, _HEAD_HEIGHT = 0.42, 0.8
+_CELL_SHARE = 0.13  # of the width of the image, for a number beside the points
 
 
 def _places(request: FigureRequest) -> Iterator[Place]:
@@ -47,7 +48,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> "Figure":
-    """A panel for each log, with a line for each rule; the CSV file has the price, too.
+    """A panel for each log, with a line for each rule, and the price below each number.
 
     Raises:
         InputError: if the file does not hold such rows.
@@ -67,7 +68,8 @@ def draw(table: Path) -> "Figure":
             figure,
             rows[0]["exhibit"],
             f"{label[0].upper()}{label[1:]} of all jobs, one run each: with what users ask for, "
-            f"the mean of the user's last two jobs, a learned correction, and the truth",
+            f"the mean of the user's last two jobs, a learned correction, and the truth; "
+            f"below each number utilization, mean and longest wait",
         )
         for panel, (log, rules) in zip(panels, logs.items(), strict=True):
             _draw_log(panel, log, rules)
@@ -88,7 +90,9 @@ def _draw_log(axes: "Axes", log: str, rules: dict[str, dict[str, Cells]]) -> Non
             color, marker = KINDS[kind]
             axes.scatter(value, line, s=34, color=color, marker=marker, zorder=2)
         cells = [written("bounded_slowdown", value) for value in values.values()]
-        write_cells(axes, line, cells, bold=False, share=_CELL_SHARE)
+        write_cells(axes, line - 0.17, cells, bold=False, share=_CELL_SHARE)
+        prices = [_price(believed[kind]) for kind in values]
+        write_cells(axes, line + 0.22, prices, bold=False, share=_CELL_SHARE, size=6.5)
     colors = [color for color, _ in KINDS.values()]
     write_cells(axes, -1, list(KINDS), bold=True, colors=colors, share=_CELL_SHARE)
     axes.set_yticks(range(len(rules)), list(rules))
@@ -97,3 +101,10 @@ def _draw_log(axes: "Axes", log: str, rules: dict[str, dict[str, Cells]]) -> Non
     axes.tick_params(labelsize=9)
     axes.grid(visible=False, axis="y")
     axes.set_title(log, pad=14)
+
+
+def _price(row: Cells) -> str:
+    """Utilization, mean wait and longest wait."""
+    time = get_kind(row["world"]).time
+    names = ("utilization", "wait", "longest_wait")
+    return " ".join(written(name, number(row, name), time).replace(" ", "") for name in names)
