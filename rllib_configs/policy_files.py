@@ -1,5 +1,6 @@
-"""Trained policies and their files: the weights as plain tensors, and the config. Needs no Ray."""
+"""Trained policies and their files: the weights and the config. Needs no Ray."""
 
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
+from cluster_env.worlds import shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.networks import Shapes, Weights, make_sampler, network_of
 from rllib_configs.networks.sampling import Sampler
@@ -22,6 +24,8 @@ Decode = Literal["sample", "argmax"]
 
 CONFIG_FILE = "config.yaml"
 WEIGHTS_FILE = "weights.pt"
+TEXT_FILE = "weights.json"
+"""Few weights can be kept as text: lists of numbers by name."""
 POLICY_FOLDER = "policy"
 
 _RENAMED = {"again": "mix", "direct": "skip"}
@@ -76,19 +80,45 @@ class PlayedLearnedPolicy(LearnedPolicy):
         network.play(simulator, self.void_bias if self.decode == "argmax" else 0.0)
 
 
-def write_policy(weights: Weights, config: ExperimentConfig, folder: Path) -> None:
-    """Writes weights, by name as the RLModule has them, and their config; see `load_policy`."""
-    import torch
+def write_policy(
+    weights: Weights, config: ExperimentConfig, folder: Path, *, as_text: bool = False
+) -> None:
+    """Writes weights, by name as the RLModule has them, and their config; see `load_policy`.
 
+    Args:
+        weights: by name.
+        config: what they were trained with.
+        folder: created if need be.
+        as_text: whether to write the weights as JSON, to the last digit, and not as tensors: for
+            policies of a few hundred numbers that people are to read.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    tensors = {name: torch.from_numpy(value.copy()) for name, value in weights.items()}
     for file, write in (
-        (WEIGHTS_FILE, lambda path: torch.save(tensors, path)),
-        (CONFIG_FILE, lambda path: write_config(config, path)),
+        (TEXT_FILE, partial(_write_text, weights))
+        if as_text
+        else (WEIGHTS_FILE, partial(_write_tensors, weights)),
+        (CONFIG_FILE, partial(write_config, config)),
     ):
         aside = folder / f".{file}"
         write(aside)
         aside.replace(folder / file)
+
+
+def _write_tensors(weights: Weights, path: Path) -> None:
+    import torch
+
+    torch.save({name: torch.from_numpy(value.copy()) for name, value in weights.items()}, path)
+
+
+def _write_text(weights: Weights, path: Path) -> None:
+    # The shortest text that gives the same float32 again.
+    data = {
+        name: np.array([float(str(number)) for number in value.ravel()])
+        .reshape(value.shape)
+        .tolist()
+        for name, value in weights.items()
+    }
+    path.write_text(json.dumps(data, indent=1) + "\n")
 
 
 def load_policy(
@@ -100,7 +130,8 @@ def load_policy(
     """Reads a policy back.
 
     Args:
-        path: a run's folder, or a folder that `save_policy` wrote.
+        path: a run's folder, a folder that `save_policy` wrote, or the name of a policy that comes
+            with metasched.
         decode: see `LearnedPolicy`.
         name: what tables call it; the name in its config if not given.
         world: where it acts, see `rllib_configs.networks.make_sampler`.
@@ -116,7 +147,7 @@ def load_policy(
         raise InputError(f"the policy in {path} cannot be used: {error}") from None
     except Exception as error:  # a network of somebody's own may raise anything
         raise InputError(
-            f"{folder / WEIGHTS_FILE} is not of the network in its config: {_what_broke(error)}"
+            f"{weights_file(folder)} is not of the network in its config: {_what_broke(error)}"
         ) from None
 
 
@@ -143,17 +174,23 @@ def policy_folder(path: str | Path) -> Path:
     """Folder of a policy.
 
     Args:
-        path: that folder, or a run's.
+        path: that folder, or a run's, or the name of a policy that comes with metasched.
 
     Raises:
         InputError: if there is no policy.
     """
-    folder = Path(path)
+    folder = shipped_policies().get(str(path), Path(path))
     if (folder / POLICY_FOLDER).is_dir():
         folder = folder / POLICY_FOLDER
-    if not (folder / WEIGHTS_FILE).is_file():
+    if not weights_file(folder).is_file():
         raise InputError(f"there is no trained policy in {path}: it has no {WEIGHTS_FILE}")
     return folder
+
+
+def weights_file(folder: Path) -> Path:
+    """The file that holds the weights in a policy's folder, or would: tensors, else text."""
+    text = folder / TEXT_FILE
+    return text if text.is_file() else folder / WEIGHTS_FILE
 
 
 def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
@@ -164,13 +201,9 @@ def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
     Raises:
         InputError: if the file is broken, or holds numbers that no policy can decide with.
     """
-    import torch  # takes two seconds, which a command that refuses its options does without
-
-    file = folder / WEIGHTS_FILE
+    file = weights_file(folder)
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what is refused in the next lines
-            tensors = torch.load(file, weights_only=True, map_location="cpu")
-        weights = {_present_name(name): tensor.numpy() for name, tensor in tensors.items()}
+        weights = _read_text(file) if file.name == TEXT_FILE else _read_tensors(file)
     except Exception as error:  # whatever a damaged file makes PyTorch say
         raise InputError(f"{file} is broken: {_what_broke(error)}") from None
     for name, values in weights.items():
@@ -180,6 +213,19 @@ def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
                 f"diverged, so its policy cannot decide; take another policy"
             )
     return weights
+
+
+def _read_text(file: Path) -> dict[str, NDArray[np.float32]]:
+    data = json.loads(file.read_text())
+    return {str(name): np.array(value, np.float32) for name, value in data.items()}
+
+
+def _read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:
+    import torch  # takes two seconds, which a command that refuses its options does without
+
+    with warnings.catch_warnings(action="ignore"):  # of what is refused in the next line
+        tensors = torch.load(file, weights_only=True, map_location="cpu")
+    return {_present_name(name): tensor.numpy() for name, tensor in tensors.items()}
 
 
 def _present_name(name: str) -> str:

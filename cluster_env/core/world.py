@@ -7,6 +7,7 @@ episode where one agent decides, a pair of episode and agent where several do.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -335,6 +336,8 @@ class Kind:
             and a generator.
         transfers: fields of the world in which a policy may meet another value than it was trained
             with; in all others they have to agree.
+        policies: trained policies that come with metasched by name: their folders, as
+            `rllib_configs.policy_files` reads them.
         discount: of a unit of time, by which the rewards of a world discount already what comes
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
     """
@@ -372,6 +375,7 @@ class Kind:
         default_factory=dict
     )
     transfers: tuple[str, ...] = ()
+    policies: Mapping[str, Path] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
 
     @property

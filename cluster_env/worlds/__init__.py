@@ -4,6 +4,8 @@ Whoever needs a world by name imports this package, which registers all that com
 A world of one's own is entered into `cluster_env.core.world.WORLDS` from its own package.
 """
 
+from pathlib import Path
+
 from cluster_env.core.world import WORLDS, Kind, World, get_heuristic, kind_of
 from cluster_env.worlds import accrual, deeprm, hpc, panda
 
@@ -15,4 +17,19 @@ if "deeprm" not in WORLDS.names():
 
 get_kind = WORLDS.get
 
-__all__ = ["WORLDS", "Kind", "World", "get_heuristic", "get_kind", "kind_of"]
+
+def shipped_policies() -> dict[str, Path]:
+    """Folders of the trained policies that come with all worlds, by name; see `Kind.policies`."""
+    kinds = (get_kind(name) for name in WORLDS.names())
+    return {name: folder for kind in kinds for name, folder in kind.policies.items()}
+
+
+__all__ = [
+    "WORLDS",
+    "Kind",
+    "World",
+    "get_heuristic",
+    "get_kind",
+    "kind_of",
+    "shipped_policies",
+]

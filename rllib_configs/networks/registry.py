@@ -33,12 +33,16 @@ class Network:
             the experiment's; it is called with weights of this network alone.
         shapes: of the weights by name, as the RLModule has them, in a world; what an algorithm
             keeps beside the network is not among them.
+        transfers: fields of the world in which it may meet another value than in training, beside
+            those of the kind (`Kind.transfers`); a network that has some may see states and
+            features of other shapes.
     """
 
     module: "Callable[[], type[TorchRLModule]]"
     model_config: "Callable[[ExperimentConfig, World], dict[str, Any]]"
     sampler: "Callable[[ExperimentConfig, Weights, World], Sampler]"
     shapes: "Callable[[ExperimentConfig, World], Shapes]"
+    transfers: tuple[str, ...] = ()
 
 
 def network_spec(experiment: "ExperimentConfig") -> "RLModuleSpec":

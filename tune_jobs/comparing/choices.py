@@ -111,12 +111,15 @@ def parse_limits(texts: Sequence[str], kind: Kind) -> dict[str, float]:
     """The world's limits of prices, changed by texts like ``wait=0.5`` and ``wait=off``.
 
     Raises:
-        InputError: if there is no such metric, or a limit is no number from 0.
+        InputError: if there is no such metric, a limit is no number from 0, or a metric has two.
     """
-    limits = dict(kind.price)
+    limits, said = dict(kind.price), set[str]()
     for text in texts:
         name, _, value = text.partition("=")
         get_metric(name)
+        if name in said:
+            raise InputError(f"--limit says two things of {name}; give one limit for each metric")
+        said.add(name)
         try:
             limits[name] = math.inf if value == "off" else float(value)
         except ValueError:

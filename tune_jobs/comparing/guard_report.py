@@ -66,7 +66,7 @@ def report_decision(
         click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
         click.echo(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
     if out is not None:
-        write_decision(out, decision, run, decode)
+        write_decision(out, decision, runs[0].path, decode)
         if not as_json:
             click.echo(f"Wrote {out}")
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from cluster_env.core.policy import PlayedPolicy
 from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -97,7 +98,8 @@ def learned_name(key: str) -> str:
 
 
 def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec:
-    name = key if decode == "sample" else f"{key} ({decode})"
+    played = isinstance(runs[0].policy, PlayedPolicy)  # nothing is drawn then
+    name = key if decode == "sample" or (played and decode == "argmax") else f"{key} ({decode})"
     known: dict[str, PolicyGroup] = {}
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:

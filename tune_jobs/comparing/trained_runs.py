@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import differences
-from cluster_env.worlds import WORLDS, World, get_kind, kind_of
+from cluster_env.worlds import WORLDS, World, get_kind, kind_of, shipped_policies
 from rllib_configs.extensions import load_extensions
+from rllib_configs.networks import network_of
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.wording import short
 
@@ -68,17 +69,21 @@ def is_heuristic(name: str) -> bool:
 
 
 def find_runs(names: Iterable[str]) -> list[Path]:
-    """Folders of trained policies that paths and globs name, each once.
+    """Folders of trained policies that paths, globs and names name, each once.
 
-    A glob names only folders that hold a run or a policy: beside them stand MLflow's files. What a
-    killed process has left before its first iteration is passed over with a warning.
+    Names are those of policies that come with metasched (`shipped_policies`). A glob names only
+    folders that hold a run or a policy: beside them stand MLflow's files. What a killed process has
+    left before its first iteration is passed over with a warning.
 
     Raises:
         InputError: if a path does not exist, or a glob matches no folder.
     """
     found: dict[Path, None] = {}
+    shipped = shipped_policies()
     for name in names:
-        if _GLOB.isdisjoint(name):
+        if name in shipped:
+            matches = [shipped[name]]
+        elif _GLOB.isdisjoint(name):
             if not Path(name).expanduser().is_dir():
                 raise _no_such(name)
             matches = [Path(name).expanduser()]
@@ -128,8 +133,9 @@ def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
     apart.
     """
     groups: dict[str, list[R]] = {}
-    for run in runs:
-        key = repr(_experiment(run.config))
+    shipped = shipped_policies().values()
+    for run in runs:  # what is shipped was chosen among seeds, and is no sample of them
+        key = repr(_experiment(run.config)) + (str(run.path) if run.path in shipped else "")
         group = groups.setdefault(key, [])
         if any(run.config.seed == other.config.seed for other in group):
             group = groups.setdefault(f"{key} {run.path}", [])
@@ -155,13 +161,14 @@ def check_fits(run: TrainedRun, world: World) -> None:
         InputError: if it was trained in a world that differs in more than the kind lets policies
             transfer over.
     """
-    trained = run.config.task.build_world()
-    found = differences(trained, world, kind_of(world).transfers)
+    trained, network = run.config.task.build_world(), network_of(run.config)
+    found = differences(trained, world, (*kind_of(world).transfers, *network.transfers))
     difference = next((f"with {name} {one} instead of {two}" for name, one, two in found), "")
-    if not difference and trained.state_space != world.state_space:
-        difference = f"with states {trained.state_space} instead of {world.state_space}"
-    if not difference and trained.feature_names != world.feature_names:
-        difference = "with other features"
+    if not difference and not network.transfers:
+        if trained.state_space != world.state_space:
+            difference = f"with states {trained.state_space} instead of {world.state_space}"
+        elif trained.feature_names != world.feature_names:
+            difference = "with other features"
     if difference:
         raise InputError(
             f"{run.path} was trained for another world, {difference}; compare it apart from the "
@@ -198,7 +205,7 @@ def _no_such(name: str) -> InputError:
     looks_like_a_path = "/" in name or name.startswith(("~", "."))
     if looks_like_a_path:
         return InputError(f"there is no run directory {name}")
-    return unknown("policy or run directory", name, _heuristics())
+    return unknown("policy or run directory", name, [*_heuristics(), *shipped_policies()])
 
 
 def _heuristics() -> list[str]:

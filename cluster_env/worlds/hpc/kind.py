@@ -1,6 +1,7 @@
 """The registration of the world of batch-scheduled machines."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cluster_env.core.seeding import Split
@@ -18,6 +19,8 @@ from cluster_env.worlds.hpc.sites import any_site
 from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
 from cluster_env.worlds.hpc.workloads import WORKLOADS
 from cluster_env.worlds.hpc.world import HPC
+
+_SHIPPED = Path(__file__).parent / "policies"
 
 
 def _columns(task: Task) -> dict[str, Value]:
@@ -168,6 +171,7 @@ KIND = Kind(
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     protocols=PROTOCOLS,
     families={"any-site": any_site},
+    policies={file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))},
     transfers=(
         *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
         *("horizon", "horizon_step"),

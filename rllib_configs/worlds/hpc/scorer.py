@@ -107,4 +107,4 @@ def _require_hpc(world: World) -> HPC:
     return world
 
 
-NETWORK = Network(_module, _model_config, _sampler, _shapes)
+NETWORK = Network(_module, _model_config, _sampler, _shapes, transfers=("memory", "gpus"))

@@ -21,6 +21,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 PIP = ("-m", "pip", "-qq", "--disable-pip-version-check")
 OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index")
+HELD = (".py", ".yaml", ".json", ".typed")
+"""Endings of what has to be in a wheel, once."""
 COMPILED = shutil.ignore_patterns("__pycache__", "*.nbi", "*.nbc")
 
 
@@ -72,10 +74,10 @@ def test_a_wheel_holds_every_file_once(source: Path, tmp_path: Path) -> None:
         path.relative_to(source).as_posix().removeprefix(api)
         for name in PACKAGES
         for path in (source / name).rglob("*")
-        if path.suffix in (".py", ".yaml", ".typed")
+        if path.suffix in HELD
     }
     assert wanted - held == set()
-    assert {name for name in held if Path(name).suffix in (".py", ".yaml", ".typed")} == wanted
+    assert {name for name in held if Path(name).suffix in HELD} == wanted
     assert "metasched/__init__.py" in held
     assert all(f"{name}/py.typed" in held for name in (*PACKAGES, "metasched"))
     assert not any(name.startswith(api) for name in held)

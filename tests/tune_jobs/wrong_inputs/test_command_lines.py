@@ -214,6 +214,8 @@ compare --guard --policies sjf
 compare --track
 compare --at 0.7 --set task.workload.trace=good.csv
 compare --set task.workload.nosuch=1
+compare --config deeprm --policies hpc-universal
+compare --policies hpc-univers
 compare extra
 guard
 guard nowhere
@@ -227,6 +229,8 @@ guard runs/good --decode tuned
 guard runs/good --objective nosuch
 guard runs/good --config deeprm
 guard runs/good --set task.workload.load=9
+guard runs/good --limit wait=0.1 --limit wait=0.5
+guard hpc-universal --config deeprm
 adapt
 adapt runs/good
 adapt nowhere --task objectives:1

@@ -1,0 +1,150 @@
+"""Trained policies that come with the package: their files, and commands that take their names."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.worlds import shipped_policies
+from rllib_configs.loading import load_config, preset_names
+from rllib_configs.networks import network_of
+from rllib_configs.policy_files import load_policy, read_weights, write_policy
+from tests.tune_jobs.replaying.site_log import write_site_log
+from tune_jobs import cli
+from tune_jobs.comparing.guarding import load_decided
+from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
+from tune_jobs.terminal.tables import read_table
+
+UNIVERSAL = "hpc-universal"
+SMALL = ("--set", "task.workload.jobs=120")
+Shown = pytest.CaptureFixture[str]
+
+
+def metasched(*args: object) -> int:
+    return cli.run(cli.metasched, list(map(str, args)))
+
+
+@pytest.mark.parametrize("name", shipped_policies())
+def test_each_is_small_whole_and_says_what_it_costs_and_where_it_fails(name: str) -> None:
+    folder = shipped_policies()[name]
+    weights, config = read_weights(name)
+    assert config.name == name in preset_names()
+    network = network_of(config)
+    assert {key: value.shape for key, value in weights.items()} == dict(
+        network.shapes(config, config.task.build_world())
+    )
+    assert sum(value.size for value in weights.values()) < 300
+    assert all(np.abs(value).max() > 0 for value in weights.values())
+    card = (folder / "README.md").read_text()
+    for head in ("## Training", "## Price", "## Where it fails", f"metasched train {name}"):
+        assert head in card
+    assert f"--seed {config.seed}" in card
+
+
+def test_text_gives_the_same_weights_again(tmp_path: Path) -> None:
+    config = load_config(UNIVERSAL, ["training.bilinear=true"])
+    shapes = network_of(config).shapes(config, config.task.build_world())
+    rng = np.random.default_rng(0)
+    weights = {
+        name: (rng.standard_normal(shape) * 10.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    write_policy(weights, config, tmp_path, as_text=True)
+    found, again = read_weights(tmp_path)
+    assert again == config
+    assert all(np.array_equal(found[name], value) for name, value in weights.items())
+
+
+def _nothing(data: dict) -> dict:
+    return {}
+
+
+def _nan(data: dict) -> dict:
+    return {**data, "network.job": [float("nan"), *data["network.job"][1:]]}
+
+
+def _short(data: dict) -> dict:
+    return {**data, "network.job": data["network.job"][1:]}
+
+
+def _words(data: dict) -> dict:
+    return {**data, "network.job": ["one", *data["network.job"][1:]]}
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_nothing, "it has none"),
+        (_nan, "NaN or infinite"),
+        (_short, r"have the shape \(9\)"),
+        (_words, "is broken"),
+    ],
+)
+def test_damaged_text_is_one_sentence(
+    damage: Callable[[dict], dict], words: str, tmp_path: Path
+) -> None:
+    weights, config = read_weights(UNIVERSAL)
+    write_policy(weights, config, tmp_path, as_text=True)
+    file = tmp_path / "weights.json"
+    file.write_text(json.dumps(damage(json.loads(file.read_text()))))
+    with pytest.raises(InputError, match=words) as error:
+        load_policy(tmp_path)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 500
+
+
+def test_it_stands_apart_from_runs_of_its_preset(tmp_path: Path) -> None:
+    """It was chosen among seeds, so it is none of a sample of them."""
+    weights, config = read_weights(UNIVERSAL)
+    other = config.model_copy(update={"seed": config.seed + 1})
+    write_policy(weights, other, tmp_path / "mine" / "policy", as_text=True)
+    runs = load_runs(find_runs([UNIVERSAL, str(tmp_path / "mine")]), "sample")
+    assert [(key, len(group)) for key, group in group_by_experiment(runs)] == [
+        (UNIVERSAL, 1),
+        ("mine", 1),
+    ]
+
+
+def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:
+    options = ("--jobsets", 6, "--decode", "argmax", "--json")
+    assert metasched("compare", "--policies", f"saf,{UNIVERSAL}", *SMALL, *options) == 0
+    rule, learned = json.loads(capsys.readouterr().out)
+    assert (learned["key"], learned["learned"]) == (UNIVERSAL, True)
+    assert learned["bounded_slowdown"] < rule["bounded_slowdown"]
+    assert learned["utilization_to_end"] < rule["utilization_to_end"]  # the price of holding
+    assert learned["wait"] > rule["wait"]
+
+
+def test_replay_takes_its_name_on_a_machine_with_gpus(tmp_path: Path, capsys: Shown) -> None:
+    log = write_site_log(tmp_path / "jobs.csv", 120)
+    machine = ("--processors", 16, "--gpus", 4)
+    assert metasched("replay", log, "--policy", f"saf,{UNIVERSAL}", *machine, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {row["policy"] for row in found["replay"]} == {"saf", UNIVERSAL}
+
+
+def test_the_guard_refuses_it_where_it_is_too_dear_and_keeps_the_decision(
+    tmp_path: Path, capsys: Shown
+) -> None:
+    out = tmp_path / "decision.json"
+    options = (*SMALL, "--jobsets", 4, "--out", out, "--json")
+    assert metasched("guard", UNIVERSAL, *options, "--limit", "utilization=0.01") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not found["learned_is_used"]
+    dear = {one["policy"]: one["too_dear"] for one in found["candidates"]}
+    assert "utilization" in dear[UNIVERSAL]
+    assert load_decided(out).name == found["chosen"]
+    out.write_text(json.dumps({**json.loads(out.read_text()), "use": "policy"}))
+    assert load_decided(out).name == UNIVERSAL
+
+
+def test_figures_take_its_name(tmp_path: Path) -> None:
+    options = ("--jobsets", 2, "--set", "task.workload.jobs=30", "--out", tmp_path)
+    assert metasched("figure", "cunha-fig5.8", "--runs", UNIVERSAL, *options) == 0
+    rows = read_table(tmp_path / "cunha-fig5.8.csv", ["key", "learned", "place"])
+    learned = [row["place"] for row in rows if row["learned"] == "True"]
+    assert len(learned) == len({row["place"] for row in rows})
+    assert {row["key"] for row in rows if row["learned"] == "True"} == {UNIVERSAL}
