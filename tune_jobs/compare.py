@@ -10,8 +10,8 @@ from tune_jobs.terminal.options import (
     COMPARISON_TABLE,
     CONTEXT,
     at_option,
-    count,
     limit_option,
+    runner_options,
     task_options,
 )
 from tune_jobs.terminal.task_command import TaskCommand
@@ -62,19 +62,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="Record the comparison in MLflow as a run of its own; needs --out. Without either, it is "
     "only added to the recorded runs that are compared: to their description and their files.",
 )
-@click.option(
-    "--runners",
-    "num_runners",
-    type=count(0),
-    default=0,
-    help="Processes that evaluate policies, a policy at a place at a time; 0, the default, "
-    "evaluates here.",
-)
-@click.option(
-    "--address",
-    metavar="HOST:PORT",
-    help="Ray cluster whose CPUs the runners are on, or auto; by default this machine.",
-)
+@runner_options
 def command(**options: Any) -> None:
     """Compare policies on the same unseen jobsets.
 

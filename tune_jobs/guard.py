@@ -5,7 +5,14 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, count, limit_option, warmup_option
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    SEED,
+    count,
+    limit_option,
+    runner_options,
+    warmup_option,
+)
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -53,6 +60,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=click.Path(path_type=Path, dir_okay=False),
     help="File for the decision, JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
+@runner_options
 def command(**options: Any) -> None:
     """Decide whether the policy of RUN or the best heuristic is to be used on a task.
 

@@ -7,7 +7,7 @@ from cluster_env.evaluation.comparison import (
     compare_policies,
     win_rate,
 )
-from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, rank_finishing
+from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, Judge, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import METRICS, Metric, cost_of, get_metric, objective_metric
 from cluster_env.evaluation.rollouts import concatenate, evaluate
@@ -20,6 +20,7 @@ __all__ = [
     "Estimate",
     "Guard",
     "GuardDecision",
+    "Judge",
     "Metric",
     "PolicyGroup",
     "Result",

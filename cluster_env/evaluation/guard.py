@@ -6,7 +6,8 @@ mean costs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
@@ -49,7 +50,7 @@ class GuardDecision:
         learned_is_used: whether it is the learned one.
         reason: one sentence.
         candidates: the heuristics from best to worst, then the learned policy.
-        seconds: that the decision took, without what `Guard` did before for all policies.
+        seconds: that the decision took, without what was done before for all policies.
         reference: name of the best baseline, which prices are compared with.
         limits: by what share each metric may be worse than the reference's.
     """
@@ -64,8 +65,8 @@ class GuardDecision:
     limits: Mapping[str, float]
 
 
-class Guard:
-    """Heuristics on calibration jobsets, which learned policies have to beat there.
+class Judge:
+    """Decides by what heuristics and a learned policy have achieved on the same jobsets.
 
     The reference is the best of the baselines: the one with the best mean among those that finish
     all jobs, if any does. Nothing is used whose price is beyond a limit, as if its utilization is
@@ -78,70 +79,50 @@ class Guard:
     worse on jobs like the calibration's; it cannot know that tomorrow's jobs are others.
 
     Args:
-        baselines: heuristics, one policy each, tuned on other jobsets.
-        jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
-        world: see `evaluate`.
-        others: further heuristics, for instance such as keep jobs waiting on purpose.
+        baselines: what heuristics have achieved, one policy each.
+        others: what further heuristics have, for instance such as keep jobs waiting on purpose.
         limits: by what share metrics may be worse than the reference's, by their names: with
-            ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit. By
-            default `Kind.price` of the world.
-        metric: name of the metric that decides; by default the world's headline.
-        run_seed: see there.
-        warmup: see `summarize`.
+            ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit.
+        metric: name of the metric that decides.
 
     Attributes:
-        heuristic: the best one.
+        best: place of the best heuristic, among the baselines and then the others.
         reference: name of the best baseline.
-        seconds: that evaluating the heuristics took.
+        limits: as given.
     """
 
     def __init__(
         self,
-        baselines: Sequence[PolicyGroup],
-        jobsets: Sequence[JobSet],
-        world: World,
+        baselines: Sequence[Result],
+        others: Sequence[Result] = (),
         *,
-        others: Sequence[PolicyGroup] = (),
-        limits: Mapping[str, float] | None = None,
-        metric: str | None = None,
-        run_seed: int = 0,
-        warmup: int = 0,
+        limits: Mapping[str, float],
+        metric: str,
     ) -> None:
-        started = perf_counter()
-        self._jobsets = jobsets
-        self._world = world
-        kind = kind_of(world)
-        self.limits = dict(kind.price if limits is None else limits)
-        self._metric = get_metric(metric or kind.headline)
-        self._run_seed = run_seed
-        self._warmup = warmup
-        groups = [*baselines, *others]
-        results = [self._evaluate(group) for group in groups]
-        order = sorted(
-            range(len(results)), key=lambda k: rank_finishing(results[k], self._metric.name)
-        )
+        self.limits, self._metric = dict(limits), get_metric(metric)
+        results = [*baselines, *others]
+        order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
         self._ranking = [results[k] for k in order]
         self._reference = results[next(k for k in order if k < len(baselines))]
         self.reference = self._reference.name
-        best = next(k for k in order if not self._beyond_limits(results[k]))
-        self._best, self.heuristic = results[best], groups[best]
-        self.seconds = perf_counter() - started
+        self.best = next(k for k in order if not self._beyond_limits(results[k]))
+        self._best = results[self.best]
 
-    def decide(self, policy: Policy, name: str | None = None) -> GuardDecision:
-        """Lets a learned policy prove itself.
+    def decide(self, learned: Result, policy: Policy, heuristic: PolicyGroup) -> GuardDecision:
+        """Whether a learned policy has proven itself.
 
         Args:
-            policy: the learned policy.
-            name: what tables call it; by default its own name.
+            learned: what it has achieved.
+            policy: it.
+            heuristic: the best heuristic.
         """
         started = perf_counter()
-        learned = self._evaluate(PolicyGroup(name or policy.name, (policy,)))
         candidates = [self._candidate(result) for result in [*self._ranking, learned]]
         best = next(one for one in candidates if one.name == self._best.name)
         used, reason = self._judge(candidates[-1], best)
         return GuardDecision(
-            chosen=policy if used else self.heuristic.members[0],
-            name=learned.name if used else self.heuristic.name,
+            chosen=policy if used else heuristic.members[0],
+            name=learned.name if used else heuristic.name,
             learned_is_used=used,
             reason=reason,
             candidates=tuple(candidates),
@@ -201,15 +182,66 @@ class Guard:
                 )
         return ", and ".join(found)
 
-    def _evaluate(self, group: PolicyGroup) -> Result:
-        return compare_policies(
-            [group],
-            self._jobsets,
-            self._world,
-            run_seed=self._run_seed,
-            also=[self._metric.name, *self.limits],
-            warmup=self._warmup,
-        )[0]
+
+class Guard:
+    """Heuristics on calibration jobsets, which learned policies have to beat there; see `Judge`.
+
+    Args:
+        baselines: heuristics, one policy each, tuned on other jobsets.
+        jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
+        world: see `evaluate`.
+        others: see `Judge`.
+        limits: see there; by default `Kind.price` of the world.
+        metric: name of the metric that decides; by default the world's headline.
+        run_seed: see `evaluate`.
+        warmup: see `summarize`.
+
+    Attributes:
+        heuristic: the best one.
+        reference: name of the best baseline.
+        seconds: that evaluating the heuristics took.
+    """
+
+    def __init__(
+        self,
+        baselines: Sequence[PolicyGroup],
+        jobsets: Sequence[JobSet],
+        world: World,
+        *,
+        others: Sequence[PolicyGroup] = (),
+        limits: Mapping[str, float] | None = None,
+        metric: str | None = None,
+        run_seed: int = 0,
+        warmup: int = 0,
+    ) -> None:
+        started = perf_counter()
+        kind = kind_of(world)
+        name, prices = metric or kind.headline, kind.price if limits is None else limits
+        self._evaluate = partial(
+            compare_policies,
+            jobsets=jobsets,
+            world=world,
+            run_seed=run_seed,
+            also=[name, *prices],
+            warmup=warmup,
+        )
+        first, rest = (self._evaluate(groups) for groups in (baselines, others))
+        self._judge = Judge(first, rest, limits=prices, metric=name)
+        self.heuristic = [*baselines, *others][self._judge.best]
+        self.reference = self._judge.reference
+        self.seconds = perf_counter() - started
+
+    def decide(self, policy: Policy, name: str | None = None) -> GuardDecision:
+        """Lets a learned policy prove itself.
+
+        Args:
+            policy: the learned policy.
+            name: what tables call it; by default its own name.
+        """
+        started = perf_counter()
+        (learned,) = self._evaluate([PolicyGroup(name or policy.name, (policy,))])
+        decision = self._judge.decide(learned, policy, self.heuristic)
+        return replace(decision, seconds=perf_counter() - started)
 
 
 def rank_finishing(result: Result, metric: str) -> tuple[bool, float]:

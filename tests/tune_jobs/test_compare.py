@@ -50,8 +50,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.integration
 def test_rows_do_not_depend_on_who_evaluates(local_ray: None, runs: Path) -> None:
-    what = ("--policies", f"sjf,random,{runs}/small-s*", "--loads", "0.5,0.9")
-    assert rows_of(*what, "--runners", "2") == rows_of(*what)
+    what = ("--policies", f"sjf,random,{runs}/small-s0", "--loads", "0.5,0.9", "--guard")
+    spread, here = rows_of(*what, "--runners", "2"), rows_of(*what)
+    assert spread[-1].pop("guard_s") > 0 < here[-1].pop("guard_s")  # the one that is a time
+    assert spread == here
 
 
 def test_rows_are_those_of_the_evaluation_on_held_out_jobsets() -> None:
@@ -340,7 +342,7 @@ def test_what_mixtures_trained_is_compared_at_a_point_and_says_so(tmp_path: Path
 def test_a_run_of_another_cluster_is_refused_before_anything_is_evaluated(
     runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tune_jobs.comparing.comparison.compare_policies", pytest.fail)
+    monkeypatch.setattr("tune_jobs.comparing.evaluating.compare_policies", pytest.fail)
     with pytest.raises(
         InputError, match=r"s0 was trained for another world, with capacity \(4, 4\)"
     ):

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import click
@@ -11,12 +12,15 @@ import click
 from cluster_env.evaluation import GuardDecision, get_metric
 from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits
 from tune_jobs.comparing.comparison import check_specs
+from tune_jobs.comparing.evaluating import evaluation_of
 from tune_jobs.comparing.guarding import calibrate, write_decision
 from tune_jobs.comparing.policy_specs import learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
+from tune_jobs.terminal.progress import NoProgress, Progress
+from tune_jobs.terminal.spreading import spreading
 from tune_jobs.terminal.tables import aligned
 
 
@@ -35,6 +39,8 @@ def report_decision(
     wide: bool,
     as_json: bool,
     out: Path | None,
+    num_runners: int,
+    address: str | None,
 ) -> None:
     """Lets the guard decide, and prints what it found; the arguments are the command's options."""
     runs = load_runs(find_runs([str(run)]), decode)
@@ -51,10 +57,15 @@ def report_decision(
     protocol = whole.at(*whole.values())
     spec = learned_specs(runs, decode)[0]
     check_specs(protocol, [spec])
-    policy = spec.make(protocol).members[0]
-    calibration = calibrate(protocol)
-    decision = calibration.guard.decide(policy, spec.key)
-    seconds = calibration.seconds + decision.seconds
+    started = perf_counter()
+    evaluation = evaluation_of([protocol], [], [spec])
+    progress = NoProgress() if as_json else Progress()
+    progress.start(evaluation.num_pieces, unit="evaluation")
+    with spreading(num_runners, address) as spread:
+        (found,) = evaluation.do(progress, spread)
+    progress.close()
+    (decision,) = calibrate(protocol, evaluation.specs, found).decide(found[-1])
+    seconds = perf_counter() - started
     if as_json:
         click.echo(json.dumps(_as_data(decision, metric, seconds), indent=1))
     else:

@@ -5,16 +5,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.evaluation import Guard, GuardDecision, PolicyGroup, Result
+from cluster_env.evaluation import GuardDecision, Judge, PolicyGroup, Result
 from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode
 from tune_jobs.terminal.files import replacing
+from tune_jobs.terminal.spreading import Spread, here
 from tune_jobs.terminal.tables import Value
 
 CALIBRATION_JOBSETS = 500
@@ -31,7 +32,8 @@ class Guarded:
         result: what it achieved, on the jobsets of the comparison.
         decisions: of the guard, one for each training seed.
         num_jobsets: how many the guard decided on.
-        seconds: that the guard took: tuning the heuristics, evaluating them and the policies.
+        seconds: that the guard took, whoever did it: tuning the heuristics, evaluating them and the
+            policies.
     """
 
     spec: PolicySpec
@@ -51,44 +53,42 @@ class Guarded:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Calibration:
     """The guard on one task.
 
     Attributes:
-        guard: that has evaluated the heuristics.
+        judge: that knows what the heuristics achieve.
+        heuristic: the best one.
         num_jobsets: how many it decides on.
-        seconds: that tuning and evaluating the heuristics took.
+        seconds: that tuning and evaluating the heuristics took, whoever did it.
     """
 
-    guard: Guard
+    judge: Judge
+    heuristic: PolicyGroup
     num_jobsets: int
     seconds: float
 
-    @property
-    def heuristic(self) -> PolicyGroup:
-        """The best heuristic."""
-        return self.guard.heuristic
+    def decide(self, learned: Evaluated) -> tuple[GuardDecision, ...]:
+        """About each policy of a learned spec; see `Judge.decide`."""
+        pairs = zip(learned.calibration, learned.group.members, strict=True)
+        return tuple(self.judge.decide(*pair, self.heuristic) for pair in pairs)
 
-    def line(
-        self, spec: PolicySpec, protocol: EvaluationProtocol, learned: Result, heuristic: Result
-    ) -> Guarded:
+    def line(self, spec: PolicySpec, learned: Evaluated, heuristic: Result) -> Guarded:
         """Puts a learned spec behind the guard.
 
         Args:
             spec: the learned spec.
-            protocol: what it is prepared for.
-            learned: its result on the jobsets of the comparison.
-            heuristic: that of the best heuristic on the same jobsets.
+            learned: what became of it.
+            heuristic: what the best heuristic achieves on the jobsets of the comparison.
         """
-        policies = spec.make(protocol).members
-        decisions = tuple(self.guard.decide(policy, spec.key) for policy in policies)
+        decisions = self.decide(learned)
         key = f"guarded {spec.key}"
         name = f"{key} -> {choice_of(decisions)}"
         chosen = tuple(decision.chosen for decision in decisions)
         members = tuple(
             member if decision.learned_is_used else heuristic.members[0]
-            for member, decision in zip(learned.members, decisions, strict=True)
+            for member, decision in zip(learned.result.members, decisions, strict=True)
         )
         if not any(decision.learned_is_used for decision in decisions):
             members = heuristic.members  # one policy, and nothing that could differ between seeds
@@ -97,34 +97,79 @@ class Calibration:
             Result(name, members),
             decisions,
             self.num_jobsets,
-            self.seconds + sum(decision.seconds for decision in decisions),
+            self.seconds + learned.seconds,
         )
 
 
-def calibrate(protocol: EvaluationProtocol) -> Calibration:
+def calibrate(
+    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], found: Sequence[Evaluated]
+) -> Calibration:
     """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
 
     They are tuned on some validation jobsets and evaluated on others, on which the guard decides.
 
     Args:
         protocol: at one place of the axis; it says on how many jobsets the guard decides.
+        specs: what was evaluated, see `evaluation_of`.
+        found: what became of them.
     """
-    started = perf_counter()
-    jobsets = protocol.guard_jobsets()
     kind = protocol.task.kind
-    groups = {name: heuristic_spec(name).make(protocol) for name in kind.heuristics.names()}
-    baselines = [group for name, group in groups.items() if name in (kind.baselines or groups)]
-    guard = Guard(
-        baselines,
-        jobsets,
-        protocol.task.world,
-        others=[group for group in groups.values() if group not in baselines],
-        limits=protocol.limits,
+    given = {spec.key: one for spec, one in zip(specs, found, strict=True)}
+    heuristics = {name: given[name] for name in kind.heuristics.names()}
+    wanted = kind.baselines or tuple(heuristics)
+    baselines = [one for name, one in heuristics.items() if name in wanted]
+    others = [one for name, one in heuristics.items() if name not in wanted]
+    judge = Judge(
+        [one.calibration[0] for one in baselines],
+        [one.calibration[0] for one in others],
+        limits=protocol.prices,
         metric=protocol.metric,
-        run_seed=protocol.task.seed,
-        warmup=protocol.warmup,
     )
-    return Calibration(guard, len(jobsets), perf_counter() - started)
+    return Calibration(
+        judge,
+        [*baselines, *others][judge.best].group,
+        protocol.num_guard_jobsets,
+        sum(one.seconds for one in heuristics.values()),
+    )
+
+
+def guards_of(
+    evaluation: Evaluation, found: Sequence[Sequence[Evaluated]], spread: Spread = here
+) -> list[list[Guarded]]:
+    """A guarded line for each learned spec that is compared, place by place.
+
+    Args:
+        evaluation: with places that guard.
+        found: what became of the specs, place by place.
+        spread: what evaluates best heuristics that are not among those compared.
+    """
+    specs, compared = evaluation.specs, slice(evaluation.num_compared)
+    calibrations = [
+        calibrate(place, specs, at) for place, at in zip(evaluation.places, found, strict=True)
+    ]
+    known = [{one.result.name: one.result for one in at[compared]} for at in found]
+    missing = [
+        (place, one.heuristic)
+        for place, one in enumerate(calibrations)
+        if one.heuristic.name not in known[place]
+    ]
+    more = spread(_evaluate_heuristic, evaluation.places, missing)
+    for (place, heuristic), result in zip(missing, more, strict=True):
+        known[place][heuristic.name] = result
+    return [
+        [
+            calibration.line(spec, one, results[calibration.heuristic.name])
+            for spec, one in zip(specs[compared], at[compared], strict=True)
+            if spec.learned
+        ]
+        for calibration, at, results in zip(calibrations, found, known, strict=True)
+    ]
+
+
+def _evaluate_heuristic(
+    places: Sequence[EvaluationProtocol], piece: tuple[int, PolicyGroup]
+) -> Result:
+    return evaluate_group(places[piece[0]], piece[1])
 
 
 def choice_of(decisions: Sequence[GuardDecision]) -> str:

@@ -38,6 +38,7 @@ class PolicySpec:
             jobs varied or were recorded.
         trained_on: names the jobs that it was trained on; empty for a heuristic.
         trained_for: objective that it was trained for; empty for a heuristic.
+        runs: that it was trained in, as far as they are known.
     """
 
     key: str
@@ -47,6 +48,7 @@ class PolicySpec:
     trained_at: float = float("nan")
     trained_on: str = ""
     trained_for: str = ""
+    runs: Sequence[TrainedRun] = ()
 
     def check(self, protocol: EvaluationProtocol) -> None:
         """Makes sure, before anything is evaluated, that the policies can act.
@@ -55,9 +57,9 @@ class PolicySpec:
             InputError: if there is no such heuristic, its number is out of range, or a policy was
                 trained in a world that differs too much.
         """
-        if self.learned:
-            self.make(protocol)
-        else:
+        for run in self.runs:
+            check_fits(run, protocol.task.world)
+        if not self.learned:
             get_heuristic(self.key, protocol.task.world)
 
 
@@ -104,8 +106,6 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
         world = protocol.task.world
-        for run in runs:
-            check_fits(run, world)
         if decode != "tuned":
             return PolicyGroup(name, tuple(run.policy.acting_in(world) for run in runs))
         where = repr((protocol.task, protocol.metric, protocol.warmup))
@@ -123,6 +123,7 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
         trained_at=trained_at,
         trained_on=trained_on,
         trained_for=runs[0].config.task.build_objective().name,
+        runs=runs,
     )
 
 

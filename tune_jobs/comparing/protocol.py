@@ -103,6 +103,11 @@ class EvaluationProtocol:
         """The value of the axis that was asked for, else the task's; NaN without an axis."""
         return self.task.position if self.asked is None else self.asked
 
+    @property
+    def prices(self) -> Mapping[str, float]:
+        """By what share a guarded policy may be worse than the best baseline, by metric."""
+        return self.task.kind.price if self.limits is None else self.limits
+
     def held_out(self) -> list[JobSet]:
         """The jobsets that results are means over, which nobody has seen unless they are named."""
         if self.named:

@@ -13,8 +13,9 @@ from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
 from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.comparing.choices import metric_of, parse_limits
-from tune_jobs.comparing.comparison import check_specs, evaluate_specs, guard_at, spec_cells
-from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded
+from tune_jobs.comparing.comparison import check_specs, spec_cells
+from tune_jobs.comparing.evaluating import Evaluation
+from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.figures.comparison import POLICY, name_of, read_rows
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
@@ -85,11 +86,13 @@ def collect(request: FigureRequest) -> list[Row]:
         task = _with_jobs(whole.task, window, small_share, STEPS_PER_WINDOW * window)
         places = [replace(whole, task=task).at(load) for load in GUARD_LOADS]
         check_specs(places[0], specs)
-        for protocol in places:
-            results = evaluate_specs(protocol, specs, progress, num_done)
-            num_done += len(results)
+        evaluation = Evaluation(places, specs, len(specs))
+        found = list(evaluation.do(progress, num_done=num_done))
+        num_done += evaluation.num_pieces
+        guards = guards_of(evaluation, found)
+        for protocol, at_place, guarded in zip(places, found, guards, strict=True):
             head = {**protocol.columns(), "small_share": small_share}
-            guarded = guard_at(protocol, specs, results)
+            results = [one.result for one in at_place]
             rows += _rows(head, protocol.metric, specs, results, guarded)
     progress.close()
     return rows

@@ -10,7 +10,8 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Metric, Result, best
-from tune_jobs.comparing.comparison import check_specs, evaluate_specs, spec_cells
+from tune_jobs.comparing.comparison import check_specs, spec_cells
+from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
@@ -62,13 +63,13 @@ def collect(request: FigureRequest) -> list[Row]:
     learned.sort(key=lambda one: [*metrics, one.trained_for].index(one.trained_for))
     progress = request.progress
     progress.start(len(learned) + len(metrics) * len(heuristics), unit="evaluation")
-    learned_results = evaluate_specs(protocol, learned, progress)
-    num_done = len(learned)
+    (evaluated,) = Evaluation([protocol], learned, len(learned)).do(progress)
+    learned_results = [one.result for one in evaluated]
+    places = [replace(protocol, metric=metric) for metric in metrics]
+    every = Evaluation(places, heuristics, len(heuristics)).do(progress, num_done=len(learned))
     rows: list[Row] = []
-    for metric in metrics:
-        tuned = replace(protocol, metric=metric)
-        results = evaluate_specs(tuned, heuristics, progress, num_done)
-        num_done += len(heuristics)
+    for metric, tuned, found in zip(metrics, places, every, strict=True):
+        results = [one.result for one in found]
         head = tuned.columns()
         pairs = zip([*heuristics, *learned], [*results, *learned_results], strict=True)
         rows += [{**head, **row} for row in _rows(list(pairs), best(results, metric), metric)]

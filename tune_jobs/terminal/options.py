@@ -67,6 +67,22 @@ limit_option = click.option(
     "no limit. Can be repeated.",
 )
 
+runner_options = _together(
+    click.option(
+        "--runners",
+        "num_runners",
+        type=count(0),
+        default=0,
+        help="Processes that evaluate policies, a policy at a place at a time; 0, the default, "
+        "evaluates here.",
+    ),
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="Ray cluster whose CPUs the runners are on, or auto; by default this machine.",
+    ),
+)
+
 task_options = _together(
     click.option(
         "--config",

@@ -1,0 +1,157 @@
+"""Specs at places of the axis, as pieces of work that anyone may do: tuned, then evaluated."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.evaluation import PolicyGroup, Result, compare_policies
+from cluster_env.worlds import Kind
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.spreading import Spread, here
+
+_KEPT: dict[tuple[str, str], list[JobSet]] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluated:
+    """What became of a spec at a place.
+
+    Attributes:
+        group: its policies, tuned.
+        results: what it achieves on the held-out jobsets; empty if it is not compared there.
+        calibration: of each policy, what it achieves on the jobsets that guards decide on.
+        seconds: that tuning and ``calibration`` took.
+    """
+
+    group: PolicyGroup
+    results: tuple[Result, ...]
+    calibration: tuple[Result, ...]
+    seconds: float
+
+    @property
+    def result(self) -> Result:
+        """What it achieves on the held-out jobsets."""
+        return self.results[0]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is to be evaluated.
+
+    Attributes:
+        places: where; those that guard have jobsets for it.
+        specs: what, each at each place.
+        num_compared: how many of the specs, the first ones, are evaluated on held-out jobsets; the
+            others are there for guards alone.
+    """
+
+    places: Sequence[EvaluationProtocol]
+    specs: Sequence[PolicySpec]
+    num_compared: int
+
+    @property
+    def num_pieces(self) -> int:
+        """Pieces of work."""
+        return len(self.places) * len(self.specs)
+
+    def do(
+        self, progress: Progress, spread: Spread = here, num_done: int = 0
+    ) -> Iterator[list[Evaluated]]:
+        """What became of the specs, place by place.
+
+        Args:
+            progress: already started; stepped once for each piece.
+            spread: what does the pieces, a spec at a place each.
+            num_done: steps of it that were made before.
+        """
+        pieces = [(place, spec) for place in range(len(self.places)) for spec in self._specs]
+        found = iter(spread(evaluate_piece, self, pieces))
+        for place in self.places:
+            at_place = []
+            for _ in self._specs:
+                at_place.append(next(found))
+                num_done += 1
+                progress.step(num_done, f"{jobs_of(place.task)}: {at_place[-1].group.name}")
+            yield at_place
+
+    @property
+    def _specs(self) -> range:
+        return range(len(self.specs))
+
+
+def evaluation_of(
+    places: Sequence[EvaluationProtocol],
+    compared: Sequence[PolicySpec],
+    guarded: Sequence[PolicySpec] = (),
+) -> Evaluation:
+    """An evaluation of some specs, and where a place guards of all heuristics of its world.
+
+    Args:
+        places: where, at least one.
+        compared: what is evaluated on held-out jobsets.
+        guarded: learned specs that guards decide about and that are not compared.
+    """
+    known = {spec.key for spec in compared}
+    kind = places[0].task.kind if any(place.num_guard_jobsets for place in places) else None
+    names = [] if kind is None else [name for name in kind.heuristics.names() if name not in known]
+    others = [heuristic_spec(name) for name in names]
+    return Evaluation(places, [*compared, *others, *guarded], len(compared))
+
+
+def evaluate_piece(whole: Evaluation, piece: tuple[int, int]) -> Evaluated:
+    """What becomes of a spec at a place: a piece of work, see `Spread`.
+
+    Args:
+        whole: what it is a piece of.
+        piece: index of the place, and of the spec.
+    """
+    place, spec = whole.places[piece[0]], whole.specs[piece[1]]
+    started = perf_counter()
+    group = spec.make(place)
+    calibration: list[Result] = []
+    if place.num_guard_jobsets and (spec.learned or is_candidate(spec, place.task.kind)):
+        also = [place.metric, *place.prices]
+        calibration = compare_policies(
+            [PolicyGroup(spec.key if spec.learned else group.name, (p,)) for p in group.members],
+            _kept(place, "guard", place.guard_jobsets),
+            place.task.world,
+            run_seed=place.task.seed,
+            also=also,
+            warmup=place.warmup,
+        )
+    seconds = perf_counter() - started
+    results = [evaluate_group(place, group)] if piece[1] < whole.num_compared else []
+    return Evaluated(group, tuple(results), tuple(calibration), seconds)
+
+
+def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
+    """What policies achieve on the held-out jobsets of a place."""
+    (result,) = compare_policies(
+        [group],
+        _kept(place, "held out", place.held_out),
+        place.task.world,
+        run_seed=place.task.seed,
+        episodes_per_jobset=place.num_episodes,
+        also=[place.metric],
+        warmup=place.warmup,
+    )
+    return result
+
+
+def is_candidate(spec: PolicySpec, kind: Kind) -> bool:
+    """Whether a spec is a heuristic that learned policies have to beat: as its world has it."""
+    return spec.key in kind.heuristics.names()
+
+
+def _kept(place: EvaluationProtocol, name: str, draw: Callable[[], list[JobSet]]) -> list[JobSet]:
+    """Jobsets of a place; those of the last one are kept, because specs come one by one."""
+    key = (repr(place), name)
+    if key not in _KEPT:
+        for other in [other for other in _KEPT if other[0] != key[0]]:
+            del _KEPT[other]
+        _KEPT[key] = draw()
+    return _KEPT[key]
