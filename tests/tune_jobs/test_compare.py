@@ -52,7 +52,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rows_do_not_depend_on_who_evaluates(local_ray: None, runs: Path) -> None:
     what = ("--policies", f"sjf,random,{runs}/small-s0", "--loads", "0.5,0.9", "--guard")
     spread, here = rows_of(*what, "--runners", "2"), rows_of(*what)
-    assert spread[-1].pop("guard_s") > 0 < here[-1].pop("guard_s")  # the one that is a time
+    seconds = [row.pop("guard_s") for row in (*spread, *here) if "guard_s" in row]
+    assert len(seconds) == 4  # the one number that is a time
     assert spread == here
 
 
