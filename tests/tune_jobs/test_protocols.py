@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds.hpc.protocols import window_starts
+from tests.golden import stored
 from tune_jobs.compare import command
 
 PUBLISHED = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
@@ -75,7 +76,7 @@ def test_unknown_protocols_are_refused() -> None:
 def test_the_published_table_by_one_command(
     golden: Path, tmp_path: Path, trace: str, expected: dict[str, float]
 ) -> None:
-    with np.load(golden / "rls" / f"trace_{trace}.npz") as file:
+    with np.load(stored(golden / "rls" / f"trace_{trace}.npz")) as file:
         recorded = {name: file[f"trace_{name}"] for name in ("submit", "run", "procs", "req_time")}
     names = {"procs": "processors", "req_time": "requested_time"}
     log = tmp_path / "lublin.swf"

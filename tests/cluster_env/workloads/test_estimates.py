@@ -12,14 +12,12 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.estimates import ESTIMATES, get_estimates
 from cluster_env.workloads.lublin import draw_jobs, types_for
 from cluster_env.workloads.tsafrir import bin_sizes, bin_times, draw_estimates, num_bins
+from tests.golden import stored
 
 
 @pytest.fixture
 def bins(golden: Path) -> dict[str, dict]:
-    path = golden / "lublin" / "tsafrir_bins.json"
-    if not path.is_file():
-        pytest.skip(f"no golden data in {path}")
-    return json.loads(path.read_text())
+    return json.loads(stored(golden / "lublin" / "tsafrir_bins.json").read_text())
 
 
 def test_times_and_sizes_are_those_of_the_authors_program(bins: dict[str, dict]) -> None:
@@ -54,10 +52,7 @@ def test_popular_times_are_as_popular_as_in_the_program(bins: dict[str, dict]) -
 
 
 def test_jobs_of_all_lengths_ask_as_those_of_the_program_do(golden: Path) -> None:
-    path = golden / "lublin" / "schedgym_p256.npz"
-    if not path.is_file():
-        pytest.skip(f"no golden data in {path}")
-    with np.load(path) as file:
+    with np.load(stored(golden / "lublin" / "schedgym_p256.npz")) as file:
         accuracy = float(file["acc_mean"])
         by_run = file["est_given_run_decile"]
     run = draw_jobs(np.random.default_rng(1), 200_000, types_for(256, True), 8)[1]

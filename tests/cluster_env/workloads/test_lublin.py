@@ -10,6 +10,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.lublin import BATCH, INTERACTIVE, draw_jobs, types_for
 from cluster_env.worlds.hpc.workloads import LognormalWorkload, LublinWorkload, TraceWorkload
+from tests.golden import stored
 
 COUNT = 200_000
 CASES = [
@@ -26,7 +27,7 @@ def test_the_model_is_the_recorded_one(golden: Path, name: str, processors: int)
     types = (INTERACTIVE, BATCH) if "default" in name else types_for(processors, typed)
     hour = 8 if name.startswith("schedgym") else 0
     arrival, run, size, kind = draw_jobs(np.random.default_rng(1), COUNT, types, hour)
-    with np.load(golden / "lublin" / f"{name}.npz") as file:
+    with np.load(stored(golden / "lublin" / f"{name}.npz")) as file:
         expected = {key: file[key] for key in file.files}
     pooled = 0.012 if typed else 0.0
     samples = {"ia": (np.diff(arrival), pooled), "run": (run, pooled)}
@@ -61,7 +62,7 @@ def test_jobs_have_the_load_that_is_asked_for(workload) -> None:
 def test_jobs_arrive_with_the_recorded_daily_cycle(golden: Path, processors: int) -> None:
     """In eighths of a day; six samples of ours differ from the program's by up to 0.075."""
     arrival = draw_jobs(np.random.default_rng(1), COUNT, types_for(processors, False))[0]
-    with np.load(golden / "lublin" / f"typeless_p{processors}.npz") as file:
+    with np.load(stored(golden / "lublin" / f"typeless_p{processors}.npz")) as file:
         expected = file["arrivals_per_half_hour_since_start"].reshape(8, 6).sum(axis=1)
     ours = np.bincount(arrival // (3 * 3600) % 8, minlength=8)
     assert ours / ours.mean() == pytest.approx(expected / expected.mean(), abs=0.12)

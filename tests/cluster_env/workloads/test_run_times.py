@@ -15,6 +15,7 @@ from cluster_env.workloads.run_times import RUN_TIMES, corrected
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.traces import TraceWorkload
+from tests.golden import stored
 
 
 def log_of(submit, run, estimate, user, size=None) -> RecordedJobs:
@@ -132,7 +133,7 @@ def test_learned_goes_a_third_of_the_way_on_real_logs(
     golden: Path, trace: str, processors: int, stretch: float, rule: str
 ) -> None:
     """From the users' estimates to the true run times, over the whole log."""
-    path, world = golden / "traces" / "swf" / f"{trace}.swf.gz", HPC(processors)
+    path, world = stored(golden / "traces" / "swf" / f"{trace}.swf.gz"), HPC(processors)
     means = {}
     for name in ("user", "learned", "actual"):
         workload = TraceWorkload(path, (processors,), stretch=stretch, whole=True, run_times=name)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.workloads import swf as swf_reader
 from cluster_env.workloads.swf import FIELDS, jobs_as_columns, read_swf, write_swf
+from tests.golden import stored
 
 JOB = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 1 -1 1 -1 -1 -1"
 
@@ -21,10 +22,7 @@ JOB = "1 0 -1 100 4 -1 -1 4 200 -1 1 7 1 -1 1 -1 -1 -1"
 @pytest.fixture
 def swf(golden: Path) -> Path:
     """Folder of the logs among the golden data; a test is skipped where it is absent."""
-    folder = golden / "traces" / "swf"
-    if not folder.is_dir():
-        pytest.skip(f"no golden data in {folder}")
-    return folder
+    return stored(golden / "traces" / "swf")
 
 
 def log(folder: Path, *lines: str) -> Path:

@@ -15,6 +15,7 @@ from cluster_env.worlds.hpc.traces import TraceWorkload
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.policy_files import write_policy
+from tests.golden import stored
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 
@@ -130,9 +131,7 @@ def test_trained_runs_play_in_the_world_that_they_know(
 
 
 def test_recorded_waits_are_described(golden: Path, capsys: Shown) -> None:
-    path = golden / "traces" / "swf" / "theta_train.swf.gz"
-    if not path.is_file():
-        pytest.skip(f"no golden data in {path}")
+    path = stored(golden / "traces" / "swf" / "theta_train.swf.gz")
     assert cli.run(cli.metasched, ["trace", str(path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     with np.load(golden / "traces" / "swf" / "theta_train_fields.npz") as fields:
@@ -147,9 +146,7 @@ def test_recorded_waits_are_described(golden: Path, capsys: Shown) -> None:
 
 
 def test_trace_says_what_was_dropped_and_why(golden: Path, capsys: Shown) -> None:
-    path = golden / "traces" / "swf" / "nasty.swf"
-    if not path.is_file():
-        pytest.skip(f"no golden data in {path}")
+    path = stored(golden / "traces" / "swf" / "nasty.swf")
     assert cli.run(cli.metasched, ["trace", str(path)]) == 0
     shown = capsys.readouterr().out
     section = shown.partition("Left out\n")[2].partition("\n\n")[0]

@@ -6,6 +6,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.slurm.conf import Site, num_hosts, read_slurm_conf
+from tests.golden import stored
 
 CONF = r"""
 # a site
@@ -101,8 +102,5 @@ def test_a_wrong_file_is_refused(tmp_path: Path, text: str, words: str) -> None:
 
 
 def test_the_golden_example(golden: Path) -> None:
-    path = golden / "slurm" / "slurm.conf.example"
-    if not path.is_file():
-        pytest.skip(f"no golden data in {path.parent}")
-    found = read_slurm_conf(path)
+    found = read_slurm_conf(stored(golden / "slurm" / "slurm.conf.example"))
     assert found == Site(128, 2 * 262_144, 16, "fcfs", "strict", {}, ())

@@ -7,6 +7,7 @@ import pytest
 
 from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
+from tests.golden import stored
 
 # line, second of arrival (after 10:55:21 or 10:40:22), wait, run, limit, processors, MiB, GPUs
 SACCT = """
@@ -50,10 +51,7 @@ JOBCOMP = """
 @pytest.fixture
 def slurm(golden: Path) -> Path:
     """Folder of what Slurm wrote; a test is skipped where it is absent."""
-    folder = golden / "slurm"
-    if not folder.is_dir():
-        pytest.skip(f"no golden data in {folder}")
-    return folder
+    return stored(golden / "slurm")
 
 
 def rows(jobs: RecordedJobs) -> list[list[int]]:

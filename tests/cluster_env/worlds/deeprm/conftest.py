@@ -17,6 +17,7 @@ from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.golden_episodes import cluster_of
+from tests.golden import stored
 
 CLUSTERS = {
     "default": Cluster(),
@@ -56,10 +57,7 @@ def states(cluster: Cluster) -> NDArray[np.uint8]:
 @pytest.fixture(scope="session")
 def golden_deeprm(golden: Path) -> list[Path]:
     """The stored configurations, one file each; a test is skipped where there are none."""
-    files = sorted((golden / "deeprm").glob("*.npz"))
-    if not files:
-        pytest.skip(f"no golden data of DeepRM in {golden / 'deeprm'}")
-    return files
+    return sorted(stored(golden / "deeprm").glob("*.npz"))
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,14 @@ import pytest
 
 from cluster_env.worlds.hpc.rlscheduler_episode import VISIBLE, PeerJobs, RLSchedulerEpisode
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays
+from tests.golden import stored
 
 FILES = ("lublin1_256_bf0", "lublin1_256_bf1", "lublin2_512_bf0_fifo", "theta_256_bf1")
 
 
 def episode_of(golden: Path, data: dict) -> tuple[RLSchedulerEpisode, np.ndarray]:
     """An episode, and the numbers of its jobs."""
-    trace = arrays(golden / "rls" / f"trace_{data['trace']}.npz")
+    trace = arrays(stored(golden / "rls" / f"trace_{data['trace']}.npz"))
     part = slice(int(data["offset"]), int(data["offset"] + data["length"]))
     columns = [trace[f"trace_{name}"][part] for name in ("submit", "run", "req_time", "procs")]
     most = [data[f"max_{name}"] for name in ("req_mem", "user_id", "group_id", "app")]
@@ -30,7 +31,7 @@ def digits(observation: np.ndarray) -> str:
 
 @pytest.mark.parametrize("name", FILES)
 def test_every_observation_is_the_recorded_one(golden: Path, name: str) -> None:
-    data = arrays(golden / "rls" / f"env_{name}.npz")
+    data = arrays(stored(golden / "rls" / f"env_{name}.npz"))
     episode, job_ids = episode_of(golden, data)
     first = np.split(data["first_obs"], np.cumsum(data["first_obs_rows"])[:-1])
     for k, action in enumerate(data["actions"]):

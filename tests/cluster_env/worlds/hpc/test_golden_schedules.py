@@ -12,6 +12,7 @@ from cluster_env.worlds.hpc.rlscheduler import SCORES
 from cluster_env.worlds.hpc.rules import Rule
 from cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played, waits
+from tests.golden import stored
 
 TRACES = [
     f"{name}{ending}"
@@ -35,7 +36,7 @@ def rule_of(name: str) -> Rule:
 
 @pytest.mark.parametrize("trace", TRACES)
 def test_real_logs_are_scheduled_as_by_a_plain_event_loop(golden: Path, trace: str) -> None:
-    data = arrays(golden / "traces" / f"oracle_{trace}.npz")
+    data = arrays(stored(golden / "traces" / f"oracle_{trace}.npz"))
     jobset = jobset_of(data["submit"], data["run"], data["est"], data["procs"])
     world = HPC(processors=int(data["procs_total"]))
     policies = [name.removeprefix("wait_") for name in data if name.startswith("wait_")]

@@ -19,6 +19,7 @@ from cluster_env.evaluation import evaluate, summarize
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import Rule
 from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played
+from tests.golden import stored
 
 JOBS = 1024
 OF_LUBLIN = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
@@ -75,7 +76,7 @@ EXPECTED = {
 @cache
 def windows_of(golden: Path, trace: str) -> tuple[HPC, list[JobSet]]:
     file, offsets = WINDOWS[trace]
-    data = arrays(golden / file)
+    data = arrays(stored(golden / file))
     if file.startswith("rls"):
         columns = [data[f"trace_{name}"] for name in ("submit", "run", "req_time", "procs")]
         processors = 256
