@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from rllib_configs.algorithms.batched import module_weights
@@ -15,6 +14,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.runners.patience import Patience
 from rllib_configs.runners.requests import Answer
 from rllib_configs.runners.units import UnitEnvRunner
+from tests.rllib_configs.training import assert_equal
 from tests.waiting import PATIENCE_S
 
 SETTINGS = [
@@ -73,8 +73,7 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
         stopped = Path("/proc", mark.read_text())
         while alone.iteration < algorithm.iteration:
             alone.train()
-        found, expected = module_weights(algorithm), module_weights(alone)
-        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+        assert_equal(module_weights(algorithm), module_weights(alone))
         while metrics["workers/healthy"] < 2:
             assert time.monotonic() < deadline
             metrics = iteration_metrics(algorithm.train())

@@ -255,7 +255,6 @@ def test_several_deciders_of_one_episode_are_trajectories_of_their_own() -> None
     assert found[4:] == pytest.approx([10, 20 - 10 / 3])  # at 7 and at 3
 
 
-@pytest.mark.timeout(60)  # it takes a third of a second
 @pytest.mark.parametrize("discount_per", ["time_unit", "decision"])
 def test_a_week_in_seconds_takes_no_memory_of_the_clock(discount_per: str) -> None:
     """Arrays of 20 episodes x 600,000 s would hold 96 MB each, 60 episodes three times that.

@@ -16,17 +16,18 @@ from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, joined, units_of
 from rllib_configs.schema import ExperimentConfig
-from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.training import (
+    assert_equal,
+    assert_same_numbers,
+    go_on_and_lose_a_runner,
+    train,
+)
 
 SIZES = [
     *("training.jobsets=6", "training.jobsets_per_unit=2", "training.episodes_per_jobset=5"),
     *("training.validate_every=2", "training.validation_jobsets=4", "task.workload.jobs=40"),
     *("training.iterations=4", "resources.num_runners=0"),
 ]
-COUNTED = (
-    *("train/return_mean", "train/return_max", "train/step_size", "train/bounded_slowdown"),
-    *("train/beyond_wait", "total/decisions"),
-)
 
 
 def config_of(*overrides: str, preset: str = "hpc-no-worse") -> ExperimentConfig:
@@ -34,61 +35,19 @@ def config_of(*overrides: str, preset: str = "hpc-no-worse") -> ExperimentConfig
     return load_config(preset, [*SIZES, *overrides])
 
 
-def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
-    """Weights after some iterations, and the metrics of each."""
-    algorithm = build_algorithm(config)
-    try:
-        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
-        return module_weights(algorithm), metrics
-    finally:
-        algorithm.stop()
-
-
-@pytest.fixture(scope="module")
-def reference(local_ray: None) -> tuple[dict, list[dict]]:
-    """Four iterations in the driver alone."""
-    return train(config_of(), 4)
-
-
-def assert_same(found: tuple[dict, list[dict]], expected: tuple[dict, list[dict]]) -> None:
-    """Bit for bit."""
-    for name, value in expected[0].items():
-        assert np.array_equal(found[0][name], value), name
-    for one, other in zip(found[1], expected[1], strict=True):
-        assert [one[name] for name in COUNTED] == [other[name] for name in COUNTED]
-
-
 @pytest.mark.usefixtures("local_ray")
 class TestSpread:
     """What needs Ray."""
 
-    def test_number_of_runners_changes_no_number(self, reference: tuple[dict, list[dict]]) -> None:
-        """Two, of which one is killed in the second iteration; a single one resumes below."""
-        algorithm = build_algorithm(config_of("resources.num_runners=2"))
-        try:
-            metrics = [iteration_metrics(algorithm.train())]
-            end_in_unit(algorithm, 1)
-            metrics += [iteration_metrics(algorithm.train()) for _ in range(3)]
-            assert metrics[1]["workers/healthy"] == 1
-            assert_same((module_weights(algorithm), metrics), reference)
-        finally:
-            algorithm.stop()
-
-    def test_resumed_run_ends_with_the_same_numbers(
-        self, tmp_path: Path, reference: tuple[dict, list[dict]]
+    def test_numbers_depend_neither_on_runners_nor_on_a_resume_nor_on_a_kill(
+        self, tmp_path: Path
     ) -> None:
-        first = build_algorithm(config_of())
-        metrics = [iteration_metrics(first.train()) for _ in range(3)]
-        first.save_to_path(tmp_path / "checkpoint")
-        first.train()  # goes on after the checkpoint, which must not show below
-        first.stop()
-        second = build_algorithm(config_of("resources.num_runners=1"))
-        second.restore_from_path(tmp_path / "checkpoint")
-        metrics.append(iteration_metrics(second.train()))
-        weights = module_weights(second)
-        second.stop()
-        assert_same((weights, metrics), reference)
-        assert metrics[3]["train/best_cost"] == reference[1][3]["train/best_cost"]
+        """Four iterations in the driver alone, of which two runners repeat the second half."""
+        weights, metrics = train(config_of(), 4, keep=tmp_path / "checkpoint")
+        two = config_of("resources.num_runners=2")
+        found, same = go_on_and_lose_a_runner(two, tmp_path / "checkpoint", 1)
+        assert_equal(found, weights)
+        assert_same_numbers(same, metrics[2:])
 
     def test_the_best_mean_is_kept_and_acts_when_loaded(self, tmp_path: Path) -> None:
         config = config_of("training.validate_every=1", preset="hpc-universal")

@@ -17,6 +17,7 @@ from rllib_configs.loading import load_config, make_config, parse_config, preset
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
+from tests.waiting import PATIENCE_S
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -338,4 +339,4 @@ def test_reading_a_config_loads_neither_ray_nor_pytorch():
         "prepare(load_config('deeprm-maml', ['training.inner_steps=2'])); "
         "assert not {'ray', 'torch', 'mlflow'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=100)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE_S)

@@ -17,7 +17,7 @@ from cluster_env.worlds.deeprm.masks import live_mask, start_now_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.builders import build_algorithm
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.losses import clipped_loss, symexp, symlog
@@ -27,7 +27,12 @@ from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.policies import LearnedPolicy, load_policy, save_policy, start_from
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
 from rllib_configs.schema import ExperimentConfig
-from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.training import (
+    assert_equal,
+    assert_same_numbers,
+    go_on_and_lose_a_runner,
+    train,
+)
 from tests.rllib_configs.worlds.test_lookup_linear import states_of
 
 
@@ -40,16 +45,6 @@ def config_of(*overrides: str) -> ExperimentConfig:
         "resources.num_runners=0",
     )
     return load_config("deeprm-ppo", [*sizes, *overrides])
-
-
-def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
-    """Weights after some iterations, and the metrics of each."""
-    algorithm = build_algorithm(config)
-    try:
-        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
-        return module_weights(algorithm), metrics
-    finally:
-        algorithm.stop()
 
 
 def episodes_of(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -215,46 +210,23 @@ def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:
     assert schedule.finished.all()
 
 
-@pytest.mark.parametrize("critic", [False, True])
-def test_numbers_depend_neither_on_runners_nor_on_a_resume(
-    critic: bool, local_ray: None, tmp_path: Path
+@pytest.mark.parametrize(
+    ("critic", "number"),
+    [
+        pytest.param(False, 1, id="killed while it samples"),
+        pytest.param(True, 3, id="killed in the second epoch, with a critic"),
+    ],
+)
+def test_numbers_depend_neither_on_runners_nor_on_a_resume_nor_on_a_kill(
+    critic: bool, number: int, local_ray: None, tmp_path: Path
 ) -> None:
+    """Two runners with a unit each, in an iteration with the clock of the run's second half."""
     learning = f"training.critic={str(critic).lower()}"
-    algorithm = build_algorithm(config_of(learning))
-    for _ in range(2):
-        algorithm.train()
-    algorithm.save_to_path(tmp_path / "checkpoint")
-    save_policy(algorithm, config_of(learning), tmp_path / "policy")
-    last = [iteration_metrics(algorithm.train()) for _ in range(2)][-1]
-    expected = module_weights(algorithm)
-    algorithm.stop()
-    loaded, _ = load_policy(tmp_path, "argmax")
-    assert loaded.act(states_of(Cluster(), 10), np.zeros(10)).shape == (10,)
-
-    resumed = build_algorithm(config_of(learning, "resources.num_runners=2"))
-    resumed.restore_from_path(tmp_path / "checkpoint")
-    mix = [iteration_metrics(resumed.train()) for _ in range(2)][-1]
-    found = module_weights(resumed)
-    resumed.stop()
-    assert mix["train/return_mean"] == last["train/return_mean"]
-    for name, value in expected.items():
-        assert np.array_equal(found[name], value), name
-
-
-def test_runner_killed_in_an_update_costs_no_more_than_time(local_ray: None) -> None:
-    units = ("training.jobsets=6", "training.critic=true")  # three units, one for each runner
-    expected, _ = train(config_of(*units), 2)
-    algorithm = build_algorithm(config_of(*units, "resources.num_runners=3"))
-    try:
-        algorithm.train()
-        end_in_unit(algorithm, 3)  # played, and learned from once
-        metrics = iteration_metrics(algorithm.train())
-        assert metrics["workers/healthy"] == 2
-        found = module_weights(algorithm)
-    finally:
-        algorithm.stop()
-    for name, value in expected.items():
-        assert np.array_equal(found[name], value), name
+    weights, metrics = train(config_of(learning), 4, keep=tmp_path / "checkpoint")
+    two = config_of(learning, "resources.num_runners=2")
+    found, same = go_on_and_lose_a_runner(two, tmp_path / "checkpoint", number)
+    assert_equal(found, weights)
+    assert_same_numbers(same, metrics[2:])
 
 
 def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Path) -> None:
@@ -263,6 +235,8 @@ def test_a_run_starts_with_the_weights_of_another(local_ray: None, tmp_path: Pat
     save_policy(first, config_of(), tmp_path / "policy")
     expected = module_weights(first)
     first.stop()
+    loaded, _ = load_policy(tmp_path, "argmax")
+    assert loaded.act(states_of(Cluster(), 10), np.zeros(10)).shape == (10,)
 
     second = build_algorithm(config_of("seed=1", "training.critic=true"))
     start_from(second, tmp_path)

@@ -1,6 +1,5 @@
 """The algorithm on RLlib: same numbers however it is spread, resumed or disturbed."""
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +9,17 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.workloads import sample_jobsets
-from rllib_configs.algorithms.batched import module_weights
-from rllib_configs.builders import build_algorithm, iteration_metrics
+from rllib_configs.builders import build_algorithm
 from rllib_configs.loading import load_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.schema import ExperimentConfig
-from tests.rllib_configs.dying import end_in_unit
-from tests.waiting import PATIENCE_S
+from tests.rllib_configs.training import (
+    assert_equal,
+    assert_same_numbers,
+    go_on_and_lose_a_runner,
+    train,
+)
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 
@@ -28,73 +30,13 @@ def config_of(*overrides: str) -> ExperimentConfig:
     return load_config("deeprm-smoke", [*sizes, *overrides])
 
 
-def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
-    """Weights after some iterations, and the metrics of each."""
-    algorithm = build_algorithm(config)
-    try:
-        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
-        return module_weights(algorithm), metrics
-    finally:
-        algorithm.stop()
-
-
-@pytest.fixture(scope="module")
-def reference(local_ray: None) -> tuple[dict, list[dict]]:
-    """Three iterations in the driver alone."""
-    return train(config_of(), 3)
-
-
-def assert_equal(found: dict, expected: dict) -> None:
-    """Bit for bit."""
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert np.array_equal(found[name], value), name
-
-
-def test_number_of_runners_changes_no_number(reference: tuple[dict, list[dict]]) -> None:
-    """Two, with two units and one; a single one resumes below."""
-    weights, metrics = train(config_of("resources.num_runners=2"), 3)
-    assert_equal(weights, reference[0])
-    for found, expected in zip(metrics, reference[1], strict=True):
-        for name in ("train/return_mean", "train/slowdown", "train/entropy", "total/decisions"):
-            assert found[name] == expected[name], name
-
-
-def test_resumed_run_ends_with_the_same_weights(
-    tmp_path: Path, reference: tuple[dict, list[dict]]
-) -> None:
-    first = build_algorithm(config_of())
-    first.train()
-    first.save_to_path(tmp_path / "checkpoint")
-    first.train()  # goes on after the checkpoint, which must not show below
-    first.stop()
-    second = build_algorithm(config_of("resources.num_runners=1"))
-    second.restore_from_path(tmp_path / "checkpoint")
-    metrics = [iteration_metrics(second.train()) for _ in range(2)]
-    weights = module_weights(second)
-    second.stop()
-    assert_equal(weights, reference[0])
-    assert metrics[-1]["train/return_mean"] == reference[1][-1]["train/return_mean"]
-    assert metrics[-1]["total/decisions"] == reference[1][-1]["total/decisions"]
-
-
-def test_runner_killed_while_it_samples_costs_no_more_than_time() -> None:
-    units = "training.jobsets=8"  # four units, two for each runner
-    expected, _ = train(config_of(units), 2)
-    algorithm = build_algorithm(config_of(units, "resources.num_runners=2"))
-    try:
-        algorithm.train()
-        end_in_unit(algorithm, 2)
-        metrics = iteration_metrics(algorithm.train())
-        assert metrics["workers/healthy"] == 1
-        assert_equal(module_weights(algorithm), expected)
-        deadline = time.monotonic() + PATIENCE_S
-        while metrics["workers/healthy"] < 2 and time.monotonic() < deadline:
-            metrics = iteration_metrics(algorithm.train())
-        assert metrics["workers/restarts"] == 1
-        assert metrics["workers/healthy"] == 2
-    finally:
-        algorithm.stop()
+def test_numbers_depend_neither_on_runners_nor_on_a_resume_nor_on_a_kill(tmp_path: Path) -> None:
+    """Two runners with two units and one; the one with two is killed in its second."""
+    weights, metrics = train(config_of(), 3, keep=tmp_path / "checkpoint")
+    two = config_of("resources.num_runners=2")
+    found, same = go_on_and_lose_a_runner(two, tmp_path / "checkpoint", 2)
+    assert_equal(found, weights)
+    assert_same_numbers(same, metrics[1:])
 
 
 def test_more_runners_than_cpus_is_said_at_once() -> None:

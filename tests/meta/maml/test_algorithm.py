@@ -21,9 +21,8 @@ from rllib_configs.runners.units import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.training import Trained, assert_equal, assert_same_numbers, train
 from tests.waiting import PATIENCE_S
-
-pytestmark = pytest.mark.timeout(400)
 
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
 
@@ -50,45 +49,19 @@ def config_of(**changes: Any) -> ExperimentConfig:
     return prepare(make_config(data))
 
 
-def train(config: ExperimentConfig, iterations: int) -> tuple[dict, list[dict]]:
-    """Weights after some iterations, and the metrics of each."""
-    algorithm = build_algorithm(config)
-    try:
-        metrics = [iteration_metrics(algorithm.train()) for _ in range(iterations)]
-        return module_weights(algorithm), metrics
-    finally:
-        algorithm.stop()
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of `reference` after its warm-up."""
+    return tmp_path_factory.mktemp("reference") / "checkpoint"
 
 
 @pytest.fixture(scope="module")
-def reference(local_ray: None) -> tuple[dict, list[dict]]:
+def reference(local_ray: None, kept: Path) -> Trained:
     """Three iterations in the driver alone, the first of which is warm-up."""
-    return train(config_of(training_warm_up=0.125), 3)
+    return train(config_of(training_warm_up=0.125), 3, keep=kept)
 
 
-@pytest.fixture(scope="module")
-def second_order(local_ray: None) -> tuple[dict, list[dict]]:
-    """Two iterations in the driver alone."""
-    return train(config_of(training_order="second"), 2)
-
-
-def assert_equal(found: dict, expected: dict) -> None:
-    """Bit for bit."""
-    assert found.keys() == expected.keys()
-    for name, value in expected.items():
-        assert np.array_equal(found[name], value), name
-
-
-def assert_same_numbers(found: list[dict], expected: list[dict]) -> None:
-    """All metrics but times and workers."""
-    for row, wanted in zip(found, expected, strict=True):
-        names = [name for name in wanted if not name.startswith(("time/", "workers/"))]
-        assert {name: row[name] for name in names} == {name: wanted[name] for name in names}
-
-
-def test_an_iteration_learns_everything_and_logs_it(
-    local_ray: None, reference: tuple[dict, list[dict]]
-) -> None:
+def test_an_iteration_learns_everything_and_logs_it(local_ray: None, reference: Trained) -> None:
     weights, metrics = reference
     algorithm = build_algorithm(config_of(training_warm_up=0.125))
     first = module_weights(algorithm)
@@ -113,12 +86,16 @@ def test_an_iteration_learns_everything_and_logs_it(
     assert metrics[-1]["total/episodes"] == 4 * 6 * (1 + 2 + 2)
 
 
-def test_number_of_runners_changes_no_number(reference: tuple[dict, list[dict]]) -> None:
-    """Three, one of which has two tasks; a single one resumes below, and two lose one."""
-    config = config_of(training_warm_up=0.125, resources_num_runners=3)
-    weights, metrics = train(config, 3)
-    assert_equal(weights, reference[0])
-    assert_same_numbers(metrics, reference[1])
+def test_numbers_depend_neither_on_runners_nor_on_a_resume(reference: Trained, kept: Path) -> None:
+    """Three runners, one of which has two of the four tasks."""
+    algorithm = build_algorithm(config_of(training_warm_up=0.125, resources_num_runners=3))
+    try:
+        algorithm.restore_from_path(kept)
+        metrics = [iteration_metrics(algorithm.train()) for _ in range(2)]
+        assert_equal(module_weights(algorithm), reference[0])
+        assert_same_numbers(metrics, reference[1][1:])
+    finally:
+        algorithm.stop()
 
 
 def work_of(config: ExperimentConfig) -> MetaWork:
@@ -173,23 +150,6 @@ def test_a_task_without_a_choice_counts_in_the_mean_and_not_in_the_entropy() -> 
     assert both.sums["tasks"] == 1
 
 
-def test_resumed_run_ends_with_the_same_weights(
-    tmp_path: Path, reference: tuple[dict, list[dict]]
-) -> None:
-    first = build_algorithm(config_of(training_warm_up=0.125))
-    first.train()
-    first.save_to_path(tmp_path / "checkpoint")
-    first.train()  # goes on after the checkpoint, which must not show below
-    first.stop()
-    second = build_algorithm(config_of(training_warm_up=0.125, resources_num_runners=1))
-    second.restore_from_path(tmp_path / "checkpoint")
-    metrics = [iteration_metrics(second.train()) for _ in range(2)]
-    weights = module_weights(second)
-    second.stop()
-    assert_equal(weights, reference[0])
-    assert_same_numbers(metrics, reference[1][1:])
-
-
 def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) -> None:
     config = config_of()
     first = build_algorithm(config)
@@ -206,34 +166,31 @@ def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) 
     assert_equal(found.best, kept.best)
 
 
-@pytest.mark.parametrize(
-    "moment", [pytest.param(2, id="sampling"), pytest.param(4, id="in an update")]
-)
-def test_runner_killed_costs_no_more_than_time(
-    moment: int, second_order: tuple[dict, list[dict]]
-) -> None:
-    """Each of two has two of four tasks, so its fourth piece of work is in the second update."""
-    algorithm = build_algorithm(config_of(training_order="second", resources_num_runners=2))
+def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None) -> None:
+    """One in sampling; it comes back, and is alone when the other is killed in an update."""
+    config = config_of(training_order="second", resources_num_runners=2)
+    algorithm = build_algorithm(config)
     try:
         metrics = [iteration_metrics(algorithm.train())]
-        end_in_unit(algorithm, moment)
+        end_in_unit(algorithm, 2)  # of the two tasks that each runner has
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == 1
-        assert_equal(module_weights(algorithm), second_order[0])
-        assert_same_numbers(metrics, second_order[1])
         deadline = time.monotonic() + PATIENCE_S
-        row = metrics[-1]
-        while moment == 2 and row["workers/healthy"] < 2 and time.monotonic() < deadline:
-            row = iteration_metrics(algorithm.train())
-        assert row["workers/restarts"] == (moment == 2)
+        while metrics[-1]["workers/healthy"] < 2 and time.monotonic() < deadline:
+            metrics.append(iteration_metrics(algorithm.train()))
+        assert metrics[-1]["workers/restarts"] == 1
+        end_in_unit(algorithm, 4, runner=2)  # in the second update
+        metrics.append(iteration_metrics(algorithm.train()))
+        assert metrics[-1]["workers/healthy"] == 1
+        weights, expected = train(config_of(training_order="second"), len(metrics))
+        assert_equal(module_weights(algorithm), weights)
+        assert_same_numbers(metrics, expected)
     finally:
         algorithm.stop()
 
 
 @pytest.mark.parametrize("changes", [{"training_order": "second"}, {"training_adapt": "head"}])
-def test_variants_come_to_other_weights(
-    changes: dict, local_ray: None, reference: tuple[dict, list[dict]]
-) -> None:
+def test_variants_come_to_other_weights(changes: dict, local_ray: None, reference: Trained) -> None:
     weights, _ = train(config_of(training_warm_up=0.125, **changes), 2)
     other, _ = train(config_of(training_warm_up=0.125), 2)
     name = "network.job.weight"

@@ -4,7 +4,6 @@ import os
 import signal
 from typing import Any
 
-import numpy as np
 import pytest
 import ray
 
@@ -14,6 +13,8 @@ from rllib_configs.loading import load_config
 from rllib_configs.runners import stations
 from rllib_configs.runners.requests import Request
 from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.training import assert_equal
+from tests.waiting import PATIENCE_S
 
 SIZES = ["training.jobsets=8", "training.jobsets_per_unit=2", "training.episodes_per_jobset=3"]
 SMALL = [*SIZES, "training.hidden=8", "training.epochs=2", "training.minibatches=2"]
@@ -23,7 +24,7 @@ def wait_for_station(algorithm: Any) -> Any:
     """The actor of this machine's station, once it has started."""
     algorithm._stations.crew()
     (started,) = algorithm._stations._started.values()
-    ray.get(started.ready, timeout=120)
+    ray.get(started.ready, timeout=PATIENCE_S)
     return started.stationed.actor
 
 
@@ -51,8 +52,7 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
     def train() -> dict[str, float]:
         metrics = iteration_metrics(algorithm.train())
         alone.train()
-        found, expected = module_weights(algorithm), module_weights(alone)
-        assert all(np.array_equal(found[name], expected[name]) for name in expected)
+        assert_equal(module_weights(algorithm), module_weights(alone))
         return metrics
 
     try:
@@ -61,16 +61,16 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
         station = wait_for_station(algorithm)
         train()
         assert calls == [-1] * (1 + 4)  # a call to this machine in a round
-        end_in_unit(algorithm, 3)  # in the first update
-        assert train()["workers/healthy"] == 1
-        assert set(calls) == {-1}
         os.kill(ray.get(station.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
         train()  # its runners are called by the driver
         assert calls[-1] > 0
-        calls.clear()
         assert wait_for_station(algorithm) != station
+        calls.clear()
         train()
         assert calls == [-1] * (1 + 4)
+        end_in_unit(algorithm, 3)  # in the first update
+        assert train()["workers/healthy"] == 1
+        assert set(calls) == {-1}
     finally:
         algorithm.stop()
         alone.stop()

@@ -22,6 +22,7 @@ from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.fuzzy_td import ServersWork, server_units
+from tests.rllib_configs.training import assert_equal, assert_same_numbers
 from tests.tune_jobs.tracking.test_recorded_metrics import listed
 
 # Ray changes the process that it starts in: before the first test of the module.
@@ -85,13 +86,9 @@ def test_numbers_depend_neither_on_runners_nor_on_a_resume(tmp_path: Path) -> No
     resumed = build_algorithm(config_of("resources.num_runners=2"))
     resumed.restore_from_path(tmp_path / "checkpoint")
     mix = [iteration_metrics(resumed.train()) for _ in range(2)][-1]
-    found = module_weights(resumed)
+    assert_equal(module_weights(resumed), expected)
     resumed.stop()
-    for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value)
-    for name in last:
-        if not name.startswith(("time/", "workers/", "total/")):
-            assert mix[name] == last[name], name
+    assert_same_numbers([mix], [last])
     assert set(last) <= set(listed())
     assert {"values/p_LLS", "values/rho", "train/productivity", "train/utilization"} <= set(last)
 
