@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -107,9 +108,15 @@ def test_rules_are_measured_against_a_plain_event_loop_with_the_same_schedule(mo
 @pytest.mark.integration
 @pytest.mark.slow
 def test_our_runner_is_measured_against_rllib_s(capsys, local_ray, monkeypatch):
-    # Not with 64 and 256 environments, which take 15 s to build.
-    monkeypatch.setattr("tune_jobs.benchmarks.sampling.NUM_ENVS", (1, 4))
-    entries = measured(capsys, "sampling", "--seconds", "0.1")
+    from tune_jobs.benchmarks import sampling
+
+    # Not with 64 and 256 environments, which take 15 s to build; units of 2 episodes.
+    sizes = ("training.jobsets=2", "training.jobsets_per_unit=1", "training.episodes_per_jobset=2")
+    small = [replace(each, overrides=(*each.overrides, *sizes)) for each in sampling.SAMPLED]
+    monkeypatch.setattr(sampling, "SAMPLED", small)
+    monkeypatch.setattr(sampling, "NUM_ENVS", (1, 4))
+    monkeypatch.setattr(sampling, "STEPS", 5)
+    entries = measured(capsys, "sampling", "--seconds", "0.01")
     for name in ("sampling.deeprm_mlp", "sampling.hpc"):
         assert "SingleAgentEnvRunner" in entries[name]["reference"]
         assert "(the best of 1, 4)" in entries[name]["reference"]
