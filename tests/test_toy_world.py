@@ -24,6 +24,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective
 from rllib_configs import extensions
 from tests.conftest import REPOSITORY
+from tests.waiting import PATIENCE_S
 from tune_jobs import cli
 
 MODULE = "tests.toy_world"
@@ -154,7 +155,7 @@ def test_it_is_swept(toy, config: Path, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(REPOSITORY), extensions.IMPORTS: MODULE},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE_S,
         check=False,
         cwd=REPOSITORY,
     )

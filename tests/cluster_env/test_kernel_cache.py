@@ -14,6 +14,7 @@ from cluster_env.core.kernel_cache import (
     installed_twin,
     source_hash,
 )
+from tests.waiting import PATIENCE_S
 
 KERNEL = """
 from cluster_env.core.compiled import njit
@@ -82,7 +83,13 @@ def cache_of(copy: Path, *others: Path, value: int = 4, folder: Path | None = No
         environment["NUMBA_CACHE_DIR"] = str(folder)
     command = [sys.executable, "-P", "-c", ASK]
     done = subprocess.run(
-        command, env=environment, cwd=copy, capture_output=True, text=True, timeout=60, check=True
+        command,
+        env=environment,
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     found, _, place = done.stdout.strip().partition(" ")
     assert int(found) == value

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import signal
-import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,19 +10,12 @@ from typing import Any
 
 import ray
 
+from tests.ports import free_ports as free_ports
+
 assert ray.__version__  # Ray puts the psutil that it brings on the path
 psutil = importlib.import_module("psutil")
 
 STOP_TIMEOUT_S = 10.0
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago, all different."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
 
 
 class Service:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.conftest import REPOSITORY
+from tests.waiting import PATIENCE_S
 
 DOCKER = REPOSITORY / "docker"
 SCRIPTS = sorted(DOCKER.glob("*.sh"))
@@ -90,7 +91,7 @@ class TestScripts:
     @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
     def test_shellcheck_has_nothing_to_say(self, script):
         command = [tool("shellcheck"), "-x", "-P", str(DOCKER), str(script)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stdout
 
     @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
@@ -119,7 +120,7 @@ class TestScripts:
             env={"PATH": "/usr/bin:/bin", **environment},
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 2
         assert complaint in done.stderr
@@ -139,7 +140,7 @@ class TestImage:
     def test_hadolint_has_nothing_to_say(self):
         # DL3066 wants a number for the user, which is an argument of the build.
         command = [tool("hadolint"), "--ignore", "DL3066", str(DOCKER / "Dockerfile")]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stdout
 
     def test_it_runs_as_an_ordinary_user_with_pinned_versions(self):

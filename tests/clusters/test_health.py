@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.clusters.local_cluster import DOCKER, LocalCluster
-from tests.clusters.services import free_ports, psutil
-from tests.waiting import wait_for
+from tests.clusters.services import psutil
+from tests.ports import free_ports
+from tests.waiting import PATIENCE_S, wait_for
 
 CPU_LIMIT_S = 1.5  # it takes 0.1 s; importing Ray takes 3.5 s
 CHECKS = {
@@ -27,7 +28,9 @@ def check(script: str, port: int) -> subprocess.CompletedProcess[str]:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {"PATH": path, CHECKS[script][0]: str(port)}
     command = ["sh", str(DOCKER / script)]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+    )
 
 
 class Answering(http.server.BaseHTTPRequestHandler):
@@ -84,7 +87,6 @@ def test_asking_costs_next_to_nothing(script, server):
 @pytest.mark.integration
 @pytest.mark.service
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_node_is_ill_when_its_raylet_is_gone(tmp_path):
     cluster = LocalCluster(tmp_path, num_workers=0)
     try:

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from tests.clusters.local_cluster import DOCKER
-from tests.clusters.services import Service, free_ports
-from tests.waiting import wait_for
+from tests.clusters.services import Service
+from tests.ports import free_ports
+from tests.waiting import PATIENCE_S, wait_for
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ def post(uri: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{uri}/{path}", data=body, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return answer.status, json.loads(answer.read() or b"{}")
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read() or b"{}")

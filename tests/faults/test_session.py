@@ -51,7 +51,7 @@ def test_a_session_keeps_no_calls_and_leaves_its_folder_only_where_something_fai
             env={**os.environ, "RAY_TMPDIR": folder, "PYTHONPATH": os.pathsep.join(sys.path)},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert done.returncode == 0, done.stderr

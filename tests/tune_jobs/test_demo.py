@@ -61,7 +61,6 @@ def test_what_there_is_by_now_is_said_also_if_the_rest_is_stopped(
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     local_ray: None,
     tmp_path: Path,

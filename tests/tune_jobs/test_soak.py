@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from cluster_env.core.errors import Failure, InputError
 from tests.conftest import REPOSITORY
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.benchmarks import counting, soak_report
 from tune_jobs.benchmarks.growth import LIMITS, Growth, growths
 from tune_jobs.benchmarks.processes import TOTAL, ProcessSampler, Reading, role_of
@@ -126,7 +126,7 @@ while time.monotonic() < end:
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert any(path.name.isdigit() for path in tmp_path.iterdir())
@@ -210,7 +210,6 @@ class TestReport:
 @pytest.mark.integration
 @pytest.mark.service
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_half_a_minute_of_training_is_read(tmp_path):
     """The command as `make soak` calls it; what comes out of so short a time is not judged."""
     words = ["--minutes", "0.5", "--every", "2", "--out", str(tmp_path / "soak")]

@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from cluster_env.workloads import sample_jobsets
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from rllib_configs.registries import prepare
+from tests.ports import free_ports
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.figures import draw_figure
@@ -209,9 +209,7 @@ class TestRun:
         assert find_resumption(tmp_path / "run").checkpoint.iteration == 2
 
     def test_a_store_that_is_away_does_not_stop_training(self, local_ray, tmp_path):
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            port = unused.getsockname()[1]
+        (port,) = free_ports(1)
         config = smoke(tmp_path, "tracking.enabled=true", f"tracking.uri=http://127.0.0.1:{port}")
         result = run_training(config)
         assert result.num_iterations == 4
@@ -258,9 +256,7 @@ class TestRefusals:
         assert "HOST:PORT" in self.refused(capsys, "deeprm-smoke", "--address", address)
 
     def test_an_address_where_nobody_answers(self, capsys):
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            address = f"127.0.0.1:{unused.getsockname()[1]}"
+        address = f"127.0.0.1:{free_ports(1)[0]}"
         assert "no Ray cluster answers" in self.refused(
             capsys, "deeprm-smoke", "--address", address
         )

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
+from tests.ports import free_ports
 from tests.waiting import PATIENCE_S
 from tune_jobs.tracking import Tracker, local_store
 from tune_jobs.ui import command
@@ -53,9 +54,7 @@ def test_shows_the_newest_experiment_and_ends_with_all_its_processes(
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     with Tracker.open(tmp_path / "run") as tracker:
         tracker.metrics({"a": 1}, step=0)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     arguments = ["--no-browser", "--runs", str(tmp_path), "--port", str(port)]
     ui = subprocess.Popen(
         [sys.executable, "-m", "tune_jobs.ui", *arguments],

@@ -29,7 +29,7 @@ PRESET = "deeprm-ppo"
 ROUNDS = 5
 POINTS = 100
 ANSWER_S = 3.0
-_START_LIMIT_S = 120.0
+_START_LIMIT_S = 200.0
 _KEY = "train/return_mean"
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import metasched
 from tests.conftest import REPOSITORY
+from tests.waiting import PATIENCE_S
 
 ROOTS = os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "tune_jobs" / "api")))
 HEAVY = ("ray", "torch", "mlflow", "numba", "gymnasium", "numpy", "pydantic", "click")
@@ -34,7 +35,7 @@ def test_an_import_takes_no_time_and_imports_no_library(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=True,
     )
     used, *heavy = done.stdout.split()
@@ -51,7 +52,7 @@ def test_environments_need_neither_ray_nor_pytorch(tmp_path):
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": ROOTS},
         cwd=tmp_path,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=True,
     )
 

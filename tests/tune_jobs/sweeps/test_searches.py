@@ -12,7 +12,7 @@ from tune_jobs.sweeps.points import list_points
 from tune_jobs.sweeps.progress_table import TrialLine
 from tune_jobs.sweeps.sweeping import run_sweep
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 @pytest.mark.service

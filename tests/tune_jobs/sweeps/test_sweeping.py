@@ -12,7 +12,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tests.clusters.services import psutil
 from tests.tune_jobs.sweeps.tiny import GRID, ITERATIONS, Quiet, sweep
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.figures import draw_figure
 from tune_jobs.runs.history import History
 from tune_jobs.runs.resuming import find_resumption
@@ -22,7 +22,7 @@ from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking import local_uri
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 # Measured with a clock, or a sum whose last digits depend on where an array lies in memory.
 INEXACT = ("time/", "workers/", "train/gradient_norm")
@@ -167,7 +167,7 @@ def test_a_killed_sweep_comes_to_the_same_numbers(whole, local_ray, tmp_path):
         )
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait(30)
+        process.wait(PATIENCE_S)
     assert len(trials_of(folder)) < 3
     first = (folder / "trials" / "trial-000" / "metrics.csv").stat().st_mtime_ns
     resumed = run_sweep(open_sweep(folder), table=Quiet())

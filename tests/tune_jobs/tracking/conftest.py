@@ -1,20 +1,28 @@
 """Stores for the tests of tracking: a real SQLite database, made once and copied."""
 
 import shutil
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tune_jobs.tracking import local_store, local_uri
+from tests.ports import free_ports
+from tests.waiting import PATIENCE_S
+from tune_jobs.tracking import NullTracker, Tracker, local_store, local_uri
 from tune_jobs.tracking.store import Store
 
 
 @pytest.fixture(autouse=True)
 def _no_server_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _patient_trackers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What should arrive has as long as a busy machine may take."""
+    for tracker in (Tracker, NullTracker):
+        monkeypatch.setattr(tracker.close, "__defaults__", (PATIENCE_S,))
 
 
 @pytest.fixture(scope="session")
@@ -55,9 +63,7 @@ def runs(client: Any) -> Callable[[], dict[str, Any]]:
 @pytest.fixture
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
 
 
 @pytest.fixture

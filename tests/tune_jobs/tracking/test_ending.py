@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_S, wait_for
 from tune_jobs.sync import command
 from tune_jobs.tracking import Tracker, local_uri, tracking_dir
 from tune_jobs.tracking.ending import end_lost_runs
@@ -38,7 +38,7 @@ def killed(run_dir: Path) -> Path:
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(run_dir), local_uri(run_dir.parent)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        timeout=100,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == -9
     return run_dir
@@ -110,7 +110,7 @@ def test_a_run_that_trains_is_left_alone(run_dir: Path, runs: Runs) -> None:
     tracker = Tracker.open(run_dir, run_name="r")
     wait_for(lambda: tracker.run_id, "its first record")
     assert end_lost_runs(run_dir, gone=True).killed == ()  # its records are being sent
-    tracker.close(60)
+    tracker.close()
     assert end_lost_runs(run_dir).killed == ()  # the process lives, whether or not it sends
     assert statuses(runs) == {"r": "RUNNING"}
 
@@ -119,7 +119,7 @@ def test_a_killed_run_that_is_resumed_runs_again_and_can_be_lost_again(
     killed: Path, runs: Runs
 ) -> None:
     sync(killed)
-    Tracker.open(killed).close(60)
+    Tracker.open(killed).close()
     assert statuses(runs)["r"] == "RUNNING"
     pretend(killed, pid=2**30)
     assert "KILLED now: r." in sync(killed)

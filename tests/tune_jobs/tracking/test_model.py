@@ -92,7 +92,7 @@ def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
     tracker = Tracker.open(run_dir, run_name="r")
     tracker.model(run_dir / "policy", register="my policy")
     tracker.model(run_dir / "policy", register="my policy")
-    assert tracker.close(100).message == ""
+    assert tracker.close().message == ""
     [version] = client.search_model_versions("name = 'my policy'")
     assert version.run_id == runs()["r"].info.run_id
     batch = played()
@@ -104,7 +104,7 @@ def test_a_registered_model_loads_without_ray_and_acts_like_the_policy(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     likeliest, drawn, has_params = json.loads(done.stdout.splitlines()[-1])
@@ -121,7 +121,7 @@ def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: 
     small_policy(run_dir / "policy")
     tracker = Tracker.open(run_dir, run_name="r")
     tracker.model(run_dir / "policy")
-    assert tracker.close(100).message == ""
+    assert tracker.close().message == ""
     [model] = client.search_logged_models(["1"])
     folder = Path(model.artifact_location.removeprefix("file://"))
     files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
@@ -154,7 +154,7 @@ def test_a_model_waits_for_a_server_that_is_away(
     small_policy(run_dir / "policy")
     tracker = Tracker.open(run_dir, uri=nowhere, run_name="r")
     tracker.model(run_dir / "policy", register="late")
-    assert tracker.close(5).waiting
+    assert tracker.close().waiting
     delivery = Delivery(run_dir, None)
     delivery.run_to_end()
     delivery.close()
@@ -176,7 +176,6 @@ def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:
 
 @pytest.mark.integration
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_registered_model_answers_over_http(
     tmp_path: Path, run_dir: Path, free_port: int, client: Any
 ) -> None:
@@ -226,7 +225,7 @@ def ask_until_it_answers(url: str, question: bytes, server: subprocess.Popen) ->
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise AssertionError(error.read()) from error

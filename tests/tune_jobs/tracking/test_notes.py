@@ -42,7 +42,7 @@ def test_the_result_stands_with_both_commands(run_dir: Path, runs: Runs) -> None
     with as_command(["/bin/metasched", "train", "a b"]):
         tracker = Tracker.open(run_dir, run_name="r")
         tracker.note("Result", "**4** | so far")
-        tracker.close(60)
+        tracker.close()
     with as_command(["metasched", "train", "--resume", "r"]), Tracker.open(run_dir) as tracker:
         tracker.note("Result", "**3**")
     note = note_of(runs)

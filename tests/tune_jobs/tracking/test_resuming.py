@@ -20,7 +20,7 @@ def train(run_dir: Path, steps: Iterable[int], uri: str | None = None, **more: f
     for step in steps:
         tracker.metrics({"loss": step, "time/s": id(tracker) % 1000 + step, **more}, step)
         child.metrics({"loss": -step}, step)
-    tracker.close(60)  # nothing says that the run has ended
+    tracker.close()  # nothing says that the run has ended
     return tracker
 
 
@@ -64,7 +64,7 @@ def test_a_trial_that_is_tried_again_in_one_process_records_once(
     for _ in range(2):
         for step in range(3, 7):
             again.metrics({"loss": step}, step)
-    again.close(60)
+    again.close()
     assert again.key == tracker.key
     assert_once(client, runs()["r"], "loss", range(1, 7))
 

@@ -1,19 +1,19 @@
 """Real processes: a server that comes and goes, two writers at once, a killed trainer."""
 
 import os
-import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.waiting import PATIENCE_S, wait_for
-from tune_jobs.tracking import Delivery, Tracker, local_uri, tracking_dir
+from tune_jobs.benchmarks.tracking import mlflow_server
+from tune_jobs.tracking import Delivery, Tracker, tracking_dir
 
 pytestmark = pytest.mark.integration
 
@@ -29,37 +29,6 @@ for step in range(int(sys.argv[3])):
 tracker.finish()
 print(tracker.close(200).waiting)
 """
-
-
-@contextmanager
-def server(folder: Path, port: int) -> Iterator[str]:
-    """An MLflow server with its own database, killed at the end with all it started."""
-    url = f"http://127.0.0.1:{port}"
-    arguments = ["--backend-store-uri", local_uri(folder), "--artifacts-destination", str(folder)]
-    arguments += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    with (folder / "server.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", *arguments],
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-            start_new_session=True,
-        )
-    try:
-        wait_for(lambda: answers(url), "the start of MLflow", process=process)
-        yield url
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=2):
-            return True
-    except OSError:
-        return False
 
 
 def start_writer(run_dir: Path, name: str, num_points: int = NUM_POINTS) -> subprocess.Popen:
@@ -84,16 +53,17 @@ def test_a_server_that_comes_late_and_is_killed_gets_everything_once(
     config.write_text("seed: 1")
     for step in range(100):
         tracker.metrics({"a": step}, step)
-    with server(tmp_path, free_port):
+    with mlflow_server(tmp_path, free_port):
         wait_for(lambda: tracker.run_id, "the first record")
         for step in range(100, 200):
             tracker.metrics({"a": step}, step)
-    assert not answers(f"http://127.0.0.1:{free_port}")
+    with pytest.raises((urllib.error.URLError, ConnectionError)):
+        urllib.request.urlopen(f"http://127.0.0.1:{free_port}/health", timeout=PATIENCE_S)
     for step in range(200, NUM_POINTS):
         tracker.metrics({"a": step}, step)
     tracker.artifact(config, folder="files")
     tracker.finish()
-    with server(tmp_path, free_port):
+    with mlflow_server(tmp_path, free_port):
         assert tracker.close(PATIENCE_S).waiting == 0
     assert_complete(client, runs()["r"])
     assert runs()["r"].info.status == "FINISHED"

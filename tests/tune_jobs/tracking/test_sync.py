@@ -26,7 +26,7 @@ def waiting(run_dir: Path, nowhere: str) -> Path:
     tracker.metrics({"a": 1}, step=1)
     tracker.metrics({"a": 2}, step=2)
     tracker.finish()
-    tracker.close(20)
+    tracker.close()
     return run_dir
 
 

@@ -102,7 +102,7 @@ def test_what_does_not_arrive_is_said_once_with_the_command(
         tracker = Tracker.open(tmp_path / "run", uri=nowhere)
         for step in range(50):
             tracker.metrics({"a": step}, step)
-        report = tracker.close(20)
+        report = tracker.close()
     assert report.waiting == 52  # with the opening and the start
     assert f"metasched sync {tmp_path / 'run'}" in report.message
     assert report.lost == report.refused == 0
@@ -141,7 +141,7 @@ def test_a_store_too_busy_to_answer_is_asked_again_at_the_end_and_one_that_is_aw
 def test_no_uri_raises_and_no_password_is_written(tmp_path: Path, uri: str) -> None:
     tracker = Tracker.open(tmp_path / "run", uri=uri)
     tracker.metrics({"a": 1}, step=0)
-    assert tracker.close(20).waiting == 3
+    assert tracker.close().waiting == 3
     assert "pw" not in Spool(tracking_dir(tmp_path / "run")).path.read_text()
 
 
@@ -163,7 +163,7 @@ def test_a_run_directory_that_cannot_be_written_does_not_raise(tmp_path: Path) -
     tracker.metrics({"a": 1}, step=0)
     tracker.child("c").metrics({"a": 1}, step=0)
     tracker.finish()
-    assert tracker.close(5).lost > 0
+    assert tracker.close().lost > 0
 
 
 def test_recording_writes_one_line_and_leaves_the_store_to_a_thread(
@@ -198,11 +198,11 @@ def test_the_store_of_a_directory_is_remembered(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", nowhere)
     first = Tracker.open(run_dir)
     assert first.uri == nowhere
-    first.close(5)
+    first.close()
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     second = Tracker.open(run_dir)
     assert second.uri == nowhere
-    second.close(5)
+    second.close()
     third = Tracker.open(run_dir, uri=local_uri(run_dir.parent))
     assert third.close().waiting == 0  # the other store gets everything
 

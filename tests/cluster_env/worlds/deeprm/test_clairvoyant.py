@@ -20,6 +20,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RULES
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.tiny_jobsets import CAPACITY, best_cost, tiny_jobsets
+from tests.waiting import PATIENCE_S
 
 LIMIT_S = 20.0  # far more than these take, also on a busy machine
 TINY = Cluster(capacity=CAPACITY, horizon=8)
@@ -192,7 +193,7 @@ def test_ctrl_c_works_after_a_search() -> None:
         [sys.executable, "-c", AFTER_A_SEARCH],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "interrupted"), done.stderr
