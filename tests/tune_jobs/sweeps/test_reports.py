@@ -1,0 +1,168 @@
+"""What people are told of a sweep: failures, notes, the table on screen, the figure."""
+
+import io
+import math
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+from matplotlib.text import Text
+
+from cluster_env.core.errors import InputError
+from tune_jobs.figures import sweep as sweep_figure
+from tune_jobs.sweeps.callback import SweepCallback
+from tune_jobs.sweeps.failures import describe
+from tune_jobs.sweeps.points import list_points
+from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
+from tune_jobs.sweeps.results import FIXED_COLUMNS
+from tune_jobs.terminal.tables import write_table
+from tune_jobs.tracking import NullTracker
+
+
+class TestFailures:
+    def test_each_is_said_in_true_words(self):
+        from ray.exceptions import ActorDiedError, RayTaskError
+
+        failed = RayTaskError("step", "traceback", ValueError("no\nnumber"))
+        assert describe(failed) == "ValueError: no number"
+        assert describe(RuntimeError("x")) == "RuntimeError: x"
+        assert describe(ActorDiedError()).startswith("its process died")
+        assert "NoneType" not in describe(None)
+
+
+class Noting(NullTracker):
+    """Keeps descriptions and points, of all trials together."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.points: dict[tuple[str, int], float] = {}
+
+    def note(self, title, text) -> None:
+        assert title == "Result"
+        self.notes.append(text)
+
+    def metrics(self, metrics, step) -> None:
+        self.points |= {(name, step): value for name, value in metrics.items()}
+
+
+class TestDescriptions:
+    def report(self, iterations: int) -> dict:
+        row = {"iteration": float(iterations), "eval/ratio": 0.75, "eval/slowdown": 3.0}
+        return {
+            "rows": [row | {"eval/utilization": 0.5}],
+            "state": None,
+            "score": 0.75,
+            "busy_s": 1.0,
+            "references": {"sjf": 4.0, "tetris": 5.0},
+            "settings": {"training.lr": 0.1},
+            "done": False,
+        }
+
+    def test_a_trial_says_how_it_came_out_beside_the_heuristics(self, folder):
+        tracker = Noting()
+        callback = SweepCallback(folder, tracker, MagicMock())
+        point = list_points(folder.sweep)[0]
+        trial = SimpleNamespace(trial_id="x", config={"trial": point.as_trial()})
+        callback.on_trial_start(0, [], trial)
+        callback.on_trial_result(0, [], trial, self.report(1))
+        callback.on_trial_result(0, [], trial, self.report(4))
+        callback.close()
+        first, last = tracker.notes
+        assert first == (
+            "There is no eval/ratio yet. Trial 000 of the sweep sweep, lr=0.1: 0 of 4 iterations, "
+            "running."
+        )
+        words, _, table = last.partition("\n\n")
+        assert words == (
+            "**eval/ratio 0.75**. Trial 000 of the sweep sweep, lr=0.1: 4 of 4 iterations, "
+            "finished."
+        )
+        assert table.splitlines() == [
+            *("| policy | slowdown |", "| :-- | --: |"),
+            *("| this trial | 3 |", "| sjf | 4 |", "| tetris | 5 |"),
+        ]
+        assert tracker.points["Result/slowdown", 4] == 3.0
+        assert tracker.points["Result/ratio", 1] == 0.75
+        assert tracker.points["reference/sjf", 0] == 4.0
+
+    def test_a_trial_that_failed_says_why(self, folder):
+        tracker = Noting()
+        callback = SweepCallback(folder, tracker, MagicMock())
+        trial = SimpleNamespace(trial_id="x", config={"trial": {"index": 0, "settings": {}}})
+        callback.failures["x"] = ValueError("no such slot")
+        callback.on_trial_error(0, [], trial)
+        callback.close()
+        assert tracker.notes[-1].endswith("iterations, failed: ValueError: no such slot.")
+
+
+class TestBoard:
+    def table(self, interactive: bool) -> tuple[ProgressTable, io.StringIO]:
+        stream = io.StringIO()
+        self.now = 0.0
+        table = ProgressTable(3, "eval/ratio", "min", stream, interactive, clock=lambda: self.now)
+        table.refresh(now=True)
+        table.put(TrialLine(0, "running", 0, 10, math.nan, "lr=1"))
+        table.put(TrialLine(1, "finished", 10, 10, 0.9, "lr=2"))
+        return table, stream
+
+    def test_a_log_gets_a_line_now_and_then(self):
+        table, stream = self.table(interactive=False)
+        before = stream.getvalue()
+        table.refresh()
+        assert stream.getvalue() == before
+        self.now = 11.0
+        table.refresh()
+        line = stream.getvalue().splitlines()[-1]
+        assert line == (
+            "1/3 trials over, 1 running  22 s left  best eval/ratio 0.9 of trial 001 (lr=2)"
+        )
+
+    def test_the_best_is_said_of_each_task(self):
+        table, stream = self.table(interactive=False)
+        table.put(TrialLine(2, "finished", 10, 10, 0.5, "objective=makespan", "makespan"))
+        table.refresh(now=True)
+        assert (
+            stream.getvalue()
+            .splitlines()[-1]
+            .endswith(
+                "best eval/ratio 0.5 of trial 002 (objective=makespan), 0.9 of trial 001 (lr=2)"
+            )
+        )
+
+    def test_a_terminal_gets_a_table_that_is_rewritten(self):
+        table, stream = self.table(interactive=True)
+        table.put(TrialLine(0, "running", 5, 10, 0.8, "lr=1"))
+        table.put(TrialLine(0, "running", 6, 10, math.nan, "lr=1"))
+        self.now = 1.0
+        table.refresh()
+        shown = stream.getvalue().rpartition("\x1b[J")[2].splitlines()
+        assert [line.split()[:2] for line in shown[2:]] == [["000", "6/10"], ["001", "10/10"]]
+        assert "0.8" in shown[2]
+
+
+class TestFigure:
+    def table(self, tmp_path, num: int = 5):
+        fixed = dict.fromkeys(FIXED_COLUMNS, 0) | {"sweep": "s", "metric": "m", "mode": "min"}
+        found = [
+            fixed
+            | {"best": int(k == min(1, num - 1))}
+            | {"trial": k, "status": "finished" if k else "stopped", "score": 1.0 + k}
+            | {"training.lr": 10.0**-k, "task.objective": ["slowdown", "makespan"][k % 2]}
+            for k in range(num)
+        ]
+        write_table(tmp_path / "sweep.csv", found)
+        return tmp_path / "sweep.csv"
+
+    def test_it_names_settings_and_the_best_of_those_that_finished(self, tmp_path):
+        figure = sweep_figure.draw(self.table(tmp_path))
+        shown = " ".join(text.get_text().replace("\n", " ") for text in figure.findobj(Text))
+        assert "trial 001 with 2" in shown
+        assert "4 finished" in shown
+        for name in ("lr", "objective", "slowdown", "makespan"):
+            assert name in shown
+
+    def test_one_trial_can_be_drawn_and_none_is_refused(self, tmp_path):
+        assert sweep_figure.draw(self.table(tmp_path, 1))
+        request = SimpleNamespace(runs=[])
+        with pytest.raises(InputError, match="--runs SWEEP_DIR"):
+            sweep_figure.collect(request)
