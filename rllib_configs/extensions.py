@@ -18,7 +18,10 @@ IMPORTS = "METASCHED_IMPORTS"
 """Variable of the environment: packages and modules, separated by commas, that may be imported."""
 GROUP = "metasched"
 """Entry points whose modules are imported."""
-_OWN = ("meta.maml.options",)  # a layer above, which registers itself like any extension
+_OWN = (
+    "meta.maml.options",
+    "meta.panda.options",
+)  # a layer above, which registers itself like any extension
 
 _loaded: set[str] = set()
 

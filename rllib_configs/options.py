@@ -252,6 +252,9 @@ class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
     others; for loads and windows that differ."""
     gae_lambda: Share = 0.6
     """How far advantages trust rewards rather than the critic, if there is one."""
+    joint: Share = 0.0
+    """Where many agents decide in an episode: the share of what all of them get from then on in
+    what an agent learns from; the rest is what it gets by itself."""
 
 
 class SetScorerSection(CriticOption):

@@ -61,6 +61,10 @@ class LearnedPolicy:
         """See `cluster_env.core.policy.Policy`."""
         if self.decode == "sample":
             return self.network.sample(states, uniforms)[0]
+        likeliest = getattr(self.network, "likeliest", None)
+        if likeliest is not None:
+            done: NDArray[np.int32] = likeliest(states, self.void_bias)
+            return done
         logits = self.network.logits(states)
         if self.void_bias:
             logits[:, -1] += np.float32(self.void_bias)

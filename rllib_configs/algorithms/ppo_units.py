@@ -11,6 +11,7 @@ from ray.rllib.core.columns import Columns as Names
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features, State
 from rllib_configs.learning.advantages import advantages_by_clock
+from rllib_configs.learning.agents import advantages_of_agents
 from rllib_configs.learning.equalizing import Equalizer, Spreads
 from rllib_configs.learning.flat import flat_gradient, load_flat
 from rllib_configs.learning.losses import clipped_loss, symlog
@@ -76,7 +77,7 @@ class HeldRows:
     Attributes:
         index: of the unit.
         states: ``(rows, state_size)``.
-        actions: int32 ``(rows,)``.
+        actions: see `Rollouts`.
         log_probabilities: float32 ``(rows,)``.
         advantages: float64 ``(rows,)``, not yet on the scale that all units share.
         jobset: int32 ``(rows,)``, among those of the unit.
@@ -165,8 +166,8 @@ class PPOWork:
             # An order of its own, which depends on seed, iteration, pass and unit alone.
             seed = self._experiment.seed
             rng = generator(seed, Purpose.SHUFFLE, step.iteration, step.epoch, rows.index)
-            rows.order, rows.epoch = rng.permutation(rows.actions.size), step.epoch
-        chosen = rows.order[share_of(rows.actions.size, step.minibatch, training.minibatches)]
+            rows.order, rows.epoch = rng.permutation(len(rows.actions)), step.epoch
+        chosen = rows.order[share_of(len(rows.actions), step.minibatch, training.minibatches)]
         if not chosen.size:
             return Part()
         advantages = step.equalizer(rows.advantages[chosen], rows.jobset[chosen], rows.spreads)
@@ -221,6 +222,12 @@ class PPOWork:
         self, rollouts: Rollouts, values: NDArray[np.float64], trace: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         training = self._training
+        if not rollouts.alone and not training.critic:
+            found = advantages_of_agents(
+                *(rollouts.rewards, rollouts.row, rollouts.episode, rollouts.time),
+                *(rollouts.jobset, training.gamma, training.joint),
+            )
+            return found, found
         return advantages_by_clock(
             rollouts.rewards,
             values,

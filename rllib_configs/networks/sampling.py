@@ -10,7 +10,11 @@ from cluster_env.core.world import State
 
 
 class Sampler(Protocol):
-    """A snapshot of a network's weights that computes without RLlib."""
+    """A snapshot of a network's weights that computes without RLlib.
+
+    One whose actions are rows, of several things that are done at once, has a method ``likeliest``
+    beside, from states and what is added to the logit of void to such rows, without drawing.
+    """
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """Logits, float32 ``(n, num_actions)``, of states, ``(n, state_size)``."""

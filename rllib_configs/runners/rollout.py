@@ -22,7 +22,10 @@ class SamplingPolicy(Protocol):
     def sample(
         self, states: State, uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``."""
+        """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``.
+
+        Actions of a world whose agents do several things at once may be ``(n, num_actions)``.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +37,8 @@ class Rollouts:
 
     Attributes:
         states: ``(num_rows, state_size)``, the state of each decision.
-        actions: int32 ``(num_rows,)``.
+        actions: int32 ``(num_rows,)``, or ``(num_rows, num_actions)`` where agents do several
+            things at once.
         log_probabilities: float32 ``(num_rows,)``, of the actions under the policy that chose them.
         rewards: float64 ``(num_rows,)``.
         row: int32 ``(num_rows,)``, index of the decider, whose rewards add up to a return: a row
@@ -64,7 +68,7 @@ class Rollouts:
     @property
     def num_rows(self) -> int:
         """Number of decisions."""
-        return int(self.actions.size)
+        return len(self.actions)
 
     @property
     def num_episodes(self) -> int:
@@ -77,10 +81,15 @@ class Rollouts:
         outcome = self.outcome
         return float(outcome["headline_sum"].sum() / max(1, outcome["headline_count"].sum()))
 
+    @property
+    def alone(self) -> bool:
+        """Whether one agent decides in each episode."""
+        return self.row is self.episode
+
     @cached_property
     def row_jobset(self) -> NDArray[np.int32]:
         """Index of the jobset of each decider; `jobset` where one agent decides in an episode."""
-        if self.row is self.episode:
+        if self.alone:
             return self.jobset
         found = np.zeros(int(self.row.max(initial=-1)) + 1, np.int32)
         found[self.row] = self.jobset[self.episode]
@@ -143,7 +152,7 @@ def _columns(
         rewards=rewards,
         row=row,
         episode=row if alone else simulator.episode[row],
-        decision=np.repeat(np.arange(len(steps), dtype=np.int32), [step[1].size for step in steps]),
+        decision=np.repeat(np.arange(len(steps), dtype=np.int32), [len(step[1]) for step in steps]),
         time=time,
         jobset=schedule.jobset,
         outcome=_outcome(schedule, headline),

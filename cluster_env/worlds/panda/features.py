@@ -8,7 +8,7 @@ from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN
 
 ITEM = (
     *("present", "held", "cores", "memory", "speed", "same_rack", "same_region"),
-    *("leaves_soon", "share_of_cores"),
+    *("leaves_soon", "share_of_cores", "best_fit", "fastest_fit"),
 )
 """Names of a node's features, all from 0 to 1.
 
@@ -16,6 +16,8 @@ ITEM = (
   over the largest of the cloud; ``same_rack``, ``same_region``: as its first held node.
 * ``leaves_soon``: 1 / (1 + steps until it leaves), 0 if none is announced; ``share_of_cores``: of
   the demand, at most 1.
+* ``best_fit``, ``fastest_fit``: whether an agent would catch or release it that follows this rule
+  by itself; so that actors that decide on each node by itself need not find out which are enough.
 """
 
 CONTEXT = (
@@ -41,6 +43,8 @@ def describe(
     states: NDArray[np.int32],
     observed: int,
     largest: NDArray[np.float64],
+    best_fit: NDArray[np.int8],
+    fastest_fit: NDArray[np.int8],
     items: NDArray[np.float32],
     context: NDArray[np.float32],
     allowed: NDArray[np.bool_],
@@ -52,6 +56,8 @@ def describe(
         observed: places of nodes that may be caught; those that may be released follow.
         largest: cores, memory and speed (in hundredths) of the largest node of each kind, number of
             core types, of nodes and of cores, float64 ``(6,)``.
+        best_fit: what an agent would do by this rule, int8 ``(n, num_actions)``.
+        fastest_fit: the same of this rule.
         items: written, as the next two.
         context: see `Features`.
         allowed: see there.
@@ -77,4 +83,5 @@ def describe(
             item[4], item[5], item[6] = node[3] / largest[2], node[4], node[5]
             item[7] = 1.0 / node[6] if node[6] else 0.0
             item[8] = min(node[1] / s[2], 1.0)
+            item[9], item[10] = best_fit[i, k], fastest_fit[i, k]
         allowed[i, items.shape[1]] = True

@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import Heuristic, no_argument
-from cluster_env.worlds.panda.acting import act_rows
 from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST, RANDOM
-from cluster_env.worlds.panda.planning import new_plan
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from cluster_env.worlds.panda.world import Panda
 
@@ -43,13 +41,7 @@ class PandaPolicy:
 
     def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """Rows of zeros and ones, int32 ``(n, observed + held + 1)``; see `Panda`."""
-        world = self.world
-        bits = np.empty((states.shape[0], world.num_actions), np.int8)
-        act_rows(
-            *(np.ascontiguousarray(states), self.how, world.observed, world.held),
-            *(new_plan(world.observed, 0).offer, uniforms, bits),
-        )
-        return bits.astype(np.int32)
+        return self.world.ruled(states, self.how, uniforms).astype(np.int32)
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristic")

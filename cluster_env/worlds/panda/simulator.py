@@ -150,21 +150,22 @@ class PandaSimulator:
 
         Args:
             rows: int32 ``(m,)``, rising: all active ones of each episode.
-            actions: zeros and ones ``(m, observed + held + 1)``; or int32 ``(m,)``, for each agent
-                the one bit that is 1.
+            actions: zeros and ones ``(m, observed + held + 1)``, where a number above 1 is a 1 that
+                says how much the agent needs the node, if `needs` does not; or int32 ``(m,)``, for
+                each agent the one bit that is 1.
             rewards: float64, of at least m elements, the first m of which are written.
             needs: float32 ``(m, observed)``, how much each agent needs each node that it sees,
-                where collisions are resolved by need; ones if not given, so that the first arrival
-                goes first.
+                where collisions are resolved by need; of equal ones the first arrival goes first.
         """
         cloud = self._cloud
         if actions.ndim == 1:
             bits = np.zeros((rows.size, cloud.observed + cloud.held + 1), np.int8)
             bits[np.arange(rows.size), actions] = 1
         else:
-            bits = actions.astype(np.int8, copy=False)
+            bits = (actions > 0).astype(np.int8)
         if needs is None and cloud.collision == BY_NEED:
-            needs = np.ones((rows.size, cloud.observed), np.float32)
+            caught = actions[:, : cloud.observed] if actions.ndim > 1 else bits[:, : cloud.observed]
+            needs = caught.astype(np.float32)
         return self._run(STEP, rows, bits, _NO_NEEDS if needs is None else needs, rewards)
 
     def play(self, rule: tuple[str, str], keys: NDArray[np.uint64] | None = None) -> None:

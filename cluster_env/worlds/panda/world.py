@@ -12,6 +12,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
+from cluster_env.worlds.panda.acting import act_rows
 from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, Cloud
 from cluster_env.worlds.panda.consumers import (
     ANYWHERE,
@@ -25,6 +26,8 @@ from cluster_env.worlds.panda.consumers import (
 )
 from cluster_env.worlds.panda.features import CONTEXT, ITEM, describe
 from cluster_env.worlds.panda.nodes import Nodes
+from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST
+from cluster_env.worlds.panda.planning import new_plan
 from cluster_env.worlds.panda.simulator import PandaSimulator
 
 COLLISION = ("arrival", "need")
@@ -189,8 +192,31 @@ class Panda:
                 np.empty((n, len(CONTEXT)), np.float32),
                 np.empty((n, self.num_actions), np.bool_),
             )
-        describe(np.ascontiguousarray(states), self.observed, self._largest, *out)
+        states = np.ascontiguousarray(states)
+        ruled = (self.ruled(states, how) for how in (BEST_FIT, FASTEST))
+        describe(states, self.observed, self._largest, *ruled, *out)
         return out
+
+    def ruled(
+        self, states: NDArray[np.int32], how: int, uniforms: NDArray[np.float64] | None = None
+    ) -> NDArray[np.int8]:
+        """What agents would do that follow a rule by themselves, by what they see.
+
+        Args:
+            states: int32 ``(n, state_size)``.
+            how: the rule picks, see `cluster_env.worlds.panda.picking`.
+            uniforms: float64 ``(n,)`` in [0, 1), if it picks at random.
+
+        Returns:
+            int8 ``(n, num_actions)``.
+        """
+        bits = np.empty((states.shape[0], self.num_actions), np.int8)
+        drawn = np.zeros(states.shape[0]) if uniforms is None else uniforms
+        act_rows(
+            *(np.ascontiguousarray(states), how, self.observed, self.held),
+            *(new_plan(self.observed, 0).offer, drawn, bits),
+        )
+        return bits
 
     @cached_property
     def _largest(self) -> NDArray[np.float64]:

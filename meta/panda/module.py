@@ -1,0 +1,25 @@
+"""The policy advisor as an RLModule, which RLlib trains."""
+
+from typing import Any
+
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.torch import TorchRLModule
+
+from meta.panda.network import planted
+
+
+class AdvisorModule(TorchRLModule):
+    """`PolicyAdvisor`, which gets states and asks their world for the features.
+
+    ``model_config`` holds ``experiment`` and ``world``.
+    """
+
+    def setup(self) -> None:
+        """Builds the network, and grows its tree."""
+        self._world = self.model_config["world"]
+        self.network = planted(self.model_config["experiment"], self._world)
+
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Logits of the states under ``Columns.OBS``."""
+        features = self._world.features(batch[Columns.OBS].numpy())
+        return {Columns.ACTION_DIST_INPUTS: self.network(features)}

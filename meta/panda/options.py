@@ -1,0 +1,27 @@
+"""What ``training`` may say of the policy advisor; needs neither Ray nor PyTorch."""
+
+from typing import Literal
+
+from rllib_configs.registries import NETWORKS, NetworkEntry
+from rllib_configs.sections import Count, Section, Width
+
+
+class AdvisorOptions(Section):
+    """Small actors whose weights an advisor makes from the specifications of their consumers."""
+
+    hidden: Width = 16
+    """Units of an actor's hidden layer."""
+    advisor: Literal["tree", "flat", "none"] = "tree"
+    """Whether the advisor's units follow the dendrogram of the consumers (trunk, branches and
+    leaves, on where a specification belongs), are all on for every specification, or there is no
+    advisor, so that all agents share one actor."""
+    classes: Count = 8
+    """Leaves of the advisor's tree at most; a dendrogram with more is cut higher."""
+    units: Width = 8
+    """Units of the advisor for each node of the tree; a flat one has as many in all as a tree has
+    room for."""
+
+
+NETWORKS.register("policy_advisor")(
+    NetworkEntry(AdvisorOptions, "meta.panda.network:NETWORK", scores_items=False)
+)
