@@ -15,6 +15,7 @@ import cluster_env.warm
 from cluster_env.worlds import WORLDS
 
 PRESETS = ("deeprm-smoke", "deeprm-ppo")
+SEARCHED = "deeprm-operation"
 
 
 def warm() -> None:
@@ -25,6 +26,16 @@ def warm() -> None:
     for preset in PRESETS:
         small = ["training.jobsets=2", "training.jobsets_per_unit=1"]
         _iterate(load_config(preset, [*small, "resources.num_runners=0"]))
+    _act(load_config(SEARCHED))
+
+
+def _act(config: Any) -> None:
+    """Decides once, with the weights that a search begins with."""
+    from rllib_configs.networks import make_sampler, network_of
+
+    world = config.task.build_world()
+    weights = network_of(config).model_config(config, world)["start"]
+    make_sampler(config, weights, world).logits(np.zeros((1, world.layout.size), np.uint8))
 
 
 def _iterate(config: Any) -> None:

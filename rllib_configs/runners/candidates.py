@@ -1,6 +1,6 @@
 """Units of a search: every candidate plays the same jobsets, wherever they are played."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -72,16 +72,18 @@ class CandidateWork:
         """Plays all candidates on the jobsets of a unit."""
         judged = np.empty((len(self._candidates), len(unit.jobsets), 1 + len(self._limits)))
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
-        for place, index in enumerate(unit.jobsets):
-            world, jobset = self._source.draw(unit.split, index)
-            references = self._measure(self._reference(world, jobset)) if self._limits else {}
+        for places, world, jobsets in self._source.draw(unit.split, unit.jobsets):
+            references = self._measure(self._reference(world, jobsets)) if self._limits else {}
             for number, weights in enumerate(self._candidates):
                 policy = policy_of(self._experiment, weights, "candidate", "argmax", world)
-                schedule = evaluate(policy, [jobset], world)
-                cost = float(episode_means(self._cost, schedule)[0])
+                schedule = evaluate(policy, jobsets, world)
+                costs = episode_means(self._cost, schedule)
                 values = self._measure(schedule)
-                total, beyond = penalized(cost, values, references, self._limits)
-                judged[number, place] = (total, *beyond.values())
+                for k, place in enumerate(places):
+                    at = {name: value[k] for name, value in values.items()}
+                    of = {name: value[k] for name, value in references.items()}
+                    total, beyond = penalized(costs[k], at, of, self._limits)
+                    judged[number, place] = (total, *beyond.values())
                 self._count(sums, schedule)
         return Part(None, sums, {unit.index: judged}), None
 
@@ -92,13 +94,12 @@ class CandidateWork:
         """See `take`."""
         raise NotImplementedError("a search goes by the order of costs and has no gradient")
 
-    def _reference(self, world: World, jobset: JobSet) -> Schedule:
-        return evaluate(reference_of(self._experiment, world), [jobset], world)
+    def _reference(self, world: World, jobsets: Sequence[JobSet]) -> Schedule:
+        return evaluate(reference_of(self._experiment, world), jobsets, world)
 
-    def _measure(self, schedule: Schedule) -> dict[str, float]:
-        """The metrics that have limits."""
-        found = ((name, get_metric(name)) for name in self._limits)
-        return {name: float(episode_means(metric, schedule)[0]) for name, metric in found}
+    def _measure(self, schedule: Schedule) -> dict[str, NDArray[np.float64]]:
+        """The metrics that have limits, each by episode."""
+        return {name: episode_means(get_metric(name), schedule) for name in self._limits}
 
     def _count(self, sums: dict[str, float], schedule: Schedule) -> None:
         values = self._headline.values(schedule)
@@ -125,14 +126,16 @@ class Source:
         num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
         self._family = partial(families[name], self.task.world, num_jobs) if name else None
 
-    def draw(self, split: Split, index: int) -> tuple[World, JobSet]:
-        """The jobset of an index and its world; the same whoever draws it."""
+    def draw(
+        self, split: Split, indices: Sequence[int]
+    ) -> Iterator[tuple[Sequence[int], World, Sequence[JobSet]]]:
+        """The jobsets of indices by world, with their places; the same whoever draws them."""
         if self._family is None:
-            return self.task.world, self.task.jobsets(split, [index])[0]
-        found: tuple[World, JobSet] = self._family(
-            generator(self._seed, Purpose.TASK, int(split), index)
-        )
-        return found
+            yield range(len(indices)), self.task.world, self.task.jobsets(split, indices)
+            return
+        for place, index in enumerate(indices):
+            world, jobset = self._family(generator(self._seed, Purpose.TASK, int(split), index))
+            yield [place], world, [jobset]
 
 
 def units_of(split: Split, first: int, count: int, size: int) -> list[CandidateUnit]:

@@ -110,7 +110,7 @@ def test_a_mixture_weighs_objectives():
         ("training.algorithm=pppo", r"training\.algorithm: unknown algorithm 'pppo': .*'ppo'\?"),
         (
             "training.network=mlp",
-            r"training\.network: unknown network 'mlp': known are deeprm_mlp,",
+            r"training\.network: unknown network 'mlp': known are bilinear_scorer,",
         ),
         ("training.algorithm=3", r"training\.algorithm: unknown algorithm '3'"),
         (

@@ -1,7 +1,7 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
 from rllib_configs.registries import FAST_PATHS, NETWORKS, RANGES, NetworkEntry
-from rllib_configs.sections import Section, Width
+from rllib_configs.sections import Count, Section, Width
 
 
 class MLPOptions(Section):
@@ -13,8 +13,20 @@ class MLPOptions(Section):
     """Whether the image shows the time since the last arrival, as in the released code."""
 
 
+class BilinearOptions(Section):
+    """A score of each job from 60 numbers, for a search."""
+
+    ahead: Count = 5
+    """Time steps ahead of which the free units are looked at, beside those of now."""
+
+
 NETWORKS.register("deeprm_mlp")(
     NetworkEntry(MLPOptions, "rllib_configs.worlds.deeprm.network:NETWORK")
+)
+NETWORKS.register("bilinear_scorer")(
+    NetworkEntry(
+        BilinearOptions, "rllib_configs.worlds.deeprm.bilinear:NETWORK", has_gradient=False
+    )
 )
 RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
 FAST_PATHS.register("deeprm")("rllib_configs.worlds.deeprm.set_scorer:DeepRMFastPath")

@@ -58,9 +58,9 @@ class ScorerSampler:
 
 
 def _module() -> "type[TorchRLModule]":
-    from rllib_configs.worlds.hpc.module import ScorerModule
+    from rllib_configs.networks.held import HeldWeights
 
-    return ScorerModule
+    return HeldWeights
 
 
 def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:

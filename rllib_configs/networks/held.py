@@ -1,4 +1,4 @@
-"""A scorer's weights as an RLModule: RLlib keeps them, and nothing is computed with them there."""
+"""Weights that a search finds as an RLModule: RLlib keeps them, and computes nothing with them."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import torch
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
 
-class ScorerModule(TorchRLModule):
+class HeldWeights(TorchRLModule):
     """Holds weights that a search finds.
 
     ``model_config`` holds ``start``, the first weights by name.
@@ -22,5 +22,5 @@ class ScorerModule(TorchRLModule):
         )
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Not used: episodes are played in compiled code, and nothing has a gradient."""
-        raise NotImplementedError("scorers of the HPC world are played by simulators")
+        """Not used: actions come from compiled code, and nothing has a gradient."""
+        raise NotImplementedError("this network acts in compiled code alone")
