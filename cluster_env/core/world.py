@@ -22,6 +22,7 @@ from cluster_env.core.promises import Promises
 from cluster_env.core.registry import Registry
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.shorthand import Shorthand
+from cluster_env.core.snapshot import Advice, Queue
 from cluster_env.objectives import Objective
 
 State = NDArray[Any]  # (n, state_size), of the type of the world's state space
@@ -340,6 +341,8 @@ class Kind:
             `rllib_configs.policy_files` reads them.
         discount: of a unit of time, by which the rewards of a world discount already what comes
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
+        advise: what a policy would start on a real machine now, if the world can say it; from a
+            world, what makes a policy for one, and the machine's queue.
     """
 
     world: type[Any]
@@ -377,6 +380,7 @@ class Kind:
     transfers: tuple[str, ...] = ()
     policies: Mapping[str, Path] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
+    advise: Callable[[Any, Callable[[Any], Policy], Queue], Advice] | None = None
 
     @property
     def headline(self) -> str:

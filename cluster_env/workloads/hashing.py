@@ -25,13 +25,16 @@ def hashed(jobs: RecordedJobs) -> RecordedJobs:
     stay the same.
     """
     names = {
-        name: np.array([_hash(name, str(text)) for text in values]) if name in HASHED else values
+        name: np.array([hashed_name(name, str(text)) for text in values])
+        if name in HASHED
+        else values
         for name, values in jobs.names.items()
     }
     return replace(jobs, names=names)
 
 
-def _hash(name: str, text: str) -> str:
+def hashed_name(name: str, text: str) -> str:
+    """A name behind a hash, as `hashed` has it: ``user-3f1c09a2b7`` of a ``user``."""
     if not text:  # nobody's name: the log does not know it
         return text
     digest = hashlib.blake2b(text.encode(), key=_key(os.environ.get(KEY, "")), digest_size=5)

@@ -11,6 +11,7 @@ from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
 from cluster_env.workloads import part_of
 from cluster_env.workloads.windows import filling_time, natural_length
+from cluster_env.worlds.hpc.advice import advise
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.observations import OBSERVATIONS
 from cluster_env.worlds.hpc.promises import PROMISES
@@ -177,4 +178,5 @@ KIND = Kind(
         *("horizon", "horizon_step"),
     ),
     discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
+    advise=advise,
 )

@@ -1,0 +1,176 @@
+"""A site at one moment, read from outside: its jobs, its nodes, and what a policy would start now.
+
+Times are Unix times in seconds, lengths are seconds, memory is in MiB.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields
+from typing import Any
+
+from cluster_env.core.errors import InputError, shortened
+
+RUNNING, WAITING, HELD, BLOCKED = "running", "waiting", "held", "blocked"
+"""States of a job. ``waiting``: the site starts it as soon as it can. ``held``: somebody has to
+release it first. ``blocked``: it may not start now, whatever is free (a dependency, a limit)."""
+
+RESOURCES = ("processors", "memory", "gpus")
+
+
+@dataclass(frozen=True, slots=True)
+class SiteJob:
+    """A job that runs or waits.
+
+    Attributes:
+        job: its number at the site, as it is named in commands.
+        state: ``running``, ``waiting``, ``held`` or ``blocked``.
+        reason: why it does not run, in the site's words.
+        user: whose it is.
+        partition: where it may run.
+        eligible: since when it waits for nothing but room; if that is not known, its submission.
+        start: when it started; 0 if it has not.
+        limit: seconds after which it is killed; 0 for no limit.
+        processors: that it asks for, as the next two, in all.
+        memory: MiB; 0 where the site does not count it.
+        gpus: GPUs.
+        nodes: on how many nodes at least.
+        priority: as the site ranks it.
+    """
+
+    job: str
+    state: str
+    reason: str
+    user: str
+    partition: str
+    eligible: int
+    start: int
+    limit: int
+    processors: int
+    memory: int
+    gpus: int
+    nodes: int = 1
+    priority: int = 0
+
+    @property
+    def demand(self) -> tuple[int, int, int]:
+        """Units of each of `RESOURCES`."""
+        return self.processors, self.memory, self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class SiteNode:
+    """A node on which jobs can start: what it has, and what is free there.
+
+    Attributes:
+        name: of the node.
+        processors: that it has, as the next two.
+        memory: MiB.
+        gpus: GPUs.
+        free_processors: that no job holds, as the next two.
+        free_memory: MiB.
+        free_gpus: GPUs.
+    """
+
+    name: str
+    processors: int
+    memory: int
+    gpus: int
+    free_processors: int
+    free_memory: int
+    free_gpus: int
+
+    @property
+    def free(self) -> tuple[int, int, int]:
+        """Free units of each of `RESOURCES`."""
+        return self.free_processors, self.free_memory, self.free_gpus
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A site at one moment.
+
+    Attributes:
+        time: when it was read.
+        jobs: that run or wait.
+        nodes: that take jobs; drained ones and those that do not answer are left out.
+        unreadable: rows of the site's answer that could not be read, and are left out.
+    """
+
+    time: int
+    jobs: tuple[SiteJob, ...]
+    nodes: tuple[SiteNode, ...]
+    unreadable: int = 0
+
+    def in_state(self, *states: str) -> tuple[SiteJob, ...]:
+        """The jobs in any of some states."""
+        return tuple(job for job in self.jobs if job.state in states)
+
+    def to_plain(self) -> dict[str, Any]:
+        """As JSON can hold it: rows of values in the order of the fields."""
+        return {
+            "time": self.time,
+            "unreadable": self.unreadable,
+            "jobs": [astuple(job) for job in self.jobs],
+            "nodes": [astuple(node) for node in self.nodes],
+        }
+
+    @classmethod
+    def from_plain(cls, data: Any) -> "Snapshot":
+        """The snapshot that `to_plain` was made of.
+
+        Raises:
+            InputError: if the data are none.
+        """
+        try:
+            jobs = tuple(_typed(SiteJob, row) for row in data["jobs"])
+            nodes = tuple(_typed(SiteNode, row) for row in data["nodes"])
+            return cls(int(data["time"]), jobs, nodes, int(data["unreadable"]))
+        except (KeyError, TypeError, ValueError) as error:
+            text = shortened(f"{type(error).__name__}: {error}")
+            raise InputError(f"a state of a site cannot be read ({text})") from None
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What a policy decides on: what is free, what runs, and what may start.
+
+    Attributes:
+        time: now.
+        free: units of each of `RESOURCES`.
+        running: jobs that hold what is not free.
+        waiting: jobs that may start, in any order.
+    """
+
+    time: int
+    free: tuple[int, int, int]
+    running: tuple[SiteJob, ...]
+    waiting: tuple[SiteJob, ...]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What a policy would do.
+
+    Attributes:
+        starts: jobs that it would start now, in its order.
+        planned: when it expects to start each of the others, if nothing else is submitted and all
+            jobs run to their limits; those of which it cannot be said are left out.
+        scores: of the waiting jobs, by which they are ordered, lower first; empty if the policy has
+            none.
+    """
+
+    starts: tuple[str, ...]
+    planned: Mapping[str, int]
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+
+Adviser = Callable[[Queue], Advice]
+
+
+def _typed(made: type[Any], row: Sequence[Any]) -> Any:
+    entries = fields(made)
+    if len(row) != len(entries):
+        raise ValueError(f"{made.__name__} has {len(entries)} values, not {len(row)}")
+    for entry, value in zip(entries, row, strict=True):
+        if type(value) is not entry.type:
+            raise ValueError(f"{entry.name} is no {entry.type}")
+    return made(*row)
