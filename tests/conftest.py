@@ -56,6 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("golden")
         if item.get_closest_marker("service") and not os.environ.get("METASCHED_SERVICE"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: make test-service"))
+        if item.get_closest_marker("slurm") and not os.environ.get("METASCHED_SLURM"):
+            item.add_marker(pytest.mark.skip(reason="starts a real Slurm: make test-slurm"))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ New ones are found by themselves. What takes long is not done, in one of these w
 - The function that does the long part is left out (`LONG`). All before it runs: options, presets,
   keys and values of configs, sweeps and experiments, globs, policies. So it is with train, tune,
   study, specialists and figures.
+- Commands at a live site (shadow, steer) read their options and look for a rule that is named.
 - Commands that give other commands (demo, results) have each of these checked by its parser.
 """
 
@@ -33,6 +34,7 @@ from tests.tune_jobs.shown_commands import (
 from tune_jobs import cli
 from tune_jobs.comparing import protocol
 from tune_jobs.figures.registry import FIGURES, FigureRequest
+from tune_jobs.site.choosing import choose_adviser
 
 SHORTER = {
     "compare": ("--jobsets", "4"),
@@ -49,6 +51,8 @@ LONG = {
     "results": "tune_jobs.experiments.running:_run",
     "ui": "tune_jobs.tracking.server:show_runs",
     "sync": "tune_jobs.tracking.sending:send_records",
+    "shadow": "tune_jobs.site.reporting:report_shadow",
+    "steer": "tune_jobs.site.reporting:report_steer",
 }
 COMMANDS = shown_commands()
 
@@ -103,6 +107,8 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 prepare(args[0])
             elif name == "figure":
                 check_figure(*args)
+            elif name in ("shadow", "steer") and ":" in (options["policy"] or ""):
+                choose_adviser(options["policy"])
             elif name == "results":
                 understood(list(args[0].words))
                 return 0

@@ -40,7 +40,7 @@ def count(least: int = 1) -> click.IntRange:
 Decorator = Callable[[Any], Any]
 
 
-def _together(*options: Decorator) -> Decorator:
+def together(*options: Decorator) -> Decorator:
     """Several options as one decorator; --help shows them in this order."""
 
     def decorate(command: Any) -> Any:
@@ -67,7 +67,7 @@ limit_option = click.option(
     "no limit. Can be repeated.",
 )
 
-runner_options = _together(
+runner_options = together(
     click.option(
         "--runners",
         "num_runners",
@@ -83,7 +83,7 @@ runner_options = _together(
     ),
 )
 
-task_options = _together(
+task_options = together(
     click.option(
         "--config",
         "source",
@@ -128,7 +128,7 @@ task_options = _together(
 )
 """What policies are evaluated on."""
 
-step_options = _together(
+step_options = together(
     click.option(
         "--episodes",
         "num_episodes",
@@ -156,7 +156,7 @@ at_option = click.option(
     "default that of the config. A trace has its own.",
 )
 
-cluster_options = _together(
+cluster_options = together(
     click.option(
         "--address",
         metavar="HOST:PORT",

@@ -1,0 +1,189 @@
+"""Reads and steers a real Slurm; `make test-slurm`. Without its programs all is skipped by name."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.slurm.private_slurm import PrivateSlurm, missing_programs
+from tests.waiting import wait_for
+from tune_jobs.site.choosing import choose_adviser
+from tune_jobs.site.deciding import Limits
+from tune_jobs.site.shadowing import Ticks
+from tune_jobs.site.slurm import SlurmBackend
+from tune_jobs.site.steering import Steerer, Steering
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(200)]
+
+ALL_SIZES = [(1, 8), (2, 100), (1, 64), (4, 240), (1, 1), (2, 66)]  # nodes, processors
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[PrivateSlurm]:
+    if missing := missing_programs():
+        pytest.skip(f"no {', '.join(missing)} on PATH; tests/slurm/README.md says how to get them")
+    with PrivateSlurm() as started:
+        yield started
+
+
+@pytest.fixture
+def empty(slurm: PrivateSlurm) -> Iterator[PrivateSlurm]:
+    """Nothing waits or runs, before and after."""
+    yield slurm
+    slurm.run("scancel", "--full", *[str(job) for job, state in slurm.states().items()])
+    wait_for(lambda: not slurm.run("squeue", "-h", "-o", "%A").strip(), "an empty queue")
+
+
+def submit(slurm: PrivateSlurm, count: int, seconds: float = 0.5, *options: str) -> list[int]:
+    return [
+        slurm.submit(
+            f"sleep {seconds}", f"-N{nodes}", f"-n{size}", f"-t{1 + k % 7}", "--hold", *options
+        )
+        for k in range(count)
+        for nodes, size in [ALL_SIZES[k % len(ALL_SIZES)]]
+    ]
+
+
+@pytest.fixture
+def steerers(tmp_path: Path) -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Processes that are ended, with their watchdogs, whatever becomes of a test."""
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+    for lock in tmp_path.glob("*.lock"):
+        with suppress(ProcessLookupError):
+            os.kill(int(lock.read_text()), signal.SIGTERM)
+
+
+Steer = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def steer(empty: PrivateSlurm, tmp_path: Path, steerers: list[Any]) -> Steer:
+    """Starts a steerer as a process of its own."""
+
+    def start(*options: str) -> "subprocess.Popen[bytes]":
+        steerers.append(_steer(empty, tmp_path, *options))
+        return steerers[-1]
+
+    return start
+
+
+def _steer(slurm: PrivateSlurm, folder: Path, *options: str) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "tune_jobs.steer", "sjf:easy", "--act", "--as-root"]
+    command += ["--tick", "0.5", "--watchdog", "5", "--out", str(folder / "steer.jsonl"), *options]
+    environment = {**os.environ, **slurm.environment, "XDG_RUNTIME_DIR": str(folder)}
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    with (folder / "said").open("ab") as said:
+        return subprocess.Popen(command, env=environment, stderr=said, cwd=REPOSITORY)
+
+
+def journal(folder: Path) -> list[dict[str, Any]]:
+    path = folder / "steer.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def releases(folder: Path) -> int:
+    return sum(len(entry.get("release", ())) for entry in journal(folder))
+
+
+def holds(slurm: PrivateSlurm) -> bool:
+    return "JobHeldUser" in slurm.run("squeue", "-h", "-o", "%r")
+
+
+def test_held_jobs_are_released_until_all_have_run(
+    empty: PrivateSlurm, tmp_path: Path, steer: Steer
+) -> None:
+    jobs = submit(empty, 12)
+    process = steer("--until-empty")
+    assert process.wait(timeout=120) == 0, (tmp_path / "said").read_text()
+    states = empty.states()
+    assert {states[job] for job in jobs} == {"COMPLETED"}
+    assert releases(tmp_path) == 12
+    again = [sys.executable, "-m", "tune_jobs.steer", "sjf:easy", "--repeat"]
+    done = subprocess.run(
+        [*again, str(tmp_path / "steer.jsonl")], capture_output=True, text=True, cwd=REPOSITORY
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_watchdog_releases_all_jobs_of_a_steerer_that_was_killed(
+    empty: PrivateSlurm, tmp_path: Path, steer: Steer
+) -> None:
+    blocker = submit(empty, 1, 60, "-N4", "-n256", "--exclusive")
+    jobs = submit(empty, 20, 60)
+    process = steer()
+    wait_for(lambda: len(journal(tmp_path)) >= 2, "two ticks", timeout_s=60)
+    process.kill()
+    process.wait()
+    wait_for(lambda: not holds(empty), "no held job", 15)
+    late = submit(empty, 1, 60)
+    wait_for(lambda: not holds(empty), "no held job", 15)
+    assert {*jobs, *blocker, *late} <= set(empty.states())
+
+
+def test_steering_goes_on_when_the_controller_was_killed(
+    empty: PrivateSlurm, tmp_path: Path, steer: Steer
+) -> None:
+    jobs = submit(empty, 24, 3)
+    process = steer("--until-empty")
+    wait_for(lambda: releases(tmp_path) > 0, "a release", timeout_s=60)
+    empty.wait_until_saved()  # else jobs that were submitted or cancelled lately are forgotten
+    empty.kill_controller()
+    wait_for(lambda: any(e["kind"] == "away" for e in journal(tmp_path)), "a failed look", 60)
+    empty.start_controller()
+    assert process.wait(timeout=120) == 0, (tmp_path / "said").read_text()
+    states = empty.states()
+    assert {states[job] for job in jobs} == {"COMPLETED"}
+
+
+class Cancelling(SlurmBackend):
+    """A site whose user cancels a job between the look and the release."""
+
+    victim = 0
+
+    def start(self, jobs):  # type: ignore[no-untyped-def]
+        subprocess.run(["scancel", str(self.victim)], check=True)
+        return super().start(jobs)
+
+
+def test_a_job_that_is_cancelled_meanwhile_is_nobody_s_error(
+    empty: PrivateSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in empty.environment.items():
+        monkeypatch.setenv(name, value)
+    jobs = submit(empty, 3, 20)
+    backend, lines = Cancelling(), []
+    backend.victim = jobs[0]
+    ticks = Ticks(backend, lines.append, tick_s=0.1, most=1)
+    adviser = choose_adviser("fcfs:easy")
+    Steerer(backend, ticks, adviser, "", Limits(), Steering(act=True), lines.append).run()
+    assert str(jobs[0]) in lines[0]["release"]
+    wait_for(lambda: empty.states()[jobs[1]] == "RUNNING", "the other job")
+    assert empty.states()[jobs[0]] == "CANCELLED"
+
+
+def test_names_of_jobs_do_nothing(
+    empty: PrivateSlurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in empty.environment.items():
+        monkeypatch.setenv(name, value)
+    evil = f"a|b\n9|RUNNING|None\x1b[2J$(touch {tmp_path}/x);`touch {tmp_path}/x`"
+    jobs = [empty.submit("true", "--hold", "-n1", "-J", evil, f"--comment={evil}")]
+    jobs += submit(empty, 1)
+    backend = SlurmBackend()
+    found = {job.job: job for job in backend.read().jobs}
+    assert set(map(str, jobs)) == set(found)
+    assert backend.start([str(job) for job in jobs]) == 0
+    wait_for(lambda: empty.states()[jobs[0]] == "COMPLETED", "the job")
+    assert not (tmp_path / "x").exists()

@@ -1,0 +1,90 @@
+"""The watchdog as a process, beside programs that stand for Slurm's."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.waiting import wait_for
+from tune_jobs.site.controller import Refused, SiteAway, call, change, held_jobs
+from tune_jobs.site.watchdog import Watchdog
+
+SQUEUE = """#!/bin/sh
+test -e {folder}/released || printf '7 JobHeldUser\\n8_3 JobHeldUser\\n9 JobHeldAdmin\\n'
+printf '10 Resources\\n11;x JobHeldUser\\n'
+"""
+SCONTROL = """#!/bin/sh
+echo "$*" >>{folder}/calls
+touch {folder}/released
+"""
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """File with what scontrol was called with."""
+    for name, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):
+        path = tmp_path / name
+        path.write_text(text.format(folder=tmp_path))
+        path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    return tmp_path / "calls"
+
+
+def test_all_that_is_held_is_released_when_the_steerer_dies(calls, tmp_path):
+    lock = str(tmp_path / "lock")
+    steerer = (
+        "import os, sys; from tune_jobs.site.watchdog import Watchdog;"
+        f"dog = Watchdog(600, ['main'], {lock!r}); dog.beat(); print(dog.pid, flush=True);"
+        "os.kill(os.getpid(), 9)"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", steerer], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.returncode == -9
+    wait_for(calls.exists, "a release")
+    assert calls.read_text() == "release 7,8_3\n"
+    subprocess.run(["kill", process.stdout.decode().strip()], check=True)  # it stood in until now
+
+
+def test_a_steerer_that_hangs_loses_the_site(calls, tmp_path):
+    dog = Watchdog(0.5, [], str(tmp_path / "lock"))
+    try:
+        with pytest.raises(RuntimeError, match=f"process {dog.pid} steers these jobs"):
+            Watchdog(0.5, [], str(tmp_path / "lock"))
+        wait_for(calls.exists, "a release")
+        assert not dog.beat()
+    finally:
+        dog._process.terminate()
+        dog._process.wait()
+
+
+def test_a_watchdog_that_is_told_to_stop_releases_and_ends(calls, tmp_path):
+    dog = Watchdog(600, [], str(tmp_path / "lock"))
+    assert dog.beat()
+    assert not calls.exists()
+    assert dog.stop(60)
+    assert calls.read_text() == "release 7,8_3\n"
+
+
+def test_only_what_users_hold_is_named(calls):
+    assert held_jobs(["main"]) == ["7", "8_3"]
+
+
+def test_commands_get_numbers_of_jobs_and_nothing_else(calls):
+    assert change("release", ["7", "8;reboot", "$(x)", "9_1"]) == 0
+    assert calls.read_text() == "release 7,9_1\n"
+
+
+def test_a_program_that_fails_hangs_or_is_missing_is_a_site_that_is_away(calls, tmp_path):
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho 'no\nsuch thing' >&2; exit 3\n")
+    with pytest.raises(Refused, match="scontrol failed: such thing"):
+        call("scontrol")
+    assert change("release", ["7"]) == 1
+    (tmp_path / "scontrol").write_text("#!/bin/sh\nexec sleep 60\n")
+    begin = time.monotonic()
+    with pytest.raises(SiteAway, match=r"within 0\.1 s"):
+        change("release", ["7"], timeout_s=0.1)
+    assert time.monotonic() - begin < 50
+    with pytest.raises(SiteAway, match="cannot be called"):
+        call("sinfo-that-is-not-there")

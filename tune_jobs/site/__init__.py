@@ -1,0 +1,1 @@
+"""A policy beside a live site, or in charge of its queue: what it reads, decides and does."""

@@ -1,0 +1,82 @@
+"""From the name of a rule, or a trained run, to what advises a site."""
+
+from functools import lru_cache
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.snapshot import (
+    RESOURCES,
+    RUNNING,
+    WAITING,
+    Advice,
+    Adviser,
+    Queue,
+    SiteJob,
+)
+from cluster_env.worlds import World, get_heuristic, get_kind
+from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+
+WORLD = "hpc"
+"""The world that a site of batch jobs is seen as."""
+
+_SOME = Queue(
+    100,
+    (2, 2, 2),
+    (SiteJob("1", RUNNING, "", "", "", 0, 50, 100, 1, 1, 1),),
+    tuple(SiteJob(job, WAITING, "", "", "", 0, 0, 100, 2, 1, 1) for job in "23"),
+)
+
+
+def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
+    """What says which jobs a policy would start.
+
+    A rule counts memory and GPUs where jobs hold or ask for them. A trained policy sees what it was
+    trained with, on a machine of any size.
+
+    Args:
+        name: of a rule, such as ``sjf:easy``, or a folder of a run.
+        decode: how a trained policy chooses.
+
+    Raises:
+        InputError: if there is no such policy, or it was trained for another kind of world.
+    """
+    kind = get_kind(WORLD)
+    if kind.advise is None:
+        raise InputError(f"the world {WORLD} says nothing of live sites")
+    advise = kind.advise
+    if is_heuristic(name):
+
+        def by_rule(queue: Queue) -> Advice:
+            return advise(_world(queue), lambda world: get_heuristic(name, world), queue)
+
+        by_rule(_SOME)  # an unknown name is told, and code compiled, before anything is read
+        return by_rule
+    found = find_runs([name])
+    if len(found) != 1:
+        raise InputError(f"one policy decides, but {name} are {len(found)} runs")
+    run = load_runs(found, decode)[0]
+    trained = run.config.task.build_world()
+    if trained.kind != WORLD:
+        raise InputError(
+            f"{found[0]} was trained in the world {trained.kind}; a site needs a policy of the "
+            f"world {WORLD}"
+        )
+    make = lru_cache(maxsize=8)(run.policy.acting_in)
+
+    def by_run(queue: Queue) -> Advice:
+        return advise(trained, make, queue)
+
+    by_run(_SOME)
+    return by_run
+
+
+def _world(queue: Queue) -> World:
+    """A machine that counts what there is of; `Kind.advise` says how much."""
+    jobs = [job.demand for job in (*queue.running, *queue.waiting)]
+    counted = {
+        name: 1
+        for r, name in enumerate(RESOURCES)
+        if r == 0 or queue.free[r] or any(demand[r] for demand in jobs)
+    }
+    made: World = get_kind(WORLD).world(**counted)
+    return made

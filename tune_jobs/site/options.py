@@ -1,0 +1,72 @@
+"""Options that the commands at a site share. It imports nothing heavy, so that --help is quick."""
+
+from pathlib import Path
+
+import click
+
+from tune_jobs.terminal.options import POSITIVE, Decorator, count, together
+
+site_options: Decorator = together(
+    click.option(
+        "--tick",
+        "tick_s",
+        type=POSITIVE,
+        default=10.0,
+        metavar="SECONDS",
+        help="From look to look.",
+    ),
+    click.option(
+        "--ticks",
+        "num_ticks",
+        type=count(0),
+        default=0,
+        help="End after so many looks; 0: when you stop it.",
+    ),
+    click.option(
+        "--partition",
+        "partitions",
+        metavar="NAME",
+        multiple=True,
+        help="Only jobs and nodes of this partition; can be repeated. By default all.",
+    ),
+    click.option(
+        "--longest-wait",
+        "longest_wait_s",
+        type=count(0),
+        default=0,
+        metavar="SECONDS",
+        help="Guard: who has waited for longer goes first, and has room kept; 0: no limit.",
+    ),
+    click.option(
+        "--most-starts",
+        type=count(0),
+        default=50,
+        help="Guard: starts in one tick; 0: no limit.",
+    ),
+    click.option("--hash-users", is_flag=True, help="Record users as hashes."),
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File that lines are added to; by default they are printed.",
+    ),
+    click.option(
+        "--repeat",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Read no site: decide on the states in this record again, and compare bit for bit.",
+    ),
+    click.option(
+        "--simulate",
+        "log",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="LOG",
+        help="No Slurm, but a simulated site with the jobs of a log, on --processors.",
+    ),
+    click.option(
+        "--speed",
+        type=POSITIVE,
+        default=60.0,
+        help="With --simulate: its seconds in one of ours.",
+    ),
+)
+"""What is looked at, how often, and where lines go."""

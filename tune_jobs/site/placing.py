@@ -1,0 +1,109 @@
+"""What fits: on the nodes now, and beside a job that has waited too long until it can start."""
+
+from collections.abc import Iterable, Sequence
+
+from cluster_env.core.snapshot import RESOURCES, SiteJob, SiteNode
+
+Units = tuple[int, int, int]
+_NEVER = 2**62
+
+
+class Room:
+    """What is free on each node, as jobs are put there.
+
+    A job takes as few nodes as it asked for, a share of its memory and GPUs with each processor.
+    The site knows more (topology, features, whole cores), so it is the judge in the end.
+
+    Args:
+        nodes: as they are; none stands for a machine of which no nodes are known, where all fits.
+    """
+
+    def __init__(self, nodes: Sequence[SiteNode]) -> None:
+        self._free = [list(node.free) for node in nodes]
+
+    def place(self, job: SiteJob) -> bool:
+        """Takes room for a job; returns whether there was any, else nothing changes."""
+        if not self._free:
+            return True
+        can = sorted(
+            ((self._processors_for(job, free), k) for k, free in enumerate(self._free)),
+            key=lambda entry: (-entry[0], entry[1]),
+        )
+        if job.nodes == 1:  # the fullest node that has room
+            can = [entry for entry in reversed(can) if entry[0] >= job.processors]
+        chosen = can[: job.nodes]
+        if len(chosen) < job.nodes or chosen[-1][0] < 1:
+            return False
+        if sum(processors for processors, _ in chosen) < job.processors:
+            return False
+        left = job.processors
+        for after, (most, k) in zip(range(job.nodes - 1, -1, -1), chosen, strict=True):
+            taken = min(most, left - after)
+            for r, units in enumerate(job.demand):
+                self._free[k][r] -= -(-units * taken // job.processors)
+            left -= taken
+        return True
+
+    @staticmethod
+    def _processors_for(job: SiteJob, free: Sequence[int]) -> int:
+        """Processors that a node can give a job with the memory and GPUs that go with them."""
+        can = free[0]
+        for units, there in zip(job.demand[1:], free[1:], strict=True):
+            if units:
+                can = min(can, max(there, 0) * job.processors // units)
+        return min(can, job.processors)
+
+
+class Reservation:
+    """Room that is kept for one job: others may start if they end before, or use what is spare.
+
+    Args:
+        job: that cannot start now.
+        time: now.
+        free: units of each resource that are free now.
+        running: jobs with a start; they are expected to run to their limits.
+    """
+
+    def __init__(self, job: SiteJob, time: int, free: Units, running: Iterable[SiteJob]) -> None:
+        self.job = job.job
+        self.begins = _NEVER
+        there = list(free)
+        ends = sorted((max(_end(one), time), one.demand) for one in running)
+        for end, demand in ends:
+            there = [units + given for units, given in zip(there, demand, strict=True)]
+            if end < _NEVER and fits(job.demand, there):
+                self.begins = end
+                break
+        self._spare = [units - asked for units, asked in zip(there, job.demand, strict=True)]
+
+    def allows(self, job: SiteJob, time: int) -> bool:
+        """Whether a job may start now; takes what is spare if it needs that."""
+        if job.limit and time + job.limit <= self.begins:
+            return True
+        if not fits(job.demand, self._spare):
+            return False
+        for r, units in enumerate(job.demand):
+            self._spare[r] -= units
+        return True
+
+
+def fits(demand: Sequence[int], free: Sequence[int]) -> bool:
+    """Whether there is as much as is asked for of each resource."""
+    return all(units <= there for units, there in zip(demand, free, strict=True))
+
+
+def in_all(parts: Iterable[Sequence[int]]) -> Units:
+    """The sum of units of each resource."""
+    rows = list(parts)
+    first, second, third = (sum(row[r] for row in rows) for r in range(len(RESOURCES)))
+    return first, second, third
+
+
+def less(units: Sequence[int], taken: Sequence[int]) -> Units:
+    """What is left of each resource, at least 0."""
+    left = [max(one - other, 0) for one, other in zip(units, taken, strict=True)]
+    return left[0], left[1], left[2]
+
+
+def _end(job: SiteJob) -> int:
+    return job.start + job.limit if job.limit else _NEVER

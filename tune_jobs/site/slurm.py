@@ -1,0 +1,81 @@
+"""Slurm as a site: read by squeue and sinfo, changed by scontrol."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from cluster_env.core.snapshot import Snapshot
+from tune_jobs.site.backend import Site
+from tune_jobs.site.controller import TIMEOUT_S, call, change, is_job
+from tune_jobs.site.slurm_text import JOB_FIELDS, NODE_FIELDS, layout, read_snapshot
+
+_CONFIG = ("ClusterName", "PriorityType", "SelectTypeParameters", "SlurmUser")
+
+
+class SlurmBackend:
+    """A live Slurm. Each `read` is one squeue, and at times one sinfo.
+
+    Args:
+        partitions: which alone count; all if none is named.
+        nodes_every_s: seconds for which what sinfo said of the nodes is believed.
+        timeout_s: seconds after which a command counts as not answered.
+        clock: seconds, for what is believed.
+    """
+
+    def __init__(
+        self,
+        partitions: Sequence[str] = (),
+        nodes_every_s: float = 0.0,
+        timeout_s: float = TIMEOUT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._partitions = tuple(partitions)
+        self._nodes_every_s, self._timeout_s, self._clock = nodes_every_s, timeout_s, clock
+        self._nodes, self._nodes_at = "", -float("inf")
+        self._site: Site | None = None
+
+    def site(self) -> Site:
+        """See `Backend.site`."""
+        if self._site is None:
+            config = self._call("scontrol", "show", "config")
+            pairs = (line.partition("=") for line in config.split("\n"))
+            found = {name.strip(): value.strip() for name, _, value in pairs}
+            cluster, priority, select, user = (found.get(name, "") for name in _CONFIG)
+            self._site = Site(
+                cluster,
+                with_memory="MEMORY" in select.upper(),
+                ranks="multifactor" in priority,
+                operator=user.partition("(")[0],
+            )
+        return self._site
+
+    def read(self) -> Snapshot:
+        """See `Backend.read`."""
+        site = self.site()
+        jobs = self._call("squeue", "-h", "-r", "-a", "-O", layout(JOB_FIELDS))
+        now = int(time.time())
+        if self._clock() - self._nodes_at >= self._nodes_every_s:
+            self._nodes = self._call("sinfo", "-h", "-N", "-a", "-O", layout(NODE_FIELDS))
+            self._nodes_at = self._clock()
+        return read_snapshot(
+            now, jobs, self._nodes, with_memory=site.with_memory, partitions=self._partitions
+        )
+
+    def start(self, jobs: Sequence[str]) -> int:
+        """See `Backend.start`."""
+        return change("release", jobs, self._timeout_s)
+
+    def hold(self, jobs: Sequence[str]) -> int:
+        """See `Backend.hold`; as a user does, so that nobody takes it for an administrator's."""
+        return change("uhold", jobs, self._timeout_s)
+
+    def rank(self, priorities: Sequence[tuple[str, int]]) -> None:
+        """See `Backend.rank`."""
+        lines = [f"update JobId={job} Priority={rank}" for job, rank in priorities if is_job(job)]
+        if lines:
+            self._call("scontrol", text="\n".join([*lines, "quit", ""]))
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _call(self, program: str, *arguments: str, text: str = "") -> str:
+        return call(program, *arguments, text=text, timeout_s=self._timeout_s)

@@ -1,0 +1,184 @@
+"""What squeue and sinfo print, as jobs and nodes. No field that users write freely is asked for.
+
+A name or a comment may hold separators and line breaks; so nothing here reads one.
+"""
+
+import re
+from collections.abc import Iterable
+
+from cluster_env.core.snapshot import (
+    BLOCKED,
+    HELD,
+    RUNNING,
+    WAITING,
+    SiteJob,
+    SiteNode,
+    Snapshot,
+)
+from cluster_env.workloads.slurm.values import (
+    Unreadable,
+    count,
+    limit_s,
+    memory_mib,
+    resources,
+)
+from tune_jobs.site.controller import HELD_BY_USER, is_job
+
+JOB_FIELDS = (
+    *("JobArrayID", "State", "Reason", "UserName", "Partition", "SubmitTime", "EligibleTime"),
+    *("StartTime", "TimeLimit", "NumCPUs", "NumNodes", "NumTasks", "tres-alloc", "tres-per-job"),
+    *("tres-per-node", "tres-per-socket", "tres-per-task", "PriorityLong"),
+)
+NODE_FIELDS = (
+    *("NodeList", "StateLong", "CPUsState", "Memory", "AllocMem", "Gres", "GresUsed"),
+    "Partition",
+)
+TAKES_JOBS = ("idle", "mixed", "allocated", "planned", "completing")
+
+_STARTS_BY_ITSELF = ("", "none", "priority", "resources", "jobarraytasklimit")
+_HOLDS = ("RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "CONFIGURING", "RESIZING")
+_GPUS = re.compile(r"(?:gres[:/])?gpu(?:[:=][A-Za-z_][\w.-]*)*(?:[:=](\d{1,9}))?(?:\(.*)?")
+_GRES_PART = re.compile(r"[^,(]+(?:\([^)]*\))?")
+
+
+def layout(fields: Iterable[str]) -> str:
+    """The argument of -O for some fields."""
+    return ",".join(f"{field}:|" for field in fields)
+
+
+def read_snapshot(
+    time: int, squeue: str, sinfo: str, *, with_memory: bool, partitions: tuple[str, ...] = ()
+) -> Snapshot:
+    """A snapshot of what was printed.
+
+    Args:
+        time: when, Unix time.
+        squeue: what ``squeue -h -r -O`` printed of `JOB_FIELDS`.
+        sinfo: what ``sinfo -h -N -O`` printed of `NODE_FIELDS`.
+        with_memory: whether the site counts memory.
+        partitions: which alone count; all if none is named.
+    """
+    jobs, nodes, unreadable = [], {}, 0
+    for row in squeue.split("\n"):
+        values = [value.strip() for value in row.split("|")]
+        if not row.strip():
+            continue
+        try:
+            job = _job(values, with_memory)
+        except Unreadable:
+            unreadable += 1
+            continue
+        if job is not None and _is_in(job.partition, partitions):
+            jobs.append(job)
+    for row in sinfo.split("\n"):
+        values = [value.strip() for value in row.split("|")]
+        if not row.strip():
+            continue
+        try:
+            node = _node(values, with_memory)
+        except Unreadable:
+            unreadable += 1
+            continue
+        if node is not None and _is_in(values[7].rstrip("*"), partitions):
+            nodes[node.name] = node  # a node stands in a row for each of its partitions
+    return Snapshot(time, tuple(jobs), tuple(nodes.values()), unreadable)
+
+
+def _is_in(named: str, partitions: tuple[str, ...]) -> bool:
+    return not partitions or any(name in partitions for name in named.split(","))
+
+
+def _job(values: list[str], with_memory: bool) -> SiteJob | None:
+    """A job; None of one that has ended."""
+    if len(values) != len(JOB_FIELDS) + 1:
+        raise Unreadable(f"{len(JOB_FIELDS)} fields")
+    field = dict(zip(JOB_FIELDS, values, strict=False))
+    job, state = field["JobArrayID"], field["State"]
+    if state not in (*_HOLDS, "PENDING"):
+        return None
+    held = resources(_known(field["tres-alloc"]))
+    memory = memory_mib(held["mem"]) if with_memory and "mem" in held else None
+    submit, eligible = _time(field["SubmitTime"]), _time(field["EligibleTime"])
+    return SiteJob(
+        job=job,
+        state=_state(job, state, field["Reason"]),
+        reason=field["Reason"],
+        user=field["UserName"],
+        partition=field["Partition"],
+        eligible=max(submit, eligible),
+        start=_time(field["StartTime"]) if state != "PENDING" else 0,
+        limit=limit_s(_known(field["TimeLimit"])) or 0,
+        processors=count(held.get("cpu", "")) or count(field["NumCPUs"]),
+        memory=memory[0] if memory else 0,
+        gpus=_gpus_of_job(field, held),
+        nodes=max(count(field["NumNodes"].partition("-")[0]), 1),
+        priority=count(field["PriorityLong"]),
+    )
+
+
+def _state(job: str, state: str, reason: str) -> str:
+    if state != "PENDING":
+        return RUNNING
+    if not is_job(job):  # parts of heterogeneous jobs start together, and not by our hand
+        return BLOCKED
+    if reason == HELD_BY_USER:
+        return HELD
+    return WAITING if reason.lower() in _STARTS_BY_ITSELF else BLOCKED
+
+
+def _node(values: list[str], with_memory: bool) -> SiteNode | None:
+    """A node; None of one that takes no jobs."""
+    if len(values) != len(NODE_FIELDS) + 1:
+        raise Unreadable(f"{len(NODE_FIELDS)} fields")
+    name, state, processors, memory, used_memory, gres, used_gres = values[:7]
+    word = state.lower().rstrip("*~#!%$@^-+")
+    if word not in TAKES_JOBS or state.endswith("*"):  # a star: it does not answer
+        return None
+    parts = [count(part) for part in processors.split("/")]
+    if len(parts) != 4:
+        raise Unreadable("processors as allocated/idle/other/total")
+    free = 0 if word == "completing" else parts[1]
+    mib, taken = (memory_mib(text) for text in (memory, used_memory))
+    if mib is None or taken is None:
+        raise Unreadable("memory")
+    gpus = _gpus(gres)
+    return SiteNode(
+        name=name,
+        processors=parts[0] + parts[1],
+        memory=mib[0] if with_memory else 0,
+        gpus=gpus,
+        free_processors=free,
+        free_memory=max(mib[0] - taken[0], 0) if with_memory else 0,
+        free_gpus=max(gpus - _gpus(used_gres), 0),
+    )
+
+
+def _gpus_of_job(field: dict[str, str], held: dict[str, str]) -> int:
+    """GPUs in all, of whichever way they were asked for."""
+    if "gres/gpu" in held:
+        return count(held["gres/gpu"])
+    times = {
+        "tres-per-job": 1,
+        "tres-per-node": max(count(field["NumNodes"].partition("-")[0]), 1),
+        "tres-per-socket": 1,
+        "tres-per-task": max(count(field["NumTasks"]), 1),
+    }
+    return max(_gpus(_known(field[name])) * factor for name, factor in times.items())
+
+
+def _gpus(text: str) -> int:
+    """GPUs of ``gres:gpu:2``, ``gpu:a100:4(S:0-1)``, ``gpu:8,nvme:1``, ``gres/gpu=2``."""
+    total = 0
+    for part in _GRES_PART.findall(_known(text)):
+        if found := _GPUS.fullmatch(part.strip()):
+            total += int(found[1] or 1)
+    return total
+
+
+def _time(text: str) -> int:
+    """Unix time; 0 for one that has not come."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0
+
+
+def _known(text: str) -> str:
+    return "" if text in ("N/A", "(null)", "n/a", "None") else text

@@ -1,0 +1,132 @@
+"""A policy in charge of a site's queue."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cluster_env.core.errors import Failure
+from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Adviser, Snapshot
+from tune_jobs.site.backend import Backend
+from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.deciding import Decision, Limits, decide
+from tune_jobs.site.journal import Write, tick_entry
+from tune_jobs.site.ranking import new_priorities
+from tune_jobs.site.shadowing import Ticks
+
+RELEASE, PRIORITY = "release", "priority"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steering:
+    """How a site is steered.
+
+    Attributes:
+        mode: ``release``: held jobs are released when they are to start. ``priority``: jobs get
+            priorities in the policy's order, and the site starts them.
+        act: whether anything is done; else all is decided and recorded, and nothing more.
+        rehold_s: seconds after which a released job that has not started is held again; 0: never.
+        hold_new: whether jobs that somebody submitted without a hold are held.
+        until_empty: whether this ends when nothing runs or waits.
+    """
+
+    mode: str = RELEASE
+    act: bool = False
+    rehold_s: float = 30.0
+    hold_new: bool = False
+    until_empty: bool = False
+
+
+class Steerer:
+    """Decides at each look, records it, and acts.
+
+    Args:
+        backend: the site.
+        ticks: the looks.
+        adviser: the policy.
+        policy: its name.
+        limits: of the guard.
+        steering: how.
+        write: takes a line for all that is decided and done.
+        alive: tells the watchdog so, and returns whether it still watches.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        ticks: Ticks,
+        adviser: Adviser,
+        policy: str,
+        limits: Limits,
+        steering: Steering,
+        write: Write,
+        alive: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._backend, self._ticks, self._adviser, self._policy = backend, ticks, adviser, policy
+        self._limits, self._steering, self._write, self._alive = limits, steering, write, alive
+        self._released: dict[str, int] = {}
+        self._summary = {"ticks": 0, "started": 0, "reheld": 0, "refused": 0}
+
+    def run(self) -> dict[str, Any]:
+        """Steers until somebody stops it; returns what was done.
+
+        Raises:
+            Failure: if the watchdog is gone: then nothing more is done.
+        """
+        while (found := self._ticks.look()) is not None:
+            snapshot, _ = found
+            if self._steering.until_empty and not snapshot.in_state(HELD, WAITING, RUNNING):
+                break
+            state = HELD if self._steering.mode == RELEASE else WAITING
+            decision = decide(snapshot, self._adviser, self._limits, state)
+            entry = tick_entry(
+                self._ticks.num, self._policy, self._limits, state, snapshot, decision
+            )
+            changes = self._changes(snapshot, decision)
+            self._write({**entry, **changes, "acts": self._steering.act})
+            self._summary["ticks"] += 1
+            if self._steering.act:
+                self._act(snapshot, changes)
+        return self._summary
+
+    def _changes(self, snapshot: Snapshot, decision: Decision) -> dict[str, Any]:
+        """What is to be done at the site, beside what was decided."""
+        if self._steering.mode == PRIORITY:
+            current = {job.job: job.priority for job in snapshot.in_state(WAITING)}
+            return {"ranks": new_priorities(decision.order, current)}
+        waiting = [job.job for job in snapshot.in_state(WAITING)]
+        late = [
+            job
+            for job in waiting
+            if self._steering.rehold_s
+            and snapshot.time - self._released.get(job, snapshot.time) >= self._steering.rehold_s
+        ]
+        new = [job for job in waiting if job not in self._released]
+        return {
+            "release": [one.job for one in decision.starts],
+            "rehold": late,
+            "hold": new if self._steering.hold_new else [],
+        }
+
+    def _act(self, snapshot: Snapshot, changes: dict[str, Any]) -> None:
+        if not self._alive():
+            raise Failure(
+                "the watchdog is gone or stands in already, so nothing more is steered; all jobs "
+                "that are still held need `metasched steer --release-all`"
+            )
+        try:
+            if self._steering.mode == PRIORITY:
+                self._backend.rank(changes["ranks"])
+                self._summary["started"] = 0
+                return
+            refused = self._backend.start(changes["release"])
+            self._released |= dict.fromkeys(changes["release"], snapshot.time)
+            self._summary["started"] += len(changes["release"])
+            back = [*changes["rehold"], *changes["hold"]]
+            if back:
+                refused += self._backend.hold(back)
+                self._summary["reheld"] += len(changes["rehold"])
+                for job in back:
+                    self._released.pop(job, None)
+            self._summary["refused"] += refused
+        except SiteAway as error:
+            self._ticks.note_away(error)
