@@ -79,6 +79,8 @@ def change(action: str, jobs: Sequence[str], timeout_s: float = TIMEOUT_S) -> in
     refused = 0
     for first in range(0, len(jobs), AT_ONCE):
         named = [job for job in jobs[first : first + AT_ONCE] if is_job(job)]
+        if not named:
+            continue
         try:
             call("scontrol", action, ",".join(named), timeout_s=timeout_s)
         except Refused:

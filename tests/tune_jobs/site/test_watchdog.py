@@ -42,7 +42,7 @@ def test_all_that_is_held_is_released_when_the_steerer_dies(calls, tmp_path):
         [sys.executable, "-c", steerer], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert process.returncode == -9
-    wait_for(calls.exists, "a release")
+    wait_for(lambda: calls.exists() and calls.read_text(), "a release")
     assert calls.read_text() == "release 7,8_3\n"
     subprocess.run(["kill", process.stdout.decode().strip()], check=True)  # it stood in until now
 
