@@ -9,6 +9,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, summarize
+from cluster_env.workloads import run_times
 from cluster_env.workloads.histories import COLUMNS, histories
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.run_times import RUN_TIMES, corrected
@@ -126,13 +127,23 @@ def test_impossible_corrections_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("trace", "processors", "stretch", "rule"),
-    [("lcg_first3000", 8, 1.0, "sjf:easy"), ("theta_train", 4360, 0.6, "saf:easy")],
+    ("trace", "processors", "stretch", "rule", "growth"),
+    [
+        ("lcg_first3000", 8, 1.0, "sjf:easy", 1.6),  # a third of the fits are enough, and cheaper
+        ("theta_train", 4360, 0.6, "saf:easy", run_times.GROWTH),
+    ],
 )
 def test_learned_goes_a_third_of_the_way_on_real_logs(
-    golden: Path, trace: str, processors: int, stretch: float, rule: str
+    golden: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trace: str,
+    processors: int,
+    stretch: float,
+    rule: str,
+    growth: float,
 ) -> None:
     """From the users' estimates to the true run times, over the whole log."""
+    monkeypatch.setattr(run_times, "GROWTH", growth)
     path, world = stored(golden / "traces" / "swf" / f"{trace}.swf.gz"), HPC(processors)
     means = {}
     for name in ("user", "learned", "actual"):
