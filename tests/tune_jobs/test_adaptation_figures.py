@@ -4,14 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
-from tune_jobs.figure import command
 from tune_jobs.figures import (
     adaptation,
     adaptation_differences,
@@ -68,18 +65,10 @@ def rows(tmp_path: Path) -> Path:
     return folder
 
 
-def run(*args: str) -> Result:
-    return CliRunner().invoke(command, list(args), catch_exceptions=False)
-
-
 def made(name: str, rows: Path, out: Path) -> list[dict[str, str]]:
     run(name, "--rows", str(rows), "--out", str(out))
     assert (out / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     return read_table(out / f"{name}.csv", ())
-
-
-def texts(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
 
 
 def by_run_and_task(method: str, step: int) -> np.ndarray:

@@ -4,33 +4,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_kind
 from rllib_configs.loading import load_config
+from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import figures
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.figure import command
 from tune_jobs.figures import FIGURES, comparison, deeprm, learning_curves
 from tune_jobs.figures.style import spread
 from tune_jobs.terminal.tables import number, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"
 HEURISTICS = get_kind("deeprm").heuristics.names()
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(command, list(args), catch_exceptions=False)
-
-
-def texts(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")

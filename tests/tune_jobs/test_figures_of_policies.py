@@ -4,9 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
@@ -15,23 +12,15 @@ from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_kind
 from rllib_configs.loading import load_config
+from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
-from tune_jobs.figure import command
 from tune_jobs.figures import comparison, objectives, withheld_jobs
 from tune_jobs.terminal.tables import number, read_table
 
 JOBSETS = 8
 HEURISTICS = get_kind("deeprm").heuristics.names()
 BASELINES = get_kind("deeprm").baselines
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(command, list(args), catch_exceptions=False)
-
-
-def texts(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
@@ -21,6 +20,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
+from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure, guard
 from tune_jobs.comparing import comparison, protocol
@@ -174,10 +174,7 @@ def test_the_figure_holds_every_task_with_and_without_the_guard(fig: Path) -> No
 
 def test_the_figure_says_what_it_rests_on(fig: Path) -> None:
     drawn: Figure = guard_figure.draw(fig / "guard.csv")
-    shown = "\n".join(
-        text.get_text()
-        for text in drawn.findobj(Text)  # type: ignore[attr-defined]
-    )
+    shown = texts(drawn)
     assert "Mean slowdown over that of the best heuristic" in shown
     assert "poor\n(trained at 70%, 1 seed)" in shown
     assert "500 steps, 80% short jobs" in shown

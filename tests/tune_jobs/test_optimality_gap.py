@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
@@ -17,6 +15,7 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
 from rllib_configs.loading import load_config
+from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.hindsight import Starts
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -32,10 +31,6 @@ Cells = dict[str, str]
 
 def run(*args: str) -> Result:
     return CliRunner().invoke(command, ["optimality-gap", *args], catch_exceptions=False)
-
-
-def texts(figure: Figure) -> str:
-    return "\n".join(text.get_text() for text in figure.findobj(Text))  # type: ignore[attr-defined]
 
 
 def search_here(

@@ -154,7 +154,10 @@ def test_a_command_runs_as_it_is_shown(
         for line in demo_lines(shown):
             understood(line)
         return
-    work(shown, *SHORTER.get(name, ()))
+    shorter = SHORTER.get(name, ())
+    if shorter and "--runners" in shown.words:
+        shorter += ("--runners", "0")
+    work(shown, *shorter)
     listing = {"--list", "--sweeps", "--presets", "--settings", "--dry-run", "--print-config"}
     assert bool(left_out) == (name in LONG and not listing & set(shown.words))
 
