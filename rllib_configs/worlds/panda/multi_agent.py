@@ -1,0 +1,64 @@
+"""The world as RLlib's environment of many agents, which come and go."""
+
+from typing import Any
+
+from ray.rllib.env.multi_agent_env import MultiAgentEnv
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.task import Task
+from cluster_env.worlds.panda.episode import AgentEpisode
+
+
+class PandaMultiAgentEnv(MultiAgentEnv):
+    """See `AgentEpisode`; only agents that have something to decide are shown what they see.
+
+    An agent gets its last observation and reward in the step in which its consumer departs.
+
+    Args:
+        config: ``task``, a `Task` of this world; ``seed`` of the jobsets, 0 if not given; and
+            ``agents``, the most consumers of a jobset, 512 if not given: RLlib asks for their
+            spaces before it knows any.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        task: Task = config["task"]
+        self._episode = AgentEpisode(task, int(config.get("seed", 0)))
+        most = int(config.get("agents", 512))
+        self.possible_agents = [f"consumer_{number}" for number in range(most)]
+        self.observation_spaces = dict.fromkeys(self.possible_agents, self._episode.seen)
+        self.action_spaces = dict.fromkeys(self.possible_agents, self._episode.done_by)
+        self.agents: list[str] = []
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begins the next jobset, or the first one of a seed.
+
+        Raises:
+            InputError: if it has more consumers than there can be agents.
+        """
+        seen = self._episode.restart(seed)
+        if len(self._episode.names) > len(self.possible_agents):
+            raise InputError(
+                f"the jobset has {len(self._episode.names)} consumers, but there can be "
+                f"{len(self.possible_agents)} agents; set agents higher"
+            )
+        self.agents = list(seen)
+        return seen, {}
+
+    def step(
+        self, action_dict: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
+        """Takes the decisions of the agents that wait."""
+        seen, rewards, ended, cut, now = self._episode.advance(action_dict)
+        self.agents = list(self._episode.alive)
+        told = set(self._episode.waiting) | {name for name in seen if name not in now}
+        over = not now  # nobody is there and nobody comes any more: a step lasts until one does
+        return (
+            {name: value for name, value in seen.items() if name in told},
+            rewards,
+            {name: value for name, value in ended.items() if value} | {"__all__": over},
+            {name: value for name, value in cut.items() if value} | {"__all__": False},
+            {},
+        )
