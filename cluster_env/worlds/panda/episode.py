@@ -21,7 +21,8 @@ class AgentEpisode:
 
     Observation: a dict of ``observation``, float32 from 0 to 1, the items of the world's features
     row by row and then the context; and ``action_mask``, int8, what makes sense at present: nothing
-    while the consumer runs. Action: zeros and ones, see `Panda`; what the mask forbids does nothing.
+    while the consumer runs. Action: zeros and ones, see `Panda`; forbidden ones do nothing.
+
     Reward: at a decision minus what the consumer costs until the next one, at a start for the whole
     run ahead; 0 while it runs. An agent is terminated when its consumer departs, and truncated at
     the world's end of time. A step lasts until some agent has something to decide.

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import cluster_env.worlds.panda.objectives  # noqa: F401  enters the paper's rewards
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value

@@ -228,7 +228,7 @@ def test_a_family_of_ones_own_needs_one_registration(monkeypatch: pytest.MonkeyP
     assert get_metric("late(2)").values(two_jobs()).tolist() == [1, 3]
     assert get_metric("2 late(2) + 1 makespan").values(two_jobs()).tolist() == [8 + 5]
     assert find_objective("later(2)") is None
-    assert {"class_slowdown", "utility", "late"} == set(OBJECTIVE_FAMILIES.names())
+    assert {"class_slowdown", "utility", "late"} <= set(OBJECTIVE_FAMILIES.names())
 
 
 def test_utilization_counts_pieces_where_there_are_some() -> None:

@@ -1,0 +1,91 @@
+r"""Rewards of PANDA (sections 3.2.3 and 4.1), with a parameter in their names.
+
+A consumer with the run time :math:`T` at speed 1 that asks for :math:`k` cores is expected to be in
+the system for :math:`E = T + kT / a`: it may wait a step for each :math:`a` core steps that it asks
+for, so that longer waits are permissible where the demand is larger. With its total time :math:`C`:
+
+* ``normalized_time(a)`` costs :math:`C / E`, the wait and the run relative to what is expected.
+* ``class_spread(a)`` costs :math:`\sum_{m \in 1, 2, 4} \max(0, C - m E_c) / E_c` with :math:`E_c`
+  the mean of :math:`E` over its class in the jobset. It grows the faster the longer :math:`C` is,
+  so that of equal sums of total times the most even one in a class costs least: the fairness within
+  a class, of which each agent has a part, where the variance itself belongs to none of them.
+
+The paper's third reward, of the system, is what agents learn from by ``training.joint``.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.objectives import OBJECTIVE_FAMILIES, LateCost, Objective
+
+FACTORS = (1, 2, 4)
+"""Of the time that a class expects, from which a consumer of it costs more."""
+
+
+def expected_time(jobset: JobSet, core_steps: float) -> NDArray[np.float64]:
+    """The E of each consumer in steps, float64 ``(num_jobs,)``.
+
+    Args:
+        jobset: the consumers.
+        core_steps: the a: core steps for which a step of waiting is expected.
+    """
+    duration = jobset.duration.astype(np.float64)
+    return duration + duration * jobset.demand[:, 0] / core_steps
+
+
+def expected_in_class(jobset: JobSet, core_steps: float) -> NDArray[np.float64]:
+    """The mean of `expected_time` over each consumer's class, float64 ``(num_jobs,)``."""
+    of_class = jobset.job_class
+    sums = np.bincount(of_class, expected_time(jobset, core_steps), 256)
+    return (sums / np.maximum(np.bincount(of_class, minlength=256), 1))[of_class]
+
+
+def normalized_time(name: str) -> Objective:
+    """The objective of that name.
+
+    Raises:
+        InputError: without a number above 0 in brackets.
+    """
+    core_steps = _number(name)
+    label = f"mean total time over the expected one ({core_steps:g} core steps a step of waiting)"
+    return Objective(name, lambda jobset: 1.0 / expected_time(jobset, core_steps), label=label)
+
+
+def class_spread(name: str) -> Objective:
+    """The objective of that name.
+
+    Raises:
+        InputError: without a number above 0 in brackets.
+    """
+    core_steps = _number(name)
+
+    def late(factor: int) -> LateCost:
+        return LateCost(
+            lambda jobset: 1.0 / expected_in_class(jobset, core_steps),
+            lambda jobset: np.rint(factor * expected_in_class(jobset, core_steps)).astype(np.int32),
+        )
+
+    label = f"mean cost of uneven total times in a class ({core_steps:g} core steps a step)"
+    costs = tuple(late(factor) for factor in FACTORS)
+    return Objective(name, lambda jobset: np.zeros(jobset.num_jobs), late_costs=costs, label=label)
+
+
+def _number(name: str) -> float:
+    try:
+        value = float(name.partition("(")[2].removesuffix(")"))
+    except ValueError:
+        value = math.nan
+    if not (0 < value < math.inf and name.endswith(")")):
+        raise InputError(
+            f"'{name}' needs the core steps for which a step of waiting is expected, a number "
+            f"above 0, as in {name.partition('(')[0]}(16)"
+        )
+    return value
+
+
+OBJECTIVE_FAMILIES.register("normalized_time")(normalized_time)
+OBJECTIVE_FAMILIES.register("class_spread")(class_spread)

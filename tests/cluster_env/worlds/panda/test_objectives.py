@@ -1,0 +1,59 @@
+"""The paper's rewards, by hand and against what agents are paid."""
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.task import Task
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.panda import Panda
+from cluster_env.worlds.panda.episode import AgentEpisode
+from cluster_env.worlds.panda.objectives import expected_time
+from cluster_env.worlds.panda.workloads import ClusteredWorkload
+
+
+def test_larger_demands_may_wait_longer() -> None:
+    jobset = JobSet.of([0, 0], [8, 8], [[1], [16]])
+    assert expected_time(jobset, 16).tolist() == [8.5, 16.0]
+
+
+def test_of_equal_sums_the_even_one_costs_least_within_a_class() -> None:
+    """Two consumers of a class that expects 10 steps, and are there for 40 in all."""
+    spread = get_objective("class_spread(16)")
+    jobset = JobSet.of([0, 0], [5, 5], [[16], [16]])
+
+    def cost(*times: int) -> float:
+        return sum(
+            float((np.maximum(times - late.after(jobset), 0) * late.cost(jobset)).sum())
+            for late in spread.late_costs
+        )
+
+    assert cost(20, 20) == 2.0  # each is 10 beyond 10
+    assert cost(10, 30) == 3.0  # the second one 20 beyond 10 and 10 beyond 20
+    assert cost(0, 40) == 5.0
+
+
+@pytest.mark.parametrize(
+    "name", ["normalized_time(8)", "0.5 normalized_time(8) + 2 class_spread(8)"]
+)
+def test_agents_are_paid_what_the_objective_says(name: str) -> None:
+    world = Panda(observed=4, held=4, max_time=300)
+    task = Task(world, ClusteredWorkload(world.nodes, window=15), get_objective(name), seed=1)
+    episode = AgentEpisode(task)
+    seen, total = episode.restart(), 0.0
+    start = world.feature_names[0].index("best_fit")
+    size = len(world.feature_names[0])
+    while seen:
+        actions = {key: one["observation"][start : 8 * size : size] for key, one in seen.items()}
+        bits = {key: np.append(value, 0) for key, value in actions.items()}
+        seen, rewards, _, _, now = episode.advance(bits)
+        total += sum(rewards.values())
+        seen = {key: one for key, one in seen.items() if key in now}
+    cost = task.objective.cost_of_episodes(episode._simulator.schedule())
+    assert -total == pytest.approx(float(cost[0]), rel=1e-9)
+
+
+def test_a_name_without_a_number_is_refused() -> None:
+    with pytest.raises(InputError, match=r"as in class_spread\(16\)"):
+        get_objective("class_spread(none)")
