@@ -187,3 +187,20 @@ def test_names_of_jobs_do_nothing(
     assert backend.start([str(job) for job in jobs]) == 0
     wait_for(lambda: empty.states()[jobs[0]] == "COMPLETED", "the job")
     assert not (tmp_path / "x").exists()
+
+
+def test_in_priority_mode_the_queue_stands_in_the_policy_s_order(
+    empty: PrivateSlurm, tmp_path: Path, steer: Steer
+) -> None:
+    empty.submit("sleep 60", "-N4", "-n256", "--exclusive", "-t2")
+    wait_for(lambda: "RUNNING" in empty.states().values(), "a machine that is full")
+    minutes = {empty.submit("sleep 1", "-n8", f"-t{k}"): k for k in (5, 9, 2, 7, 3)}
+    process = steer("--mode", "priority", "--ticks", "3")
+    assert process.wait(timeout=60) == 0, (tmp_path / "said").read_text()
+    rows = empty.run("squeue", "-h", "-t", "PENDING", "-o", "%A %Q").splitlines()
+    ranks = {int(job): int(rank) for job, rank in (row.split() for row in rows)}
+    order = sorted(minutes, key=lambda job: -ranks[job])
+    assert [minutes[job] for job in order] == [2, 3, 5, 7, 9]
+    first, *later = [entry["ranks"] for entry in journal(tmp_path) if "ranks" in entry]
+    assert len(first) == 5
+    assert later == [[], []]

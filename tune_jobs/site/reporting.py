@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -87,7 +88,6 @@ def report_steer(
             "priorities count only where PriorityType is priority/multifactor; take --mode release"
         )
     watchdog = _start_watchdog(watchdog_s, options["partitions"], name) if watched else None
-    finished = False
     try:
         with StopRequest(_announce) as stop:
             ticks = _ticks(
@@ -108,12 +108,11 @@ def report_steer(
                 alive=watchdog.beat if watchdog else lambda: True,
             )
             summary = steerer.run()
-            finished = True
     finally:
         if watchdog is not None and not watchdog.stop(watchdog_s):
             click.echo(f"metasched: the watchdog, process {watchdog.pid}, goes on", err=True)
     _summarize(summary)
-    return 0 if finished else 1
+    return 0
 
 
 def _backend(
@@ -127,6 +126,10 @@ def _backend(
         if options["shorthands"]:
             raise InputError(
                 f"--{next(iter(options['shorthands']))} describes a simulated site; add --simulate"
+            )
+        if shutil.which("squeue") is None:
+            raise InputError(
+                "squeue is not on PATH; call this where Slurm's commands are, or try --simulate LOG"
             )
         return SlurmBackend(options["partitions"], nodes_every_s, min(timeout_s, TIMEOUT_S))
     task, _, _ = task_of_log(options["log"], (), options["shorthands"], guess=True)
