@@ -64,7 +64,8 @@ class Decision:
     Attributes:
         starts: jobs to start, in this order.
         held: jobs that would fit beside those, but are held back.
-        order: all that wait, as the policy would have them: those that start, then by its plan.
+        order: all that wait, as the policy would have them: those that start, then by its plan,
+            and where it starts several at once by its scores.
     """
 
     starts: tuple[Start, ...]
@@ -107,8 +108,11 @@ def decide(snapshot: Snapshot, adviser: Adviser, limits: Limits, state: str) -> 
     for name in advice.starts:
         guard.start(by_name[name])
     starts = [_start(by_name[job], why, now, advice) for job, why in guard.started.items()]
-    planned = sorted(advice.planned, key=lambda name: (advice.planned[name], name))
     names = [job.job for job in candidates]
+    planned = sorted(
+        (name for name in names if name in advice.planned),
+        key=lambda name: (advice.planned[name], advice.scores.get(name, 0.0)),
+    )
     order = dict.fromkeys(
         [*(job.job for job in overdue), *guard.started, *advice.starts, *planned, *names]
     )

@@ -107,3 +107,16 @@ def test_only_jobs_of_the_given_state_start(state):
     jobs = (job("1", 1, HELD), job("2", 1, WAITING))
     decision = decide(Snapshot(NOW, jobs, NODES), eager, Limits(), state)
     assert [one.job for one in decision.starts] == ["1" if state == HELD else "2"]
+
+
+def test_the_order_is_that_of_the_plan_then_of_the_scores_and_overdue_jobs_come_first():
+    jobs = [job("9", 8, waited=30), job("1", 8), job("2", 8), job("3", 8), job("4", 8, waited=999)]
+    scores = {"9": 3.0, "1": 2.0, "2": 1.0, "3": 0.0, "4": 9.0}
+    planned = {"9": NOW + 5, "1": NOW + 5, "2": NOW + 5, "3": NOW + 50, "4": NOW + 60}
+    found = decide(
+        Snapshot(NOW, tuple(jobs), ()),
+        lambda queue: Advice((), planned, scores),
+        Limits(longest_wait_s=300, by_node=False),
+        HELD,
+    )
+    assert found.order == ("4", "2", "1", "9", "3")
