@@ -161,7 +161,9 @@ class LimitsSection(Section):
     """Limits by the name of their metric; unset, there is none."""
 
     utilization: Annotated[float, Field(ge=0, lt=1)] | None = None
-    """Share by which utilization may be lower."""
+    """Share by which utilization may be lower, while jobs arrive."""
+    utilization_to_end: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share by which utilization up to the last finish may be lower."""
     wait: Annotated[float, Field(ge=0)] | None = None
     """Share by which the mean wait may be longer."""
     longest_wait: Annotated[float, Field(ge=0)] | None = None
@@ -173,10 +175,12 @@ class LimitsSection(Section):
 
 
 class MultipliersSection(Section):
-    """Multipliers of the limits by the name of their metric; unset, it is 5."""
+    """Multipliers of limits by name of the metric; unset, 5, or 0.05 at first where they adapt."""
 
     utilization: Positive | None = None
-    """That of utilization."""
+    """That of utilization, while jobs arrive."""
+    utilization_to_end: Positive | None = None
+    """That of utilization up to the last finish."""
     wait: Positive | None = None
     """That of the mean wait."""
     longest_wait: Positive | None = None
@@ -212,6 +216,12 @@ class EvolutionOptions(BatchedOptions):
     """By what share a metric may be worse than the reference's on the same jobset."""
     multipliers: MultipliersSection = MultipliersSection()
     """What a limit costs that is not kept, times ln(value / limit); beside ln(objective's cost)."""
+    limits_hold: Literal["each", "mean"] = "each"
+    """Whether limits hold on each jobset, or on the mean of all: more on one is then made good by
+    less on another."""
+    multiplier_rate: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share by which a multiplier rises in an iteration, at most, while the mean of the candidates
+    is beyond its limit, and falls while it is not; 0: multipliers stay."""
     reference: str = ""
     """Heuristic whose metrics the limits are relative to; unset: the world's first baseline."""
 
@@ -225,6 +235,12 @@ class EvolutionOptions(BatchedOptions):
                 "multipliers say what a limit costs that is not kept, but {name} has no limit; "
                 "limits are {limits}",
                 {"name": unlimited[0], "limits": ", ".join(limits) or "none"},
+            )
+        if self.multiplier_rate and not limits:
+            raise PydanticCustomError(
+                "multiplier_rate",
+                "a multiplier_rate lets multipliers of limits rise and fall, but there are no "
+                "limits, so leave it out or set training.limits",
             )
         if self.reference and not limits:
             raise PydanticCustomError(

@@ -16,7 +16,7 @@ from rllib_configs.algorithms.batched import (
     UnitLearner,
     module_weights,
 )
-from rllib_configs.learning.evolution import Search, Vector
+from rllib_configs.learning.evolution import Judge, Search, Vector
 from rllib_configs.networks import Weights, network_of
 from rllib_configs.runners.candidates import (
     CANDIDATES,
@@ -29,6 +29,9 @@ from rllib_configs.runners.candidates import (
 from rllib_configs.runners.iteration import Gathered
 
 _STATE = "evolution"
+
+FIXED, ADAPTING = 5.0, 0.05
+"""Multipliers of limits that have no other, and where they adapt."""
 
 
 class EvolutionConfig(BatchedConfig):
@@ -63,8 +66,16 @@ class Evolution(UnitAlgorithm):
     def setup(self, config: Any) -> None:
         """Builds what RLlib builds; the search begins with the weights of the first iteration."""
         super().setup(config)
+        training = self.config.experiment.training
         self._search: Search | None = None
         self._best = np.inf
+        limits, multipliers = training.limits.given(), training.multipliers.given()
+        usual = ADAPTING if training.multiplier_rate else FIXED
+        self._judge = Judge(
+            [multipliers.get(name, usual) for name in limits],
+            training.limits_hold == "mean",
+            training.multiplier_rate,
+        )
 
     @classmethod
     def get_default_config(cls) -> EvolutionConfig:
@@ -77,14 +88,17 @@ class Evolution(UnitAlgorithm):
         training = self.config.experiment.training
         search = self._searching()
         candidates = search.ask(self.iteration)
+        if self._judge.adapts:
+            candidates = np.concatenate([candidates, search.mean[None]])
         first = self.iteration * training.jobsets if training.fresh_jobsets else 0
         played = self._play(
             candidates, units_of(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit)
         )
         judged = _in_order(played)
         answered = perf_counter()
-        costs = judged[:, :, 0].mean(axis=1)
+        costs = self._judge.costs(judged)[: training.episodes_per_jobset]
         search.tell(costs)
+        limits = self._limit(self._judge.beyond(judged))
         found = self._validate(search)
         sums = played.part.sums
         ended = perf_counter()
@@ -96,10 +110,7 @@ class Evolution(UnitAlgorithm):
                 "train/unfinished_jobs": sums["unfinished"],
                 "train/decisions_per_episode": sums["jobs"] / sums["episodes"],
                 "train/step_size": search.step_size,
-                **{
-                    f"train/beyond_{name}": float(judged[:, :, 1 + k].mean())
-                    for k, name in enumerate(training.limits.given())
-                },
+                **limits,
                 **found,
                 "time/sample_s": answered - started,
                 "time/runner_s": played.runner_s,
@@ -114,7 +125,11 @@ class Evolution(UnitAlgorithm):
         """RLlib's state, that of the search, and how good its best mean was."""
         state: dict[str, Any] = super().get_state(*args, **kwargs)
         if self._search is not None:
-            state[_STATE] = {"search": self._search.get_state(), "best": self._best}
+            state[_STATE] = {
+                "search": self._search.get_state(),
+                "best": self._best,
+                "multipliers": self._judge.multipliers,
+            }
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -122,6 +137,7 @@ class Evolution(UnitAlgorithm):
         super().set_state({name: value for name, value in state.items() if name != _STATE})
         if _STATE in state:
             self._best = state[_STATE]["best"]
+            self._judge.multipliers = state[_STATE].get("multipliers", self._judge.multipliers)
             self._searching().set_state(state[_STATE]["search"])
 
     def _searching(self) -> Search:
@@ -142,6 +158,16 @@ class Evolution(UnitAlgorithm):
     def _play(self, candidates: NDArray[np.float32], units: Sequence[CandidateUnit]) -> Gathered:
         return self.begin(units, {CANDIDATES: candidates}).play()
 
+    def _limit(self, beyond: NDArray[np.float64]) -> dict[str, float]:
+        """Lets multipliers adapt; returns by how much limits were broken, and what that cost."""
+        found = {}
+        for k, name in enumerate(self.config.experiment.training.limits.given()):
+            found[f"train/beyond_{name}"] = float(beyond[:, k].mean())
+            found[f"train/multiplier_{name}"] = float(self._judge.multipliers[k])
+        if self._judge.adapts:
+            self._judge.adapt(beyond[-1])
+        return found
+
     def _validate(self, search: Search) -> dict[str, float]:
         """Tries the mean if that is due, and makes it the policy if it is the best so far.
 
@@ -155,7 +181,7 @@ class Evolution(UnitAlgorithm):
             return {}
         count, size = training.validation_jobsets, training.jobsets_per_unit
         played = self._play(mean[None], units_of(Split.VALIDATION, 0, count, size))
-        cost = float(_in_order(played)[:, :, 0].mean())
+        cost = float(self._judge.final_costs(_in_order(played))[0])
         if cost < self._best:
             self._best = cost
             self._hold(mean)

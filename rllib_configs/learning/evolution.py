@@ -1,7 +1,7 @@
 """Evolution strategies: a search by the order of candidates' costs, and costs with limits."""
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,20 @@ from numpy.typing import NDArray
 from cluster_env.core.seeding import Purpose, generator
 
 Vector = NDArray[np.float32]  # (num_parameters,)
+Floats = NDArray[np.float64]  # (num_sequences,)
+Judged = NDArray[np.float64]  # (num_candidates, num_sequences, 1 + num_limits): ln(cost), excesses
 
 LEAST_COST = 1e-6
 """Smaller costs count as this, so that there is a logarithm."""
+
+BREACH = 10.0
+"""Multiplier that the best mean is chosen with, where those of the search adapt."""
+
+FULL_RATE = 0.03
+"""Excess from which on a multiplier rises as fast as it may."""
+
+MULTIPLIERS = (0.02, 100.0)
+"""The least and the largest that adapting leads to."""
 
 
 class Search:
@@ -99,51 +110,83 @@ class Limit:
 
     Attributes:
         worse: share by which it may be worse.
-        multiplier: cost of a violation, see `violation`.
         higher_is_better: of the metric.
     """
 
     worse: float
-    multiplier: float
     higher_is_better: bool
 
-    def violation(self, value: float, reference: float) -> float:
-        """By how much a value is beyond the limit, 0 if it keeps it.
+    def excess(
+        self, values: Floats, references: Floats, slack: Floats | float = 1.0
+    ) -> NDArray[np.float64]:
+        """By how much values are beyond the limit; below 0 if they keep it with room to spare.
 
-        It is the logarithm of the ratio of both; of what should be small, after 1 was added to
-        each, so that no second of waiting counts for much where the reference has none.
+        Args:
+            values: of the metric on some sequences.
+            references: the same of the reference.
+            slack: is added to value and limit of what should be small, so that no second of
+                waiting counts for much where the reference has none.
+
+        Returns:
+            The logarithms of the ratios of value and limit, or of limit and value.
         """
         if self.higher_is_better:
-            bound = (1 - self.worse) * reference
-            ratio = max(bound, LEAST_COST) / max(value, LEAST_COST)
-        else:
-            ratio = (1 + value) / (1 + (1 + self.worse) * reference)
-        return float(np.log(max(ratio, 1.0)))
+            bounds = np.maximum((1 - self.worse) * references, LEAST_COST)
+            return np.asarray(np.log(bounds / np.maximum(values, LEAST_COST)))
+        return np.asarray(np.log((slack + values) / (slack + (1 + self.worse) * references)))
 
 
-def penalized(
-    cost: float,
-    values: Mapping[str, float],
-    references: Mapping[str, float],
-    limits: Mapping[str, Limit],
-) -> tuple[float, dict[str, float]]:
-    """What a candidate is judged by on one sequence: ln(cost), and penalties for each limit.
+class Judge:
+    """What candidates are judged by: ln(cost), and what it costs to be beyond limits.
 
-    So sequences count by the ratio of costs, and not those most that cost most under any policy.
+    Sequences so count by the ratio of costs, and not those most that cost most under any policy.
+    A limit holds on each sequence, or on their mean: more on one is then made good by less on
+    another. Its multiplier stays as it is, or rises while the mean candidate is beyond the limit
+    and falls while it is not, as in dual ascent; the search then begins nearly without limits.
 
     Args:
-        cost: of the objective, 0 or above.
-        values: of the metrics that have limits.
-        references: the same of the reference, on the same jobs.
-        limits: by name of the metric.
-
-    Returns:
-        The judgement, and the violation of each limit.
+        multipliers: of the limits, at the start, float ``(num_limits,)``.
+        on_mean: whether limits hold on the mean over sequences.
+        rate: by what share a multiplier rises or falls in an iteration, at most; 0 lets it stay.
     """
-    violations = {
-        name: limit.violation(values[name], references[name]) for name, limit in limits.items()
-    }
-    total = float(np.log(max(cost, LEAST_COST)))
-    for name, limit in limits.items():
-        total += limit.multiplier * violations[name]
-    return total, violations
+
+    def __init__(self, multipliers: Sequence[float], on_mean: bool, rate: float) -> None:
+        self.multipliers = np.array(multipliers, np.float64)
+        self._on_mean = on_mean
+        self._rate = rate
+
+    @property
+    def adapts(self) -> bool:
+        """Whether multipliers rise and fall."""
+        return self._rate > 0
+
+    def beyond(self, judged: Judged) -> NDArray[np.float64]:
+        """By how much candidates are beyond each limit, ``(num_candidates, num_limits)``."""
+        excess = judged[:, :, 1:]
+        mean: NDArray[np.float64]
+        mean = (excess if self._on_mean else np.maximum(excess, 0.0)).mean(axis=1)
+        return mean
+
+    def costs(self, judged: Judged) -> NDArray[np.float64]:
+        """What the search makes as small as can be, ``(num_candidates,)``.
+
+        With multipliers that adapt it is the Lagrangian, so that room to spare counts, too.
+        """
+        beyond = self.beyond(judged)
+        if not self.adapts:
+            beyond = np.maximum(beyond, 0.0)
+        total: NDArray[np.float64] = judged[:, :, 0].mean(axis=1) + beyond @ self.multipliers
+        return total
+
+    def final_costs(self, judged: Judged) -> NDArray[np.float64]:
+        """What the best mean is chosen by, ``(num_candidates,)``: the same at any time of a run."""
+        if not self.adapts:
+            return self.costs(judged)
+        breach = np.maximum(self.beyond(judged), 0.0).sum(axis=1)
+        total: NDArray[np.float64] = judged[:, :, 0].mean(axis=1) + BREACH * breach
+        return total
+
+    def adapt(self, beyond: NDArray[np.float64]) -> None:
+        """Lets multipliers rise or fall with by how much the mean candidate is beyond limits."""
+        change = np.exp(self._rate * np.clip(beyond / FULL_RATE, -1.0, 1.0))
+        self.multipliers = np.clip(self.multipliers * change, *MULTIPLIERS)

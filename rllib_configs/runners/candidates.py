@@ -17,7 +17,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.world import World, get_heuristic, kind_of
 from cluster_env.evaluation import cost_of, evaluate, get_metric, objective_metric
 from cluster_env.evaluation.metrics import episode_means
-from rllib_configs.learning.evolution import Limit, Vector, penalized
+from rllib_configs.learning.evolution import LEAST_COST, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.requests import Arrays
@@ -25,8 +25,9 @@ from rllib_configs.runners.sums import Part
 from rllib_configs.schema import ExperimentConfig
 
 CANDIDATES = "candidates"
-MULTIPLIER = 5.0
-"""Of limits that have no other."""
+SLACK = 0.1
+"""Of the mean run time of jobs: waits count beside it, where limits hold on a mean that jobsets on
+which hardly anybody waits would else decide; see `Limit.excess`."""
 
 JOBS = 512
 """Of a jobset of a family, where the task's jobsets have no fixed number."""
@@ -51,14 +52,15 @@ class CandidateWork:
     """Plays candidates on the jobsets of units; see `rllib_configs.runners.units.UnitWork`.
 
     What a unit says stands apart, by the index of the unit: float64
-    ``(num_candidates, num_jobsets, 1 + number of limits)``, what each candidate is judged by on
-    each jobset, and by how much it is beyond each limit.
+    ``(num_candidates, num_jobsets, 1 + number of limits)``, ln(cost) of each candidate on each
+    jobset, and by how much it is beyond each limit; see `rllib_configs.learning.evolution.Judge`.
     """
 
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._experiment = experiment
         self._source = Source(experiment)
         self._limits = limits_of(experiment)
+        self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
         self._cost = cost_of(self._source.task.objective)
         self._headline = get_metric(self._source.task.kind.headline)
         self._shapes = network_of(experiment).shapes(experiment, self._source.task.world)
@@ -74,16 +76,16 @@ class CandidateWork:
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
         for places, world, jobsets in self._source.draw(unit.split, unit.jobsets):
             references = self._measure(self._reference(world, jobsets)) if self._limits else {}
+            slack = 1.0 + self._slack * np.array([float(one.duration.mean()) for one in jobsets])
             for number, weights in enumerate(self._candidates):
                 policy = policy_of(self._experiment, weights, "candidate", "argmax", world)
                 schedule = evaluate(policy, jobsets, world)
                 costs = episode_means(self._cost, schedule)
+                judged[number, places, 0] = np.log(np.maximum(costs, LEAST_COST))
                 values = self._measure(schedule)
-                for k, place in enumerate(places):
-                    at = {name: value[k] for name, value in values.items()}
-                    of = {name: value[k] for name, value in references.items()}
-                    total, beyond = penalized(costs[k], at, of, self._limits)
-                    judged[number, place] = (total, *beyond.values())
+                for column, (name, limit) in enumerate(self._limits.items(), 1):
+                    excess = limit.excess(values[name], references[name], slack)
+                    judged[number, places, column] = excess
                 self._count(sums, schedule)
         return Part(None, sums, {unit.index: judged}), None
 
@@ -170,11 +172,9 @@ def joined(weights: Mapping[str, NDArray[np.float32]], shapes: Shapes) -> Vector
 
 def limits_of(experiment: ExperimentConfig) -> dict[str, Limit]:
     """The limits of an experiment by name of the metric."""
-    training = experiment.training
-    multipliers = training.multipliers.given()
     return {
-        name: Limit(worse, multipliers.get(name, MULTIPLIER), get_metric(name).higher_is_better)
-        for name, worse in training.limits.given().items()
+        name: Limit(worse, get_metric(name).higher_is_better)
+        for name, worse in experiment.training.limits.given().items()
     }
 
 
@@ -192,11 +192,11 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     task = Source(experiment).task
     headline = objective_metric(task.objective).name
     for name in limits_of(experiment):
-        if name == headline:
+        if name.startswith(headline):  # utilization, and that up to the last finish
             raise InputError(
-                f"training.limits: {name} is what the objective makes as good as can be, so a "
-                f"limit on it contradicts the objective; limit other metrics, as "
-                f"{' or '.join(task.kind.price) or 'wait'}"
+                f"training.limits: {headline} is what the objective makes as good as can be, so a "
+                f"limit on {name} contradicts the objective; limit other metrics, as "
+                f"{' or '.join(one for one in task.kind.price if one != headline) or 'wait'}"
             )
     reference_of(experiment, task.world)
     return experiment

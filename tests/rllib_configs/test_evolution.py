@@ -118,6 +118,8 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
     [
         (["training.multipliers.wait=2"], "wait has no limit; limits are none"),
         (["training.reference=saf"], "there are none"),
+        (["training.multiplier_rate=0.1"], "but there are no limits"),
+        (["training.limits.wait=1", "training.limits_hold=median"], "'each' or 'mean'"),
         (["training.limits.wait=-0.1"], "greater than or equal to 0"),
         (["training.limits.utilization=1"], "less than 1"),
         (["training.limits.waits=0.1"], "did you mean 'training.limits.wait'"),

@@ -18,7 +18,7 @@ from tune_jobs.comparing.guarding import load_decided
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.terminal.tables import read_table
 
-UNIVERSAL = "hpc-universal"
+UNIVERSAL, NO_WORSE = "hpc-universal", "hpc-no-worse"
 SMALL = ("--set", "task.workload.jobs=120")
 Shown = pytest.CaptureFixture[str]
 
@@ -110,12 +110,16 @@ def test_it_stands_apart_from_runs_of_its_preset(tmp_path: Path) -> None:
 
 def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:
     options = ("--jobsets", 6, "--decode", "argmax", "--json")
-    assert metasched("compare", "--policies", f"saf,{UNIVERSAL}", *SMALL, *options) == 0
-    rule, learned = json.loads(capsys.readouterr().out)
+    names = f"saf,{UNIVERSAL},{NO_WORSE}"
+    assert metasched("compare", "--policies", names, *SMALL, *options) == 0
+    rule, learned, no_worse = json.loads(capsys.readouterr().out)
     assert (learned["key"], learned["learned"]) == (UNIVERSAL, True)
+    assert (learned["trained_on"], learned["trained_at"]) == ("any-site", None)
     assert learned["bounded_slowdown"] < rule["bounded_slowdown"]
     assert learned["utilization_to_end"] < rule["utilization_to_end"]  # the price of holding
     assert learned["wait"] > rule["wait"]
+    assert no_worse["wait"] < 1.1 * rule["wait"]
+    assert no_worse["utilization_to_end"] > 0.97 * rule["utilization_to_end"]
 
 
 def test_replay_takes_its_name_on_a_machine_with_gpus(tmp_path: Path, capsys: Shown) -> None:

@@ -124,7 +124,7 @@ def _row(
     the same jobsets, with its interval. ``win_rate`` is the share of jobsets at or below the best
     of the world's baselines among the specs, averaged over training seeds, with its interval.
     """
-    row: dict[str, Value] = {**spec_cells(spec, result), "best": result is winner}
+    row: dict[str, Value] = {**spec_cells(spec, result.name), "best": result is winner}
     row |= result.means
     metric = protocol.metric
     kind = protocol.task.kind
@@ -140,10 +140,10 @@ def _row(
     return row
 
 
-def spec_cells(spec: PolicySpec, result: Result) -> dict[str, Value]:
-    """Who a spec is: the columns that `tune_jobs.figures` names policies by."""
+def spec_cells(spec: PolicySpec, name: str) -> dict[str, Value]:
+    """Who a spec is under a name: the columns that `tune_jobs.figures` names policies by."""
     return {
-        "policy": result.name,
+        "policy": name,
         "key": spec.key,
         "learned": spec.learned,
         "trained_at": spec.trained_at,

@@ -146,6 +146,9 @@ def group_by_experiment(runs: Sequence[R]) -> list[tuple[str, list[R]]]:
 
 def training_jobs(config: ExperimentConfig) -> tuple[float, str]:
     """Where on the axis a run was trained, or NaN, and its jobs in words."""
+    family = getattr(config.training, "family", "")
+    if family:
+        return float("nan"), family
     try:
         task = config.task.build()
     except InputError:  # a trace may be gone by now, which the policy does not need

@@ -155,7 +155,7 @@ def _rows(
         rows.append(
             {
                 **head,
-                **spec_cells(spec, result),
+                **spec_cells(spec, result.name),
                 "heuristic": best.name,
                 "best": best.mean(metric),
                 "value": result.mean(metric),

@@ -139,7 +139,7 @@ def _rows(pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, metric:
         estimate = result.estimate(metric)
         rows.append(
             {
-                **spec_cells(spec, result),
+                **spec_cells(spec, result.name),
                 "num_jobs": result.means["num_jobs"],
                 "unfinished": result.means["unfinished"],
                 "value": estimate.value,

@@ -108,7 +108,7 @@ def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> Row:
     return {
         "series": "policy",
         "jobset": "",
-        **spec_cells(spec, result),
+        **spec_cells(spec, result.name),
         "num_jobs": num_jobs,
         "unfinished": result.means["unfinished"],
         "value": result.mean(hindsight.metric),
@@ -130,7 +130,7 @@ def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list
         {
             "series": "jobset",
             "jobset": index,
-            **spec_cells(spec, result),
+            **spec_cells(spec, result.name),
             "num_jobs": reference.num_jobs,
             "unfinished": float(unfinished[index]),
             "value": float(means[index]),

@@ -284,6 +284,25 @@ for _kind in (
         steady=False,
     ),
     FigureKind(
+        "hpc-pareto",
+        "What a small slowdown costs: every rule, and learned policies (--runs), by utilization "
+        "and longest wait, on Lublin's jobs or on job logs (--trace).",
+        "tune_jobs.figures.pareto",
+    ),
+    FigureKind(
+        "hpc-families",
+        "Learned policies (--runs) over the best rule, sequence by sequence: generated jobs of "
+        "several kinds, windows of job logs (--trace) and the whole of them; --jobsets 50 will do.",
+        "tune_jobs.figures.ratios:FAMILIES",
+        steady=False,
+    ),
+    FigureKind(
+        "hpc-sizes",
+        "The same on machines of 64 to 163,840 processors.",
+        "tune_jobs.figures.ratios:SIZES",
+        steady=False,
+    ),
+    FigureKind(
         "inner-rates",
         "Inner rates that were learned (--runs), by block of parameters.",
         "tune_jobs.figures.inner_rates",

@@ -184,7 +184,7 @@ def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[
 
 def _row(spec: PolicySpec, length: str, result: Result) -> Row:
     row: dict[str, str | float | int | bool] = {
-        **spec_cells(spec, result),
+        **spec_cells(spec, result.name),
         "length": length,
         "num_jobs": result.means["num_jobs"],
         "unfinished": result.means["unfinished"],
