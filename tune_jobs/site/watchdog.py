@@ -52,6 +52,7 @@ class Watchdog:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._pipe = self._process.stdin.fileno()
+        os.set_blocking(self._pipe, False)  # a watchdog that reads nothing must not stop us
         said = self._process.stdout.readline().decode().strip()
         if said != READY:
             self._process.wait()
