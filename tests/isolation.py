@@ -20,7 +20,8 @@ def shared_state() -> dict[str, Any]:
     """Folder, environment, search path, signals, registries and open figures."""
     state: dict[str, Any] = {
         "working folder": os.getcwd(),
-        "search path": tuple(sys.path),
+        # Ray puts the libraries that it brings there when it is first imported.
+        "search path": tuple(path for path in sys.path if f"{os.sep}ray{os.sep}" not in path),
         "SIGINT": signal.getsignal(signal.SIGINT),
         "SIGTERM": signal.getsignal(signal.SIGTERM),
         RAY: "ray" in sys.modules and sys.modules["ray"].is_initialized(),

@@ -21,6 +21,8 @@ from tune_jobs.terminal.tables import number, read_table, write_table
 RECORDED = Path(figures.__file__).parent / "recorded"
 HEURISTICS = get_kind("deeprm").heuristics.names()
 
+pytestmark = pytest.mark.usefixtures("tuned_on_few")
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:

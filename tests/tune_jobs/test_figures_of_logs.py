@@ -76,8 +76,11 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     assert f"{float(fcfs['utilization_to_end']):.0%}" in shown
 
 
-def test_many_places_are_columns_of_one_table(tmp_path: Path) -> None:
+def test_many_places_are_columns_of_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The best of each column is bold; rules without their tuned numbers."""
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
     args = ["cunha-fig5.5", "--jobsets", "2", "--out", str(tmp_path)]
     CliRunner().invoke(command, args, catch_exceptions=False)
     table = tmp_path / "cunha-fig5.5.csv"
@@ -92,7 +95,10 @@ def test_many_places_are_columns_of_one_table(tmp_path: Path) -> None:
     assert price in written
 
 
-def test_better_run_times_are_shown_side_by_side(log: Path, tmp_path: Path) -> None:
+def test_better_run_times_are_shown_side_by_side(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster_env.workloads.run_times.GROWTH", 2.0)  # fewer fits, to save time
     args = ["hpc-run-times", "--trace", str(log), "--out", str(tmp_path)]
     CliRunner().invoke(command, args, catch_exceptions=False)
     table = tmp_path / "hpc-run-times.csv"

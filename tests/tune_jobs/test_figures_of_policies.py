@@ -22,6 +22,8 @@ JOBSETS = 8
 HEURISTICS = get_kind("deeprm").heuristics.names()
 BASELINES = get_kind("deeprm").baselines
 
+pytestmark = pytest.mark.usefixtures("tuned_on_few")
+
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
