@@ -82,7 +82,7 @@ def test_no_number_depends_on_how_many_jobsets_are_played_side_by_side() -> None
         parts = [work.play(unit)[0] for unit in units_of(Split.TRAIN, 0, 4, size)]
         apart = {index: rows for part in parts for index, rows in part.apart.items()}
         found.append(np.concatenate([rows for _, rows in sorted(apart.items())], axis=1))
-    assert found[0].shape == (2, 4, 2)
+    assert found[0].shape == (2, 4, 3)
     assert np.array_equal(found[0], found[1])
     assert (found[0][0] != found[0][1]).any()
 
