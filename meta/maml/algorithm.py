@@ -99,11 +99,11 @@ class MAML(UnitAlgorithm):
         started = perf_counter()
         experiment: ExperimentConfig = self.config.experiment
         weights = module_weights(self)
-        iteration = self.begin(iteration_tasks(experiment, self.iteration), weights)
-        sampled = iteration.play()
+        with self.begin(iteration_tasks(experiment, self.iteration), weights) as iteration:
+            sampled = iteration.play()
+            gathered = perf_counter()
+            stats = self._learn(iteration)
         scores: list[Scores] = [one for _, one in sorted(sampled.part.apart.items())]
-        gathered = perf_counter()
-        stats = self._learn(iteration)
         skipped = self.count_skipped()
         self._set_coefficient(weights, stats)
         collapsed = self._look_after(weights, scores, stats)

@@ -17,7 +17,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
-from rllib_configs.learning.flat import flat_parameters, shaped
+from rllib_configs.learning.flat import flat_parameters, flattened, learned_parameters, shaped
 from rllib_configs.learning.optimizers import Adam
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.crew import RunnerGroup
@@ -42,6 +42,8 @@ class BatchedConfig(AlgorithmConfig):
         self.max_requests_in_flight_per_env_runner = 8  # RLlib's 1 drops messages silently
         self.delay_between_env_runner_restarts_s = 1.0
         self.grad_clip = None
+        # Runners hold no state that would have to go round after each iteration.
+        self.merge_env_runner_states = self.broadcast_env_runner_states = False
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network."""
@@ -82,17 +84,19 @@ class UnitLearner(FiniteUpdates, TorchLearner):
             lr: learning rate.
         """
         self.set_options(lr)
-        module = self.module[DEFAULT_MODULE_ID].unwrapped()
-        pieces = shaped(gradient, module)
-        found = {self.get_param_ref(parameter): piece for parameter, piece in pieces}
-        accepted = self.accepts(found)
+        pieces = list(shaped(gradient, self._learned))
+        accepted = self.accepts({self.get_param_ref(one): piece for one, piece in pieces})
         if accepted:  # RLlib's `apply_gradients` would look whether they are finite twice more
-            for reference, piece in found.items():
-                self._params[reference].grad = piece
+            for parameter, piece in pieces:
+                parameter.grad = piece
             for optimizer in self._optimizer_parameters:
                 optimizer.step()
         norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
-        return Updated(flat_parameters(module), norm, accepted)
+        return Updated(flattened(self._learned), norm, accepted)
+
+    @cached_property
+    def _learned(self) -> list[torch.nn.Parameter]:
+        return learned_parameters(self.module[DEFAULT_MODULE_ID].unwrapped())
 
     def set_options(self, lr: float) -> None:
         """Sets what changes in the course of a run, or what a checkpoint may have brought back.

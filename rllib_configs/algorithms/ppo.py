@@ -56,9 +56,10 @@ class BatchedPPO(UnitAlgorithm):
     def training_step(self) -> None:
         """Units sample; then each update is one round trip, weights out and gradients in."""
         started = perf_counter()
-        iteration, gathered = self._sample()
-        sampled = perf_counter()
-        learned = self._learn(iteration, gathered)
+        with self._begun() as iteration:
+            gathered = iteration.play()
+            sampled = perf_counter()
+            learned = self._learn(iteration, gathered)
         skipped = self.count_skipped()
         ended = perf_counter()
         sums = gathered.part.sums
@@ -78,19 +79,16 @@ class BatchedPPO(UnitAlgorithm):
             {"total/decisions": int(sums["decisions"]), "total/episodes": int(sums["episodes"])}
         )
 
-    def _sample(self) -> tuple[Iteration, Gathered]:
-        """Has the units played; in a run's first iteration, the critic's scale is set before."""
+    def _begun(self) -> Iteration:
+        """The rounds of this iteration; in a run's first one, the critic's scale is set before."""
         experiment = self.config.experiment
         units = iteration_units(experiment, self.iteration)
-        iteration = self.begin(units, module_weights(self))
-        gathered = iteration.play()
         if experiment.training.critic and self.iteration == 0:
-            sums = gathered.part.sums
+            # The same episodes will be played again, with values on that scale.
+            sums = self.begin(units, module_weights(self)).play().part.sums
             scale = sums["returns_to_go"] / sums["decisions"]
             self.on_learner(partial(_set_critic_scale, scale=scale))
-            iteration = self.begin(units, module_weights(self))
-            gathered = iteration.play()  # the same episodes, with values on that scale
-        return iteration, gathered
+        return self.begin(units, module_weights(self))
 
     def _learn(self, iteration: Iteration, gathered: Gathered) -> dict[str, float]:
         """Makes the updates of an iteration; returns metrics of the last one."""

@@ -144,7 +144,8 @@ class Reinforce(UnitAlgorithm):
         """Units sample and answer with gradients; the learner steps along their sum."""
         started = perf_counter()
         units = iteration_units(self.config.experiment, self.iteration)
-        gathered = self.begin(units, module_weights(self)).play()
+        with self.begin(units, module_weights(self)) as iteration:
+            gathered = iteration.play()
         answered = perf_counter()
         updated = self.learn(gathered.part.gradient)
         skipped = self.count_skipped()

@@ -44,7 +44,8 @@ class FiniteUpdates:
         """
         if self._skipped and self.config.experiment.training.on_nan == "stop":
             return False
-        if all(bool(torch.isfinite(gradient).all()) for gradient in gradients.values()):
+        every = torch.cat([gradient.reshape(-1) for gradient in gradients.values()])
+        if bool(torch.isfinite(every).all()):
             return True
         self._skipped = (*self._skipped, broken_blocks(gradients, self._names()))
         return False

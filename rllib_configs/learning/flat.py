@@ -1,6 +1,6 @@
 """All that is learned as one vector: what gradients travel and add up as."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -26,10 +26,9 @@ def flat_gradient(loss: torch.Tensor, module: nn.Module) -> NDArray[np.float32]:
 
 
 def shaped(
-    gradient: NDArray[np.float32], module: nn.Module
+    gradient: NDArray[np.float32], parameters: Sequence[nn.Parameter]
 ) -> Iterator[tuple[nn.Parameter, torch.Tensor]]:
     """Each of `learned_parameters`, and its part of a gradient in its shape."""
-    parameters = learned_parameters(module)
     writable = np.require(gradient, requirements="W")  # not the object store's own
     pieces = torch.from_numpy(writable).split([parameter.numel() for parameter in parameters])
     for parameter, piece in zip(parameters, pieces, strict=True):
@@ -38,7 +37,12 @@ def shaped(
 
 def flat_parameters(module: nn.Module) -> NDArray[np.float32]:
     """A copy of `learned_parameters`, float32 ``(num_learned,)``."""
-    parts = [parameter.detach().reshape(-1) for parameter in learned_parameters(module)]
+    return flattened(learned_parameters(module))
+
+
+def flattened(parameters: Sequence[nn.Parameter]) -> NDArray[np.float32]:
+    """A copy of parameters, float32 ``(num_learned,)``."""
+    parts = [parameter.detach().reshape(-1) for parameter in parameters]
     flat: NDArray[np.float32] = torch.cat(parts).numpy()
     return flat
 
@@ -46,5 +50,5 @@ def flat_parameters(module: nn.Module) -> NDArray[np.float32]:
 @torch.no_grad()
 def load_flat(module: nn.Module, flat: NDArray[np.float32]) -> None:
     """Gives a module what `flat_parameters` gave."""
-    for parameter, piece in shaped(flat, module):
+    for parameter, piece in shaped(flat, learned_parameters(module)):
         parameter.copy_(piece)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import ray
 
-from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.requests import Answer, Meeting, Request
 
 if TYPE_CHECKING:
     from ray.rllib.env.env_runner_group import EnvRunnerGroup
@@ -31,6 +31,9 @@ class Crew(Protocol):
 
     def ask(self, member: int, request: Request) -> "ray.ObjectRef[Answer]":
         """Sends a request to one of them, and does not wait."""
+
+    def serve(self, member: int, meeting: Meeting) -> "ray.ObjectRef[None]":
+        """Has one of them open a line and answer on it; see `rllib_configs.runners.lines`."""
 
     def lose(self, member: int, *, hangs: bool) -> None:
         """Takes note that one has died, or ends and replaces one that hangs."""
@@ -71,6 +74,11 @@ class RunnerGroup:
     def ask(self, member: int, request: Request) -> "ray.ObjectRef[Answer]":
         """See `Crew`."""
         reference: ray.ObjectRef[Answer] = self.handle(member).sample.remote(request=request)
+        return reference
+
+    def serve(self, member: int, meeting: Meeting) -> "ray.ObjectRef[None]":
+        """See `Crew`."""
+        reference: ray.ObjectRef[None] = self.handle(member).serve.remote(meeting)
         return reference
 
     def lose(self, member: int, *, hangs: bool) -> None:

@@ -2,7 +2,8 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -12,14 +13,19 @@ from ray.exceptions import RayError
 
 from rllib_configs.runners.crew import Crew
 from rllib_configs.runners.lanes import Lanes
+from rllib_configs.runners.lines import Line, answered, open_lines
 from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.requests import Answer, Request, Round
 from rllib_configs.runners.sums import Node, Part, merged
 
 logger = logging.getLogger(__name__)
 
+INLINE_BYTES = 100_000
+"""Parameters of fewer bytes go with each call; Ray's object store would take longer."""
 STATION_UNITS = 4
 """Units for each of its runners that a station is given at once; it shares them out by itself."""
+BOTH_S = 0.01
+"""How long to wait for calls at a time while there are lines, too."""
 
 
 class Gatherer:
@@ -38,12 +44,21 @@ class Gatherer:
         self._crew, self._patience = crew, patience
         self._holder: dict[int, int] = {}  # of each unit's rows: a member that may be gone
         self._begun: set[int] = set()  # members that have the weights of the iteration
+        self._lines: dict[int, Line] = {}
+        self._store = _Store()
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Has lines to all, for the rounds of a ``with`` block; see `open_lines`."""
+        with open_lines(self._crew, self._crew.healthy()) as self._lines:
+            yield
 
     def do(self, request: Request) -> Answer:
         """The sums of all units of a request; at the first fault in the program, that alone."""
         places = sorted(request.units)
         lanes, free = self._dealt(places, request)
-        calls = _Calls(self._crew, request, self._patience, self._begun)
+        begun, ways = self._begun, (self._lines, self._store)
+        calls = _Calls(self._crew, request, self._patience, begun, *ways)
         parts: dict[Node, Part] = {}
         spent: dict[int, float] = defaultdict(float)
         unit_s = 0.0
@@ -118,14 +133,23 @@ class _Calls:
         request: all that is to be done.
         patience: how long a call may take.
         begun: members that have the weights of the iteration, and are not sent them again.
+        lines: to some of them.
+        store: for what the others are sent.
     """
 
     def __init__(
-        self, crew: Crew, request: Request, patience: Patience, begun: Collection[int]
+        self,
+        crew: Crew,
+        request: Request,
+        patience: Patience,
+        begun: Collection[int],
+        lines: dict[int, Line],
+        store: "_Store",
     ) -> None:
         self._crew, self._request, self._patience, self._begun = crew, request, patience, begun
         self._short = replace(request.round, start=None)
-        self.waiting: dict[ray.ObjectRef[Answer], _Call] = {}
+        self._lines, self._store = lines, store
+        self.waiting: dict[Any, _Call] = {}  # by what the answer will come from
 
     def has(self, member: int) -> bool:
         """Whether a member is busy."""
@@ -137,8 +161,13 @@ class _Calls:
         limit_s = self._patience.limit_s(len(places), self._crew.width(member))
         call = _Call(member, places, perf_counter() + limit_s, limit_s)
         given = self._short if member in self._begun else self._request.round
-        reference = self._crew.ask(member, Request(units, given))
-        self.waiting[reference] = call
+        line = self._lines.get(member)
+        if line is None:
+            self.waiting[self._crew.ask(member, Request(units, self._store.put(given)))] = call
+            return
+        self.waiting[line] = call
+        with suppress(OSError):  # whoever waits for the answer will see that it is broken
+            line.send(Request(units, given))
 
     def wait(self, *, every: bool) -> list[tuple[int, tuple[int, ...], Answer | None]]:
         """Waits for an answer, and takes those that are there.
@@ -150,28 +179,48 @@ class _Calls:
             Of each its member, the units, and the answer; None if it was lost.
         """
         first = min(call.deadline for call in self.waiting.values())
-        references = list(self.waiting)
-        number, left_s = len(references), max(0.0, first - perf_counter())
-        ready, _ = ray.wait(references, num_returns=number if every else 1, timeout=left_s)
-        if len(ready) == 1 and number > 1:
-            ready, _ = ray.wait(references, num_returns=number, timeout=0)
-        found = [self._received(reference) for reference in ready]
+        found = [self._received(reference) for reference in self._ready(first, every=every)]
         for reference, call in list(self.waiting.items()):
             if call.deadline <= perf_counter():
                 del self.waiting[reference]
                 self._say_that_it_hangs(call)
-                self._crew.lose(call.member, hangs=True)
+                self._lose(call.member, hangs=True)
                 found.append((call.member, call.places, None))
         return found
+
+    def _ready(self, deadline: float, *, every: bool) -> list[Any]:
+        """Those in `waiting` whose answers are there; none at the deadline."""
+        lines = [each for each in self.waiting if isinstance(each, Line)]
+        calls = [each for each in self.waiting if not isinstance(each, Line)]
+        number = len(calls)
+        while True:
+            left_s = max(0.0, deadline - perf_counter())
+            if not calls:
+                return answered(lines, left_s)
+            if lines:  # and calls, after a station was lost: nothing waits for both
+                left_s = min(left_s, BOTH_S)
+            ready, _ = ray.wait(calls, num_returns=number if every else 1, timeout=left_s)
+            if len(ready) == 1 and number > 1:
+                ready, _ = ray.wait(calls, num_returns=number, timeout=0)
+            found = [*ready, *answered(lines, 0.0)]
+            if found or perf_counter() >= deadline:
+                return found
+
+    def _lose(self, member: int, *, hangs: bool) -> None:
+        if member in self._lines:
+            self._lines.pop(member).close()
+        self._crew.lose(member, hangs=hangs)
 
     def _received(self, reference: Any) -> tuple[int, tuple[int, ...], Answer | None]:
         call = self.waiting.pop(reference)
         try:
-            return call.member, call.places, ray.get(reference)
-        except RayError:
+            on_line = isinstance(reference, Line)
+            answer = reference.receive() if on_line else ray.get(reference)
+            return call.member, call.places, answer
+        except (RayError, EOFError, OSError):
             name = self._crew.name(call.member)
             logger.warning("%s was lost; its units are done again", name)
-            self._crew.lose(call.member, hangs=False)
+            self._lose(call.member, hangs=False)
             return call.member, call.places, None
 
     def _say_that_it_hangs(self, call: _Call) -> None:
@@ -185,3 +234,20 @@ class _Calls:
             len(call.places),
             given.count,
         )
+
+
+class _Store:
+    """Puts what is large into Ray's object store, once for all who are called."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Any, Any]] = {}  # values, and references to them
+
+    def put(self, given: Round) -> Round:
+        """A round with references."""
+        found = {"start": isinstance(given.start, Mapping)}
+        found["parameters"] = getattr(given.parameters, "nbytes", 0) > INLINE_BYTES
+        large = {name: getattr(given, name) for name, is_large in found.items() if is_large}
+        for name, value in large.items():
+            if self._known.get(name, (None,))[0] is not value:
+                self._known[name] = (value, ray.put(value))
+        return replace(given, **{name: self._known[name][1] for name in large})

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
-import ray
 from numpy.typing import NDArray
 
 from rllib_configs.runners.crew import Crew
@@ -17,9 +17,6 @@ from rllib_configs.runners.requests import Arrays, Request, Round, Unit
 from rllib_configs.runners.sums import Part, total
 
 logger = logging.getLogger(__name__)
-
-INLINE_BYTES = 100_000
-"""Parameters of fewer bytes go with each call; Ray's object store would take longer."""
 
 _iterations = count()
 
@@ -40,6 +37,8 @@ class Gathered:
 class Iteration:
     """The rounds of an iteration; see `Gatherer`. Without any runner, the driver does the work.
 
+    In a ``with`` block it keeps lines to those who work; see `rllib_configs.runners.lines`.
+
     Args:
         crew: who does the work.
         units: of the iteration.
@@ -53,7 +52,17 @@ class Iteration:
         self._gatherer, self._units = Gatherer(crew, patience), list(units)
         self._number = next(_iterations)
         self._remote = crew.size > 0
-        self._start = ray.put(dict(weights)) if self._remote else weights
+        # A copy: learning changes the module, and what is lost is done again from these.
+        self._start = {name: np.array(value) for name, value in weights.items()}
+        self._lines = ExitStack()
+
+    def __enter__(self) -> "Iteration":
+        if self._remote:
+            self._lines.enter_context(self._gatherer.connected())
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._lines.close()
 
     def play(self) -> Gathered:
         """Has all units played.
@@ -78,9 +87,7 @@ class Iteration:
         """
         wanted = None if indices is None else set(indices)
         units = [unit for unit in self._units if wanted is None or unit.index in wanted]
-        large = self._remote and parameters.nbytes > INLINE_BYTES
-        sent = ray.put(parameters) if large else parameters
-        return self._gather(units, Round(self._number, self._start, len(units), step, sent))
+        return self._gather(units, Round(self._number, self._start, len(units), step, parameters))
 
     def _gather(self, units: Sequence[Unit], given: Round) -> Gathered:
         answer = self._gatherer.do(Request(dict(enumerate(units)), given))

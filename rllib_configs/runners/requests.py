@@ -1,7 +1,7 @@
 """What is asked of those who do units, and what they answer; needs neither PyTorch nor RLlib."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +31,8 @@ class Round:
         count: number of units, see `rllib_configs.runners.sums`.
         step: None: units are played. Else their part of an update is wanted, and those whose rows
             are not here are played first.
-        parameters: at which gradients of a step are computed, or a reference to them.
+        parameters: at which gradients of a step are computed, or a reference to them in Ray's
+            object store.
     """
 
     iteration: int
@@ -52,6 +53,23 @@ class Request:
 
     units: Mapping[int, Any]
     round: Round
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where somebody waits for a member who is to open a line; see `rllib_configs.runners.lines`.
+
+    Attributes:
+        host: address of the machine.
+        port: where it listens.
+        token: a secret, by which it knows the member.
+        member: number of the member.
+    """
+
+    host: str
+    port: int
+    token: bytes = field(repr=False)
+    member: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,9 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_configs.runners.crew import Crew, RunnerGroup
 from rllib_configs.runners.gathering import Gatherer
+from rllib_configs.runners.lines import answer_on_line
 from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.requests import Answer, Meeting, Request
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,11 @@ class Neighbors:
         reference: ray.ObjectRef[Answer] = self._runners[member].sample.remote(request=request)
         return reference
 
+    def serve(self, member: int, meeting: Meeting) -> "ray.ObjectRef[None]":
+        """See `Crew`."""
+        reference: ray.ObjectRef[None] = self._runners[member].serve.remote(meeting)
+        return reference
+
     def lose(self, member: int, *, hangs: bool) -> None:
         """See `Crew`; the driver hears of it with the answer."""
         if hangs:
@@ -93,7 +99,7 @@ class Station:
         self._neighbors = Neighbors(runners)
         self._patience = Patience(timeout_s)
         self._gatherer = Gatherer(self._neighbors, self._patience)
-        self._iteration = -1
+        self._iteration: int | None = None  # of the gatherer, once it has done something
         self._start: Any = None
 
     def ready(self) -> None:
@@ -111,11 +117,31 @@ class Station:
         """
         given = request.round
         if given.iteration != self._iteration:
-            self._gatherer = Gatherer(self._neighbors, self._patience)
+            if self._iteration is not None:
+                self._gatherer = Gatherer(self._neighbors, self._patience)
             self._iteration, self._start = given.iteration, given.start
         request = Request(request.units, replace(given, start=self._start))
         self._neighbors.begin(healthy)
         return replace(self._gatherer.do(request), lost=tuple(self._neighbors.lost))
+
+    def serve(self, meeting: Meeting, healthy: Sequence[int]) -> None:
+        """Does requests that come on a line, and has lines to its runners meanwhile.
+
+        Args:
+            meeting: with the driver.
+            healthy: numbers of the runners that there are.
+        """
+        left = list(healthy)
+        self._gatherer, self._iteration = Gatherer(self._neighbors, self._patience), None
+
+        def do(request: Request) -> Answer:
+            answer = self.work(request, left)
+            left[:] = [each for each in left if each not in answer.lost]
+            return answer
+
+        self._neighbors.begin(healthy)
+        with self._gatherer.connected():
+            answer_on_line(meeting, do)
 
 
 @dataclass(frozen=True)
@@ -173,6 +199,14 @@ class StationCrew:
             return self._runners.ask(member, request)
         station = self._stations[member]
         reference: ray.ObjectRef[Answer] = station.actor.work.remote(request, self._behind(member))
+        return reference
+
+    def serve(self, member: int, meeting: Meeting) -> "ray.ObjectRef[None]":
+        """See `Crew`."""
+        if member > 0:
+            return self._runners.serve(member, meeting)
+        station = self._stations[member]
+        reference: ray.ObjectRef[None] = station.actor.serve.remote(meeting, self._behind(member))
         return reference
 
     def lose(self, member: int, *, hangs: bool) -> None:

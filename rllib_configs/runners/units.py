@@ -17,7 +17,8 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from cluster_env.core.world import World
-from rllib_configs.runners.requests import Answer, Arrays, Request, Round, Unit
+from rllib_configs.runners.lines import answer_on_line
+from rllib_configs.runners.requests import Answer, Arrays, Meeting, Request, Round, Unit
 from rllib_configs.runners.sums import Part, merged
 
 
@@ -99,6 +100,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
             return Answer({}, 0.0, 0.0, traceback.format_exc())
         seconds = perf_counter() - started
         return Answer(parts, seconds, seconds / max(1, len(request.units)))
+
+    def serve(self, meeting: Meeting) -> None:
+        """Does requests that come on a line, until it ends."""
+        answer_on_line(meeting, lambda request: self.sample(request=request))
 
     def answer(self, unit: Unit, step: Any) -> Part:
         """Does a unit, or its part of an update."""

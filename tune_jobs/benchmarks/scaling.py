@@ -264,12 +264,12 @@ def _iterate(bench: _Bench, crew: Any, units: Sequence[Any]) -> float:
     from rllib_configs.runners.patience import Patience
 
     started = perf_counter()
-    iteration = Iteration(crew, units, bench.weights, Patience())
-    gradient = iteration.play().part.gradient
-    if gradient is not None:
-        bench.algorithm.learn(gradient)
-    parameters = bench.parameters
-    for step in bench.steps:
-        gradient = iteration.step(step, parameters).part.gradient
-        parameters = bench.algorithm.learn(gradient).parameters
+    with Iteration(crew, units, bench.weights, Patience()) as iteration:
+        gradient = iteration.play().part.gradient
+        if gradient is not None:
+            bench.algorithm.learn(gradient)
+        parameters = bench.parameters
+        for step in bench.steps:
+            gradient = iteration.step(step, parameters).part.gradient
+            parameters = bench.algorithm.learn(gradient).parameters
     return perf_counter() - started

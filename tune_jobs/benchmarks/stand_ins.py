@@ -13,7 +13,8 @@ from typing import Any
 import ray
 
 from rllib_configs.runners.crew import Crew
-from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.lines import answer_on_line
+from rllib_configs.runners.requests import Answer, Meeting, Request
 from rllib_configs.runners.stations import Station, StationCrew, Stationed
 from rllib_configs.runners.sums import Part, merged
 from tune_jobs.benchmarks.scaling_model import Layout
@@ -46,6 +47,10 @@ class StandIn:
         found = merged(parts, request.round.count)
         seconds = perf_counter() - started
         return Answer(found, seconds, seconds / len(request.units))
+
+    def serve(self, meeting: Meeting) -> None:
+        """See `rllib_configs.runners.units.UnitEnvRunner`."""
+        answer_on_line(meeting, lambda request: self.sample(request=request))
 
     def cpu_s(self) -> float:
         """CPU time of this process so far."""
@@ -94,6 +99,10 @@ class StandIns:
     def ask(self, member: int, request: Request) -> Any:
         """See `Crew`."""
         return self.handle(member).sample.remote(request=request)
+
+    def serve(self, member: int, meeting: Meeting) -> Any:
+        """See `Crew`."""
+        return self.handle(member).serve.remote(meeting)
 
     def lose(self, member: int, *, hangs: bool) -> None:
         """See `Crew`; none of them is ever lost.
@@ -172,7 +181,8 @@ class Chosen:
         self._members = list(members)
         self.size = len(self._members)
         self.width, self.name = crew.width, crew.name
-        self.ask, self.lose, self.do_here = crew.ask, crew.lose, crew.do_here
+        self.ask, self.serve = crew.ask, crew.serve
+        self.lose, self.do_here = crew.lose, crew.do_here
 
     def healthy(self) -> list[int]:
         """See `Crew`."""
