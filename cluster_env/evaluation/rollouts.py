@@ -27,6 +27,7 @@ def evaluate(
     run_seed: int = 0,
     episodes_per_jobset: int = 1,
     batch_episodes: int = BATCH_EPISODES,
+    first_position: int = 0,
 ) -> Schedule:
     """Runs a policy on jobsets until every episode has ended.
 
@@ -41,6 +42,7 @@ def evaluate(
         run_seed: seed of the policy's random numbers, at least 0.
         episodes_per_jobset: episodes that run each jobset, at least 1.
         batch_episodes: episodes simulated side by side; only speed depends on it.
+        first_position: position of the first jobset, where these are a part of more.
 
     Returns:
         The schedule of episodes ``0..len(jobsets) * episodes_per_jobset - 1``; episode ``e`` ran
@@ -57,7 +59,8 @@ def evaluate(
     for first in range(0, len(jobsets), size):
         batch = jobsets[first : first + size]
         simulator.load(batch, OBJECTIVES.get("completion_time"), episodes_per_jobset)
-        positions = range(first, first + len(batch))
+        start = first_position + first
+        positions = range(start, start + len(batch))
         keys = [
             episode_keys(run_seed, _EVALUATION, position, count=episodes_per_jobset)
             for position in positions

@@ -174,6 +174,11 @@ def evaluate_summary(
     schedule = evaluate(
         policy, jobsets, world, run_seed=run_seed, episodes_per_jobset=episodes_per_jobset
     )
+    return flat_summary(schedule, world, also)
+
+
+def flat_summary(schedule: Schedule, world: World, also: Sequence[str] = ()) -> dict[str, float]:
+    """The numbers of `evaluate_summary` of a schedule that is there already."""
     kind = kind_of(world)
     summary = summarize(schedule, also, metrics=kind.metrics)
     estimate = summary.estimate(kind.headline)

@@ -1,7 +1,7 @@
 """What every algorithm here shares: units done by runners, and a learner that adds nothing up."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -23,7 +23,7 @@ from rllib_configs.networks import network_spec
 from rllib_configs.runners.crew import RunnerGroup
 from rllib_configs.runners.iteration import Iteration
 from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Arrays, Unit
+from rllib_configs.runners.requests import Arrays, Errand, Errands, Unit
 from rllib_configs.runners.stations import Stations
 from rllib_configs.runners.units import UnitEnvRunner, UnitWork
 from rllib_configs.schema import ExperimentConfig
@@ -154,6 +154,10 @@ class UnitAlgorithm(Algorithm):
         return Patience(self.config.experiment.resources.runner_timeout_s)
 
     @cached_property
+    def _errand_patience(self) -> Patience:
+        return Patience()  # of another kind than units
+
+    @cached_property
     def _stations(self) -> Stations:
         timeout_s = self.config.experiment.resources.runner_timeout_s
         return Stations(RunnerGroup(self.env_runner_group), timeout_s)
@@ -167,6 +171,24 @@ class UnitAlgorithm(Algorithm):
     def begin(self, units: Sequence[Unit], weights: Arrays) -> Iteration:
         """The rounds of this iteration."""
         return Iteration(self._stations.crew(), units, weights, self._patience)
+
+    def spread(
+        self, function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
+    ) -> list[Any]:
+        """Has runners do pieces of something else, as a validation; the driver, if there are none.
+
+        Args:
+            function: a pure function, of ``shared`` and a piece; of a module, by name.
+            shared: what all pieces need.
+            pieces: what differs.
+
+        Returns:
+            What came of each, in order.
+        """
+        errands = [Errand(index, piece) for index, piece in enumerate(pieces)]
+        start = Errands(function, shared)
+        done = Iteration(self._stations.crew(), errands, start, self._errand_patience).play()
+        return [done.part.apart[errand.index] for errand in errands]
 
     @property
     def left(self) -> float:

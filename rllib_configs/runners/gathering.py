@@ -15,7 +15,7 @@ from rllib_configs.runners.crew import Crew
 from rllib_configs.runners.lanes import Lanes
 from rllib_configs.runners.lines import Line, answered, open_lines
 from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Answer, Request, Round
+from rllib_configs.runners.requests import Answer, Errands, Request, Round
 from rllib_configs.runners.sums import Node, Part, merged
 
 logger = logging.getLogger(__name__)
@@ -244,7 +244,7 @@ class _Store:
 
     def put(self, given: Round) -> Round:
         """A round with references."""
-        found = {"start": isinstance(given.start, Mapping)}
+        found = {"start": isinstance(given.start, Mapping | Errands)}
         found["parameters"] = getattr(given.parameters, "nbytes", 0) > INLINE_BYTES
         large = {name: getattr(given, name) for name, is_large in found.items() if is_large}
         for name, value in large.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rllib_configs.runners.crew import Crew
 from rllib_configs.runners.gathering import Gatherer
 from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Arrays, Request, Round, Unit
+from rllib_configs.runners.requests import Arrays, Errands, Request, Round, Unit
 from rllib_configs.runners.sums import Part, total
 
 logger = logging.getLogger(__name__)
@@ -42,18 +42,19 @@ class Iteration:
     Args:
         crew: who does the work.
         units: of the iteration.
-        weights: state of the module, that units are played with.
+        start: weights, that units are played with, or what `Errands` are to do.
         patience: how long a runner may take.
     """
 
     def __init__(
-        self, crew: Crew, units: Sequence[Unit], weights: Arrays, patience: Patience
+        self, crew: Crew, units: Sequence[Unit], start: Arrays | Errands, patience: Patience
     ) -> None:
         self._gatherer, self._units = Gatherer(crew, patience), list(units)
         self._number = next(_iterations)
         self._remote = crew.size > 0
-        # A copy: learning changes the module, and what is lost is done again from these.
-        self._start = {name: np.array(value) for name, value in weights.items()}
+        self._start: Arrays | Errands = start
+        if not isinstance(start, Errands):  # a copy, because learning changes the module
+            self._start = {name: np.array(value) for name, value in start.items()}
         self._lines = ExitStack()
 
     def __enter__(self) -> "Iteration":

@@ -1,6 +1,6 @@
 """What is asked of those who do units, and what they answer; needs neither PyTorch nor RLlib."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -26,8 +26,8 @@ class Round:
 
     Attributes:
         iteration: number that no other iteration of this process has; rows of others are forgotten.
-        start: weights that units are played with, or a reference to them in Ray's object store;
-            None for somebody who has had them in this iteration.
+        start: weights that units are played with, or `Errands`, or a reference to them in Ray's
+            object store; None for somebody who has had them in this iteration.
         count: number of units, see `rllib_configs.runners.sums`.
         step: None: units are played. Else their part of an update is wanted, and those whose rows
             are not here are played first.
@@ -53,6 +53,36 @@ class Request:
 
     units: Mapping[int, Any]
     round: Round
+
+
+@dataclass(frozen=True)
+class Errand:
+    """A piece of something else than learning that runners do in between, as validation.
+
+    Attributes:
+        index: place of the piece.
+        piece: what `Errands` is to do.
+    """
+
+    index: int
+    piece: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Errands:
+    """What stands in the place of weights where the units of a round are errands.
+
+    Attributes:
+        function: a pure function, of `shared` and a piece.
+        shared: what all pieces need.
+    """
+
+    function: Callable[[Any, Any], Any]
+    shared: Any
+
+    def do(self, errand: Errand) -> Part:
+        """What comes of a piece stands apart."""
+        return Part(apart={errand.index: self.function(self.shared, errand.piece)})
 
 
 @dataclass(frozen=True)

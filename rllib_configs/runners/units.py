@@ -18,7 +18,7 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from cluster_env.core.world import World
 from rllib_configs.runners.lines import answer_on_line
-from rllib_configs.runners.requests import Answer, Arrays, Meeting, Request, Round, Unit
+from rllib_configs.runners.requests import Answer, Arrays, Errands, Meeting, Request, Round
 from rllib_configs.runners.sums import Part, merged
 
 
@@ -70,6 +70,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         self.make_module()
         self._work: UnitWork = config.make_work(self.module)
         self._iteration: int | None = None
+        self._errands: Errands | None = None
         self._rows: dict[int, Any] = {}
 
     def make_module(self) -> None:
@@ -105,8 +106,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         """Does requests that come on a line, until it ends."""
         answer_on_line(meeting, lambda request: self.sample(request=request))
 
-    def answer(self, unit: Unit, step: Any) -> Part:
+    def answer(self, unit: Any, step: Any) -> Part:
         """Does a unit, or its part of an update."""
+        if self._errands is not None:
+            return self._errands.do(unit)
         if step is None or unit.index not in self._rows:
             part, self._rows[unit.index] = self._work.play(unit)
             if step is None:
@@ -116,7 +119,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
     def _prepare(self, given: Round) -> None:
         if given.iteration != self._iteration:
             self._rows.clear()
-            self._work.begin(_fetched(given.start))
+            start = _fetched(given.start)
+            self._errands = start if isinstance(start, Errands) else None
+            if self._errands is None:
+                self._work.begin(start)
             self._iteration = given.iteration
         if given.step is not None:
             self._work.take(_fetched(given.parameters))

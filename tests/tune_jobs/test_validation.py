@@ -1,7 +1,11 @@
 """What a policy is validated by while it trains."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 
+from cluster_env.worlds import get_heuristic
 from rllib_configs.loading import load_config
 from tune_jobs.runs.validation import Validation
 
@@ -46,3 +50,16 @@ def test_the_whole_price_stands_beside_what_counts(preset: str, sizes: set[str])
     always = {"utilization", "utilization_to_end", "wait", "longest_wait", "makespan"}
     assert set(validation.price) == always | sizes
     assert set(validation.price) <= set(next(iter(validation.summaries.values())))
+
+
+def test_parts_of_the_jobsets_come_to_the_same_numbers() -> None:
+    def spread(function: Callable[..., Any], shared: Any, pieces: Sequence[Any]) -> list[Any]:
+        asked.extend(pieces)
+        return [function(shared, piece) for piece in pieces]
+
+    asked: list[Any] = []
+    config = load_config("deeprm-smoke", ["evaluation.jobsets=40"])
+    validation = Validation(config)
+    policies = [get_heuristic(name, config.task.build_world()) for name in ("random", "sjf")]
+    assert validation.evaluate(policies, spread, parts=8) == validation.evaluate(policies)
+    assert asked[3:] == [(1, range(16)), (1, range(16, 32)), (1, range(32, 40))]

@@ -11,9 +11,12 @@ from pathlib import Path
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.ray_session import without_ray_chatter
 from tune_jobs.runs.validation import RATIO, Validation
+from tune_jobs.terminal.spreading import Spread, here
 
 ALGORITHM = "algorithm"
 POLICY = "policy"
+PARTS = 2
+"""Pieces of an evaluation for each runner, so that a slow one costs little."""
 
 
 class Trainer:
@@ -75,7 +78,7 @@ class Trainer:
     def measure_references(self) -> dict[str, float]:
         """Evaluates the heuristics to beat, once, and returns their metrics by name."""
         if not self.references:
-            self.references = self.validation.references()
+            self.references = self.validation.references(*self._spread())
         return self.references
 
     @property
@@ -117,12 +120,18 @@ class Trainer:
     def _evaluate(self) -> dict[str, float]:
         from rllib_configs.policies import learned_policy
 
-        self.evaluation = self.validation.evaluate(learned_policy(self._algorithm))
+        policies = [learned_policy(self._algorithm)]
+        (self.evaluation,) = self.validation.evaluate(policies, *self._spread())
         self.evaluated = self.done
         row = {f"eval/{name}": value for name, value in self.evaluation.items()}
         value = self.evaluation[self.validation.metric]
         ratio = cost_ratio(value, self.measure_references(), self.validation.higher_is_better)
         return row | ({} if math.isnan(ratio) else {RATIO: ratio})
+
+    def _spread(self) -> tuple[Spread, int]:
+        """What evaluates, and in how many parts: the runners, if there are several."""
+        runners = self.config.resources.num_runners
+        return (self._algorithm.spread, PARTS * runners) if runners > 1 else (here, 1)
 
     def _throughput(self) -> dict[str, float]:
         training, metrics = self.config.training, self.metrics

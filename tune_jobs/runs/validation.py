@@ -1,15 +1,27 @@
 """How a policy does on jobsets that training never sees, while it trains."""
 
+from collections.abc import Sequence
+
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate_summary, objective_metric
+from cluster_env.core.task import Task
+from cluster_env.evaluation import evaluate, objective_metric
+from cluster_env.evaluation.rollouts import concatenate
+from cluster_env.evaluation.summary import flat_summary
 from cluster_env.worlds import get_heuristic
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.table import beside
 from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.terminal.spreading import Spread, here
 
 RATIO = "eval/ratio"
 """Metric of a run's objective over that of the best heuristic."""
+
+
+LEAST_JOBSETS = 16
+"""Of a part that is evaluated by itself; fewer at a time take longer for each."""
 
 
 class Validation:
@@ -36,22 +48,33 @@ class Validation:
         self.summaries: dict[str, dict[str, float]] = {}
         self._jobsets = self._task.jobsets(Split.VALIDATION, range(config.evaluation.jobsets))
 
-    def evaluate(self, policy: Policy) -> dict[str, float]:
-        """Metrics of a policy; see `cluster_env.evaluation.evaluate_summary`."""
-        return evaluate_summary(
-            policy,
-            self._jobsets,
-            self._task.world,
-            run_seed=self._task.seed,
-            also=[self.metric],
-        )
+    def evaluate(
+        self, policies: Sequence[Policy], spread: Spread = here, parts: int = 1
+    ) -> list[dict[str, float]]:
+        """Metrics of each policy; see `cluster_env.evaluation.evaluate_summary`.
 
-    def references(self) -> dict[str, float]:
+        Args:
+            policies: what is evaluated.
+            spread: what evaluates a policy on a part of the jobsets each.
+            parts: how many of them; only speed depends on it.
+        """
+        count = len(self._jobsets)
+        size = max(LEAST_JOBSETS, -(-count // parts))
+        starts = range(0, count, size)
+        pieces = [(k, range(s, min(s + size, count))) for k in range(len(policies)) for s in starts]
+        # Others draw the jobsets themselves, which is quicker than to send them.
+        known = self._jobsets if spread is here else None
+        found = list(spread(_evaluate_part, (self._task, policies, known), pieces))
+        schedules = [
+            concatenate(found[k : k + len(starts)]) for k in range(0, len(found), len(starts))
+        ]
+        return [flat_summary(each, self._task.world, [self.metric]) for each in schedules]
+
+    def references(self, spread: Spread = here, parts: int = 1) -> dict[str, float]:
         """The metric that counts here, for the heuristics that a policy has to beat, untuned."""
-        self.summaries = {
-            name: self.evaluate(get_heuristic(name, self._task.world))
-            for name in self._task.kind.baselines
-        }
+        names = self._task.kind.baselines
+        policies = [get_heuristic(name, self._task.world) for name in names]
+        self.summaries = dict(zip(names, self.evaluate(policies, spread, parts), strict=True))
         return {name: summary[self.metric] for name, summary in self.summaries.items()}
 
     def describe(self, references: dict[str, float]) -> str:
@@ -61,3 +84,22 @@ class Validation:
             f"{self._metric.label} of the heuristics, {jobs_of(self._task, Split.VALIDATION)}, "
             f"{len(self._jobsets)} validation jobsets: {values}"
         )
+
+
+def _evaluate_part(
+    shared: tuple[Task, Sequence[Policy], Sequence[JobSet] | None], piece: tuple[int, range]
+) -> Schedule:
+    """A policy on some of the validation jobsets: a piece of work, see `Spread`."""
+    task, policies, known = shared
+    policy, places = piece
+    if known is None:
+        jobsets = task.jobsets(Split.VALIDATION, places)
+    else:
+        jobsets = list(known[places.start : places.stop])
+    return evaluate(
+        policies[policy],
+        jobsets,
+        task.world,
+        run_seed=task.seed,
+        first_position=places.start,
+    )

@@ -64,6 +64,7 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
         station = wait_for_station(algorithm)
         train()
         assert calls == [-1]  # a line to this machine, for all rounds
+        assert algorithm.spread(pow, 3, range(4)) == [1, 3, 9, 27] == alone.spread(pow, 3, range(4))
         os.kill(ray.get(station.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
         train()  # its runners are called by the driver
         assert calls[-1] > 0
