@@ -110,6 +110,7 @@ def open_lines(crew: Crew, members: Sequence[int]) -> Iterator[dict[int, Line]]:
         for line in lines.values():
             with line, suppress(OSError):
                 line.send(None)
+        lines.clear()
 
 
 def answered(lines: Sequence[Line], limit_s: float) -> list[Line]:
