@@ -116,10 +116,12 @@ def test_our_runner_is_measured_against_rllib_s(capsys, local_ray, monkeypatch):
     monkeypatch.setattr(sampling, "SAMPLED", small)
     monkeypatch.setattr(sampling, "NUM_ENVS", (1, 4))
     monkeypatch.setattr(sampling, "STEPS", 5)
+    monkeypatch.setattr(sampling, "EPISODES", (*sizes, "task.workload.window=10"))
     entries = measured(capsys, "sampling", "--seconds", "0.01")
     for name in ("sampling.deeprm_mlp", "sampling.hpc"):
         assert "SingleAgentEnvRunner" in entries[name]["reference"]
         assert "(the best of 1, 4)" in entries[name]["reference"]
+    assert "MultiAgentEnvRunner" in entries["sampling.panda"]["reference"]
 
 
 @pytest.mark.integration

@@ -20,6 +20,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
 from rllib_configs.runners.units import UnitEnvRunner
+from tune_jobs.benchmarks.agents import EPISODES, PRESET, rllib_agents
 from tune_jobs.benchmarks.measuring import Entry, Work, rate, rates
 
 HIDDEN = 20
@@ -68,7 +69,7 @@ def measure(seconds: float) -> list[Entry]:
     logging.getLogger("ray").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(action="ignore"):
-            return [_measure(sampled, seconds) for sampled in SAMPLED]
+            return [*(_measure(sampled, seconds) for sampled in SAMPLED), _agents(seconds)]
     finally:
         torch.set_num_threads(threads)
 
@@ -83,6 +84,18 @@ def _measure(sampled: Sampled, seconds: float) -> Entry:
         f"RLlib's SingleAgentEnvRunner over {best} Gymnasium copies of {sampled.environment} (the "
         f"best of {', '.join(map(str, NUM_ENVS))}) with {sampled.shown} and an MLP of {HIDDEN} "
         "units, measured here",
+        theirs,
+    )
+
+
+def _agents(seconds: float) -> Entry:
+    ours, theirs = rates(batched_work(PRESET, *EPISODES), rllib_agents(HIDDEN), seconds)
+    return Entry(
+        "sampling.panda",
+        "decisions of agents/s on one core",
+        ours,
+        "RLlib's MultiAgentEnvRunner with the same task as one environment, whose agents share an "
+        f"MLP of {HIDDEN} units, measured here",
         theirs,
     )
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+from gymnasium import spaces
 from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from cluster_env.core.errors import InputError
@@ -27,7 +29,9 @@ class PandaMultiAgentEnv(MultiAgentEnv):
         most = int(config.get("agents", 512))
         self.possible_agents = [f"consumer_{number}" for number in range(most)]
         self.observation_spaces = dict.fromkeys(self.possible_agents, self._episode.seen)
-        self.action_spaces = dict.fromkeys(self.possible_agents, self._episode.done_by)
+        # RLlib has no distribution for MultiBinary; this is the two-way softmax of each bit.
+        bits = spaces.MultiDiscrete(np.full(task.world.num_actions, 2))
+        self.action_spaces = dict.fromkeys(self.possible_agents, bits)
         self.agents: list[str] = []
 
     def reset(
