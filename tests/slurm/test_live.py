@@ -136,9 +136,9 @@ def test_steering_goes_on_when_the_controller_was_killed(
     empty: PrivateSlurm, tmp_path: Path, steer: Steer
 ) -> None:
     jobs = submit(empty, 24, 3)
+    empty.wait_until_saved()  # else the controller forgets them; it forgets releases, too
     process = steer("--until-empty")
     wait_for(lambda: releases(tmp_path) > 0, "a release", timeout_s=60)
-    empty.wait_until_saved()  # else jobs that were submitted or cancelled lately are forgotten
     empty.kill_controller()
     wait_for(lambda: any(e["kind"] == "away" for e in journal(tmp_path)), "a failed look", 60)
     empty.start_controller()
