@@ -24,16 +24,16 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> int:
     """Say what a policy would start at a live Slurm, and change nothing.
 
-    POLICY is a rule, such as saf:easy, or the folder of a run. Each tick is one line of JSON: the
-    state that was read, which jobs the policy would start now, with what score, which it holds back
-    although they fit, why and until when, and how far Slurm did the same since the last tick. Read
-    by squeue and sinfo, it needs no right but to see jobs. A controller that does not answer is
-    asked again after a pause.
+    POLICY is a rule, such as saf:easy, the name of a trained policy, or the folder of a run. Each
+    tick is one line of JSON: the state that was read, which jobs the policy would start
+    now, with what score, which it holds back although they fit, why and until when, and how far
+    Slurm did the same since the last tick. Read by squeue and sinfo, it needs no right but to see
+    jobs. A controller that does not answer is asked again after a pause.
 
     \b
     Examples:
       metasched shadow saf:easy --out shadow.jsonl
-      metasched shadow runs/hpc-universal-s0 --partition batch --tick 30 --hash-users
+      metasched shadow hpc-universal --partition batch --tick 30 --hash-users
       metasched shadow sjf:easy --repeat shadow.jsonl
       metasched shadow sjf:easy --simulate jobs.csv --processors 16 --gpus 4 --speed 600 --tick 1
     """

@@ -58,10 +58,11 @@ from tune_jobs.terminal.task_command import TaskCommand
 def command(**options: Any) -> int:
     """Let a policy decide which jobs a live Slurm starts, behind a guard and a watchdog.
 
-    POLICY is a rule, such as saf:easy, or the folder of a run. A dry run unless you say --act. Only
-    jobs that fit now start; who has waited longer than --longest-wait goes first. Jobs that an
-    administrator holds are never touched. Every decision is recorded with the state that it came
-    from before anything is done, and --repeat decides on all of them again.
+    POLICY is a rule, such as saf:easy, the name of a trained policy, or a run. A dry run
+    unless you say --act. Only jobs that fit now start; who has waited longer than
+    --longest-wait goes first. Jobs that an administrator holds are never touched. Every decision is
+    recorded with the state that it came from before anything is done, and
+    --repeat decides on all of them again.
 
     Release mode needs jobs that are submitted held (sbatch --hold, or a plugin), and an account
     with AdminLevel=Operator. When this ends, in whatever way, the watchdog releases all held jobs.
@@ -70,7 +71,7 @@ def command(**options: Any) -> int:
     Examples:
       metasched steer saf:easy --out steer.jsonl                  # a dry run
       metasched steer saf:easy --act --longest-wait 86400 --partition batch --out steer.jsonl
-      metasched steer runs/hpc-no-worse-s0 --mode priority --act --out steer.jsonl
+      metasched steer hpc-no-worse --mode priority --act --out steer.jsonl
       metasched steer saf:easy --repeat steer.jsonl
       metasched steer --release-all --partition batch
     """
