@@ -50,7 +50,17 @@ class Gatherer:
     @contextmanager
     def connected(self) -> Iterator[None]:
         """Has lines to all, for the rounds of a ``with`` block; see `open_lines`."""
-        with open_lines(self._crew, self._crew.healthy()) as self._lines:
+        members = self._crew.healthy()
+        if not members or not self._patience.for_lines:
+            yield
+            return
+        with open_lines(self._crew, members) as self._lines:
+            if self._patience.ends_lines(all_came=len(self._lines) == len(members)):
+                logger.warning(
+                    "some runners open no lines to %s, so rounds go by calls of Ray from now on, "
+                    "which take longer; a firewall may be in the way",
+                    ray.util.get_node_ip_address(),
+                )
             yield
 
     def do(self, request: Request) -> Answer:

@@ -10,6 +10,7 @@ import pytest
 import ray
 
 from rllib_configs.runners import lines
+from rllib_configs.runners.gathering import Gatherer
 from rllib_configs.runners.iteration import Iteration
 from rllib_configs.runners.patience import Patience
 from rllib_configs.runners.requests import Answer, Meeting, Request
@@ -111,3 +112,20 @@ def test_who_does_not_come_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sums_on_lines(crew) == sums_of(Crew({}, size=0))
     assert crew.lost == []
     assert 2 in crew.called
+
+
+def test_lines_that_never_come_are_not_waited_for_again_and_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[int] = []
+    monkeypatch.setattr(lines, "OPEN_S", 0.05)
+    monkeypatch.setattr(Connected, "serve", lambda crew, runner, meeting: tried.append(runner))
+    monkeypatch.setattr(ray, "wait", lambda calls, **options: ([], calls))
+    patience = Patience(60.0)
+    for _ in range(5):
+        crew = Connected({1: Runner(), 2: Runner()})
+        gatherer = Gatherer(crew, patience)
+        with gatherer.connected():
+            pass
+    assert tried == [1, 2] * Patience.ABSENT
+    assert caplog.text.count("open no lines") == 1
