@@ -9,23 +9,26 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from rllib_configs.runners.units import UnitEnvRunner
 
 
-def end_in_unit(algorithm: Algorithm, number: int, runner: int = 1) -> None:
+def end_in_round(algorithm: Algorithm, number: int, runner: int = 1) -> None:
     """Has a runner kill itself in the middle of its work.
+
+    Which units it does depends on who is faster; that it has some in each round does not.
 
     Args:
         algorithm: whose runner it is.
-        number: of the unit, or of its part of an update, counted from 1, that the runner has begun
-            then.
+        number: of the round, of those in which it has units, counted from 1: in an iteration the
+            first one samples, and each other one is an update.
         runner: which.
     """
 
     def arm(runner: UnitEnvRunner) -> None:
-        plain, begun = runner.answer, 0
+        plain, rounds, last = runner.answer, 0, object()
 
         def answer(unit: Any, step: Any) -> Any:
-            nonlocal begun
-            begun += 1
-            if begun == number:
+            nonlocal rounds, last
+            rounds += step != last
+            last = step
+            if rounds == number:
                 os.kill(os.getpid(), signal.SIGKILL)
             return plain(unit, step)
 

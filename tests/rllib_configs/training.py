@@ -9,7 +9,7 @@ import numpy as np
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.schema import ExperimentConfig
-from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.dying import end_in_round
 
 Trained = tuple[dict[str, Any], list[dict[str, Any]]]
 """Weights after the last iteration, and the metrics of each."""
@@ -41,13 +41,13 @@ def go_on_and_lose_a_runner(config: ExperimentConfig, checkpoint: Path, number: 
     Args:
         config: of the experiment.
         checkpoint: folder.
-        number: of the unit that it is killed in, as for `end_in_unit`.
+        number: of the round that it is killed in, see `end_in_round`.
     """
     algorithm = build_algorithm(config)
     try:
         algorithm.restore_from_path(checkpoint)
         metrics = [iteration_metrics(algorithm.train())]
-        end_in_unit(algorithm, number)
+        end_in_round(algorithm, number)
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == config.resources.num_runners - 1
         return module_weights(algorithm), metrics

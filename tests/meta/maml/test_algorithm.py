@@ -20,7 +20,7 @@ from rllib_configs.registries import prepare
 from rllib_configs.runners.units import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
-from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.dying import end_in_round
 from tests.rllib_configs.training import Trained, assert_equal, assert_same_numbers, train
 from tests.waiting import PATIENCE_S
 
@@ -172,14 +172,14 @@ def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None) -> None
     algorithm = build_algorithm(config)
     try:
         metrics = [iteration_metrics(algorithm.train())]
-        end_in_unit(algorithm, 2)  # of the two tasks that each runner has
+        end_in_round(algorithm, 1)
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == 1
         deadline = time.monotonic() + PATIENCE_S
         while metrics[-1]["workers/healthy"] < 2 and time.monotonic() < deadline:
             metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/restarts"] == 1
-        end_in_unit(algorithm, 4, runner=2)  # in the second update
+        end_in_round(algorithm, 2, runner=2)
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == 1
         weights, expected = train(config_of(training_order="second"), len(metrics))

@@ -11,7 +11,7 @@ from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.runners import stations
-from tests.rllib_configs.dying import end_in_unit
+from tests.rllib_configs.dying import end_in_round
 from tests.rllib_configs.training import assert_equal
 from tests.waiting import PATIENCE_S
 
@@ -72,7 +72,7 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
         calls.clear()
         train()
         assert calls == [-1]
-        end_in_unit(algorithm, 3)  # in the first update
+        end_in_round(algorithm, 2)  # in an update
         assert train()["workers/healthy"] == 1
         assert set(calls) == {-1}
     finally:
