@@ -49,6 +49,13 @@ class Place:
     settings: Mapping[str, object]
     named: str = ""
 
+    def changes(self, request: FigureRequest) -> list[str]:
+        """What differs from the preset, as ``KEY=VALUE``; what was asked for comes last."""
+        return [
+            *(f"task.{key}={value}" for key, value in self.settings.items()),
+            *request.overrides,
+        ]
+
 
 @dataclass(frozen=True)
 class Exhibit:
@@ -81,9 +88,8 @@ class Exhibit:
         runs = load_runs(find_runs(request.runs), request.decode)
         rows: list[Row] = []
         for place in self.places(request):
-            changes = [f"task.{key}={value}" for key, value in place.settings.items()]
             config, warmup = choose_comparison(
-                place.preset, [*changes, *request.overrides], request.shorthands, runs, None
+                place.preset, place.changes(request), request.shorthands, runs, None
             )
             protocol = EvaluationProtocol(
                 config.task.build(config.name, request.seed),

@@ -69,10 +69,7 @@ class Ratios:
         runs = load_runs(find_runs(request.runs), request.decode)
         rows: list[Row] = []
         for place in self.places(request):
-            changes = [f"task.{key}={value}" for key, value in place.settings.items()]
-            config = choose_config(
-                place.preset, [*changes, *request.overrides], request.shorthands, runs
-            )
+            config = choose_config(place.preset, place.changes(request), request.shorthands, runs)
             task = config.task.build(config.name, request.seed)
             specs = [heuristic_spec(name) for name in task.kind.baselines]
             specs += [heuristic_spec(RESERVE)] if RESERVE in task.kind.heuristics.names() else []
