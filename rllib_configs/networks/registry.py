@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Weights = Mapping[str, NDArray[np.float32]]
 Shapes = Mapping[str, tuple[int, ...]]
+W = TypeVar("W", bound=World)
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,26 @@ def require_shapes(weights: Weights, expected: Shapes) -> None:
 
 def _text(shape: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, shape))})"
+
+
+def require_kind(world: World, kind: type[W], does: str, instead: str = "") -> W:
+    """The world, if a network can be used in it.
+
+    Args:
+        world: where it is to act.
+        kind: of the only worlds that it knows.
+        does: what it does there, as ``the network NAME scores jobs``.
+        instead: network to take elsewhere; unset if there is none.
+
+    Raises:
+        InputError: if it is another world.
+    """
+    if not isinstance(world, kind):
+        advice = f"; take the network {instead}" if instead else ""
+        raise InputError(
+            f"{does} of the world {kind.kind} alone, but the world is {world.kind}{advice}"
+        )
+    return world
 
 
 def network_of(experiment: "ExperimentConfig") -> Network:

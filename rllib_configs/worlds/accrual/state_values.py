@@ -9,7 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.values import RULEBASE, VALUE_FUNCTIONS, mean_values, num_parameters
-from rllib_configs.networks.registry import Network, Shapes, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.worlds.accrual.options import FuzzyTDOptions, StateValuesOptions
 
 if TYPE_CHECKING:
@@ -88,12 +88,7 @@ def prepare(experiment: "ExperimentConfig") -> "ExperimentConfig":
 
 
 def _require_accrual(world: World) -> Accrual:
-    if not isinstance(world, Accrual):
-        raise InputError(
-            f"the network state_values values servers of the world accrual alone, but the world is "
-            f"{world.kind}"
-        )
-    return world
+    return require_kind(world, Accrual, "the network state_values values servers")
 
 
 def _module() -> "type[TorchRLModule]":

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.arrays import require_states
 from cluster_env.worlds.deeprm.features import describe
 from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, mark_live
 from cluster_env.worlds.deeprm.state import StateShape
-from rllib_configs.networks.registry import Network, Shapes, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 
 if TYPE_CHECKING:
     from ray.rllib.core.rl_module.torch import TorchRLModule
@@ -149,12 +148,7 @@ def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
 
 
 def _require_deeprm(world: World) -> DeepRM:
-    if not isinstance(world, DeepRM):
-        raise InputError(
-            f"the network bilinear_scorer scores jobs of the world deeprm alone, but the world is "
-            f"{world.kind}; take the network set_scorer"
-        )
-    return world
+    return require_kind(world, DeepRM, "the network bilinear_scorer scores jobs", "set_scorer")
 
 
 NETWORK = Network(_module, _model_config, _sampler, _shapes)

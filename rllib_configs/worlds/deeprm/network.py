@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
-from rllib_configs.networks.registry import Network, Shapes, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.worlds.deeprm.mlp import DeepRMSampler, lookup_layout, shapes
 
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
 
 
 def _require_deeprm(world: World) -> DeepRM:
-    if not isinstance(world, DeepRM):
-        raise InputError(
-            f"the network deeprm_mlp reads states of the world deeprm alone, but the world is "
-            f"{world.kind}; take the network set_scorer"
-        )
-    return world
+    return require_kind(world, DeepRM, "the network deeprm_mlp reads states", "set_scorer")
 
 
 NETWORK = Network(_module, _model_config, _sampler, _shapes)

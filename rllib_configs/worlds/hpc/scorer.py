@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.world import PlayingSimulator, State, World
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
 from cluster_env.worlds.hpc.scoring import score_states
-from rllib_configs.networks.registry import Network, Shapes, Weights
+from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import sample_actions
 
 if TYPE_CHECKING:
@@ -99,12 +98,7 @@ def _sizes(experiment: "ExperimentConfig") -> Shapes:
 
 
 def _require_hpc(world: World) -> HPC:
-    if not isinstance(world, HPC):
-        raise InputError(
-            f"the network hpc_scorer scores jobs of the world hpc alone, but the world is "
-            f"{world.kind}; take the network set_scorer"
-        )
-    return world
+    return require_kind(world, HPC, "the network hpc_scorer scores jobs", "set_scorer")
 
 
 NETWORK = Network(_module, _model_config, _sampler, _shapes, transfers=("memory", "gpus"))
