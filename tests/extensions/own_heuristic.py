@@ -1,7 +1,7 @@
-"""A heuristic of one's own: first come, first served, where the head of the queue blocks.
+"""A heuristic of one's own: last come, first served.
 
 Known to every command with METASCHED_IMPORTS=own_heuristic in the environment:
-metasched compare --policies fcfs,sjf
+metasched compare --policies lcfs,sjf
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,21 @@ DEEPRM = get_kind("deeprm")
 
 
 @dataclass(frozen=True)
-class FirstComeFirstServed:
-    """Starts the job that has waited longest as soon as it fits, and no other before."""
+class LastComeFirstServed:
+    """Starts, of the jobs that can start now, the one that arrived last."""
 
     world: DeepRM
-    name: str = "fcfs"
+    name: str = "lcfs"
 
     def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        layout = self.world.layout
-        present = layout.slots_of(states)[:, :, 0] > 0
-        waited = np.where(present, states[:, layout.waited].astype(int), -1)
-        head = waited.argmax(axis=1)
-        startable = DEEPRM.masks.get("start_now")(self.world, states)
-        starts = startable[np.arange(len(states)), head] & present.any(axis=1)
-        return np.where(starts, head, self.world.cluster.num_slots).astype(np.int32)
+        startable = DEEPRM.masks.get("start_now")(self.world, states)[:, :-1]
+        waited = np.where(startable, states[:, self.world.layout.waited], 256)
+        void = self.world.cluster.num_slots
+        return np.where(startable.any(axis=1), waited.argmin(axis=1), void).astype(np.int32)
 
 
-@DEEPRM.heuristics.register("fcfs")
+@DEEPRM.heuristics.register("lcfs")
 @Heuristic
-def _fcfs(world: DeepRM, argument: str) -> FirstComeFirstServed:
-    no_argument("fcfs", argument)
-    return FirstComeFirstServed(world)
+def _lcfs(world: DeepRM, argument: str) -> LastComeFirstServed:
+    no_argument("lcfs", argument)
+    return LastComeFirstServed(world)

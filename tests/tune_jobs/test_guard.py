@@ -137,7 +137,7 @@ def test_guard_says_who_is_used_and_why(trained: Path, tmp_path: Path) -> None:
     assert "Deciding took" in text
     data = json.loads(run(guard.command, *args, "--json").stdout)
     assert not data["learned_is_used"]
-    assert len(data["candidates"]) == 6  # all heuristics of the world, and the policy
+    assert len(data["candidates"]) == 8  # all heuristics of the world, and the policy
     assert data["candidates"][-1]["policy"] == "poor"
     assert data["candidates"][-1]["difference_low"] > 0
     assert data["chosen"] == data["candidates"][0]["policy"]

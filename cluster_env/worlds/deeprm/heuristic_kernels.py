@@ -1,4 +1,4 @@
-"""Compiled choice among the jobs that can start now."""
+"""Compiled choices among the jobs that can start now."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,3 +54,94 @@ def best_startable(
             if score > best:
                 best = score
                 actions[i] = slot
+
+
+@njit(cache=True, nogil=True)
+def first_come(
+    states: NDArray[np.uint8],
+    capacity: NDArray[np.int64],
+    horizon: int,
+    num_slots: int,
+    slots_at: int,
+    waited_at: int,
+    backfills: bool,
+    actions: NDArray[np.int32],
+) -> None:
+    """Writes, for each state, the slot of the job that arrived first, if it can start now.
+
+    If it cannot, void; or with `backfills` the slot of the next one that can start now without
+    that the first one starts later. The lowest slot wins among jobs that arrived at one instant.
+
+    Args:
+        states: uint8 ``(n, state_size)``.
+        capacity: int64 ``(num_resources,)``.
+        horizon: time steps that a state shows.
+        num_slots: number of slots; also the void action.
+        slots_at: place of the slots in a state.
+        waited_at: place of the times since the arrivals in a state.
+        backfills: whether jobs may overtake the first one.
+        actions: int32 ``(n,)``, written.
+    """
+    size = 1 + capacity.size
+    for i in range(states.shape[0]):
+        state = states[i]
+        actions[i] = num_slots
+        head = -1
+        for slot in range(num_slots):
+            if state[slots_at + slot * size] == 0:
+                continue
+            if head < 0 or state[waited_at + slot] > state[waited_at + head]:
+                head = slot
+        if head < 0:
+            continue
+        place = slots_at + head * size
+        if first_start(state, place, capacity, 0) == 0:
+            actions[i] = head
+            continue
+        if not backfills:
+            continue
+        reserved = _first_free(state, place, capacity, horizon)
+        longest = -1
+        for slot in range(num_slots):
+            if slot == head or state[waited_at + slot] <= longest:
+                continue
+            if _fits_beside(state, slots_at + slot * size, place, reserved, capacity):
+                longest = int(state[waited_at + slot])
+                actions[i] = slot
+
+
+@njit(cache=True, inline="always")
+def _first_free(
+    state: NDArray[np.uint8], place: int, capacity: NDArray[np.int64], horizon: int
+) -> int:
+    """First step from which a job fits; behind the horizon nothing runs, so it is at most that."""
+    resources = capacity.size
+    first = 0
+    for step in range(horizon):
+        if step - first == np.int64(state[place]):
+            break
+        for r in range(resources):
+            if np.int64(state[step * resources + r]) + state[place + 1 + r] > capacity[r]:
+                first = step + 1
+    return first
+
+
+@njit(cache=True, inline="always")
+def _fits_beside(
+    state: NDArray[np.uint8],
+    place: int,
+    reserved_place: int,
+    reserved: int,
+    capacity: NDArray[np.int64],
+) -> bool:
+    """Whether a job can run from now on, although another one begins at the step `reserved`."""
+    resources = capacity.size
+    duration, other = np.int64(state[place]), np.int64(state[reserved_place])
+    for step in range(duration):
+        for r in range(resources):
+            used = np.int64(state[step * resources + r]) + state[place + 1 + r]
+            if reserved <= step < reserved + other:
+                used += state[reserved_place + 1 + r]
+            if used > capacity[r]:
+                return False
+    return bool(duration > 0)

@@ -83,6 +83,45 @@ class ScorePolicy:
         return actions
 
 
+@dataclass(frozen=True)
+class QueuePolicy:
+    """Starts jobs in the order of their arrival; first come, first served (FCFS).
+
+    The first job blocks those behind it until it fits. With `backfills` one of them may start
+    before it if the first one then starts no later than it would have: EASY backfilling (D. Lifka,
+    The ANL/IBM SP scheduling system, 1995), with a reservation in all resources, exact durations,
+    and as much of the queue as the slots show.
+
+    Attributes:
+        cluster: resources, horizon and slots.
+        name: what tables call it.
+        backfills: whether jobs may overtake the first one.
+    """
+
+    cluster: Cluster
+    name: str
+    backfills: bool
+    _layout: StateLayout = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_layout", StateLayout(self.cluster))
+
+    def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """See `Policy.act`; the uniforms are not used."""
+        actions = np.empty(states.shape[0], np.int32)
+        heuristic_kernels.first_come(
+            states,
+            np.asarray(self.cluster.capacity, np.int64),
+            self.cluster.horizon,
+            self.cluster.num_slots,
+            int(self._layout.slots.start),
+            int(self._layout.waited.start),
+            self.backfills,
+            actions,
+        )
+        return actions
+
+
 HEURISTICS: Registry[Heuristic] = Registry("heuristic")
 
 
@@ -112,7 +151,19 @@ def _hold(world: DeepRM, argument: str) -> Policy:
     return ScorePolicy(world.cluster, name, knob=DEFAULT_KNOB, patience=patience)
 
 
+def _fcfs(world: DeepRM, argument: str) -> Policy:
+    no_argument("fcfs", argument)
+    return QueuePolicy(world.cluster, "fcfs", backfills=False)
+
+
+def _easy(world: DeepRM, argument: str) -> Policy:
+    no_argument("easy", argument)
+    return QueuePolicy(world.cluster, "easy", backfills=True)
+
+
 HEURISTICS.register("random")(Heuristic(_random))
+HEURISTICS.register("fcfs")(Heuristic(_fcfs))
+HEURISTICS.register("easy")(Heuristic(_easy))
 HEURISTICS.register("sjf")(Heuristic(_sjf))
 HEURISTICS.register("packer")(Heuristic(_packer))
 HEURISTICS.register("tetris")(

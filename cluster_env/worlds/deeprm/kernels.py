@@ -106,6 +106,25 @@ def _show_backlog(shape: Shape, state: EpisodeStates, e: int) -> None:
     state.packed[e, shape.backlog_at] = min(waiting, _SATURATED)
 
 
+@njit(cache=True)
+def _show_long_waits(shape: Shape, jobs: Jobs, state: EpisodeStates, e: int) -> None:
+    """Writes waits that a byte cannot tell apart: each keeps behind those that came before it."""
+    k = state.jobset[e]
+    for slot in range(shape.num_slots):
+        job = state.slots[e, slot]
+        if job < 0:
+            continue
+        waited = state.clock[e] - jobs.arrival[k, job]
+        if waited <= _SATURATED - shape.num_slots:
+            continue
+        most = _SATURATED
+        for other in range(shape.num_slots):
+            one = state.slots[e, other]
+            if one >= 0 and jobs.arrival[k, one] < jobs.arrival[k, job]:
+                most -= 1
+        state.packed[e, shape.waited_at + slot] = min(waited, most)
+
+
 @njit(cache=True, inline="always")
 def _arrive(shape: Shape, jobs: Jobs, state: EpisodeStates, late: LateState | None, e: int) -> None:
     """Lets the jobs of the present instant into the slots, else into the backlog."""
@@ -191,6 +210,9 @@ def _place(shape: Shape, jobs: Jobs, state: EpisodeStates, e: int, slot: int) ->
     else:
         _fill_slot(shape, jobs, state, e, slot, -1)
         state.num_in_slots[e] -= 1
+    # Those behind the job waited for so long only if it did.
+    if state.clock[e] - jobs.arrival[k, job] > _SATURATED - shape.num_slots:
+        _show_long_waits(shape, jobs, state, e)
     return True
 
 
@@ -265,9 +287,16 @@ def _pass_time(
         state.packed[e, i] = 0
     if state.packed[e, shape.since_at] < _SATURATED:
         state.packed[e, shape.since_at] += 1
+    long_waits = False
     for slot in range(shape.num_slots):
-        if state.slots[e, slot] >= 0 and state.packed[e, shape.waited_at + slot] < _SATURATED:
+        if state.slots[e, slot] < 0:
+            continue
+        if state.packed[e, shape.waited_at + slot] < _SATURATED - shape.num_slots:
             state.packed[e, shape.waited_at + slot] += 1
+        else:
+            long_waits = True
+    if long_waits:
+        _show_long_waits(shape, jobs, state, e)
     # Finishes come before arrivals at one instant, so that a job that leaves makes room at once.
     _finish(shape, jobs, state, late, e)
     if state.clock[e] >= jobs.window[state.jobset[e]] and (

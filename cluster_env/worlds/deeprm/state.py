@@ -34,9 +34,11 @@ class StateLayout:
     resource (row-major), the jobs in the slots as (duration, demand of each resource) with
     duration 0 for an empty slot, the number of jobs in the backlog, the time steps since the last
     arrival, for each slot the time steps since its job arrived, 0 if it is empty, and the length of
-    the arrival window; all but the units and the jobs saturate at 255. Only if the cluster has more
-    than one class of jobs, the class of the job in each slot follows, 0 if it is empty. The default
-    cluster has a state of 83 bytes, where the image that DeepRM looks at has 4,460.
+    the arrival window; all but the units and the jobs saturate at 255. A wait is at most 255 less
+    the number of jobs in the slots that arrived before, so that the order of arrival can be seen
+    however long jobs wait. Only if the cluster has more than one class of jobs, the class of the
+    job in each slot follows, 0 if it is empty. The default cluster has a state of 83 bytes, where
+    the image that DeepRM looks at has 4,460.
     """
 
     cluster: Cluster

@@ -32,3 +32,22 @@ def test_times_and_numbers_stop_at_what_a_byte_holds() -> None:
     for _ in range(298):
         simulator.step_all(np.array([0], np.int32))
     assert simulator.states[0, layout.backlog] < 255
+
+
+def test_of_jobs_that_wait_for_long_each_keeps_behind_those_that_came_before() -> None:
+    """Three slots, arrivals at 0, 3 twice, and 7, and nothing starts before step 300."""
+    cluster = Cluster(capacity=(2,), horizon=3, num_slots=3, backlog_view=3)
+    jobset = JobSet.of([0, 3, 3, 7], [1] * 4, [[1]] * 4, window=8)
+    simulator = DeepRMSimulator(cluster, max_time=2000)
+    simulator.load([jobset], get_objective("slowdown"))
+    void = np.array([3], np.int32)
+    shown = simulator.states[0, simulator.layout.waited]
+    for time in range(300):
+        arrived = [time >= 0, time >= 3, time >= 3]
+        expected = [min(time, 255), min(time - 3, 254), min(time - 3, 254)]
+        assert shown.tolist() == [w if a else 0 for a, w in zip(arrived, expected, strict=True)]
+        simulator.step_all(void)
+    simulator.step_all(np.array([0], np.int32))  # the first starts, and the fourth takes its slot
+    assert shown.tolist() == [253, 255, 255]
+    simulator.step_all(np.array([1], np.int32))
+    assert shown.tolist() == [254, 0, 255]
