@@ -24,6 +24,7 @@ from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.steps import Parameters
 from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
 from rllib_configs.networks import Weights, make_sampler, require_shapes
+from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
@@ -102,7 +103,9 @@ def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
     weights, config = read_weights(run)
     require_scorer(config, f"the policy in {run}")
     policy = _with_rates(config.name, config, weights)
-    state = _network(policy, config.task.build_world()).state_dict()
+    task = config.task
+    seen = seen_world(config.training, task.build_world(), task.build_objective())
+    state = _network(policy, seen).state_dict()
     own = {name: value for name, value in weights.items() if not name.startswith(_CRITIC)}
     try:
         require_shapes(own, {f"{_NETWORK}{name}": tuple(v.shape) for name, v in state.items()})
@@ -119,7 +122,9 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
     """
     require_scorer(config, "the policy")
     options = SetScorerOptions.of(config.training).without_critic
-    network = SetScorer(config.task.build_world().feature_names, options, seed)
+    task = config.task
+    seen = seen_world(config.training, task.build_world(), task.build_objective())
+    network = SetScorer(seen.feature_names, options, seed)
     weights = {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
     return _with_rates("scratch", config.model_copy(update={"seed": seed}), weights)
 
@@ -176,8 +181,9 @@ def adapt_parameters(
 ) -> list[Parameters]:
     """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
-    network = _network(policy, task.world)
-    inner = FirstOrder(network, task.world, StepOptions.of(policy.meta))
+    require_features(policy.config, task.world, f"the policy {policy.name}")
+    seen = seen_world(policy.config.training, task.world, task.objective)
+    inner = FirstOrder(_network(policy, seen), seen, StepOptions.of(policy.meta))
     found = [policy.parameters]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
@@ -197,7 +203,8 @@ def learned_policy(
 ) -> LearnedPolicy:
     """A policy for a task's world, with these parameters; see `LearnedPolicy` for ``decode``."""
     weights = {**policy.weights, **_by_weight(parameters)}
-    return LearnedPolicy(name, make_sampler(policy.config, weights, task.world), decode)
+    sampler = make_sampler(policy.config, weights, task.world, task.objective)
+    return LearnedPolicy(name, sampler, decode)
 
 
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
@@ -260,8 +267,7 @@ def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPo
 
 
 def _network(policy: MetaPolicy, world: World) -> SetScorer:
-    """The policy's network for a world, without weights and critic."""
-    require_features(policy.config, world, f"the policy {policy.name}")
+    """The policy's network for a world as it sees it, without weights and critic."""
     return SetScorer(
         world.feature_names, SetScorerOptions.of(policy.config.training).without_critic
     )

@@ -8,10 +8,12 @@ from pydantic import ConfigDict, Field, create_model, field_validator, model_val
 from pydantic_core import PydanticCustomError
 
 import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
+from cluster_env.core.conditioned import check_conditions
+from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Count, Positive, Section, Share, Width
+from rllib_configs.sections import Count, Positive, Section, Share, Width, refused
 
 
 class TrainingSection(Section):
@@ -77,6 +79,15 @@ class TrainingSection(Section):
                     "network": self.network,
                     "searching": " or ".join(searching),
                 },
+            )
+        if getattr(self, "conditioned_on", ()) and not algorithm.varies_objective:
+            varying = [name for name in ALGORITHMS.names() if ALGORITHMS.get(name).varies_objective]
+            raise PydanticCustomError(
+                "conditioned_on",
+                "a policy can be told of the objective where it learns from several, by the "
+                "algorithm {varying}, but {algorithm} was given, which learns from one; leave out "
+                "training.conditioned_on",
+                {"algorithm": self.algorithm, "varying": " or ".join(varying)},
             )
         both = (algorithm.options.model_fields, network.options.model_fields)
         if getattr(self, "critic", False) and not all("critic" in known for known in both):
@@ -273,7 +284,25 @@ class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
     what an agent learns from; the rest is what it gets by itself."""
 
 
-class SetScorerSection(CriticOption):
+class ConditionOption(Section):
+    """An option of networks that can be told what counts."""
+
+    conditioned_on: tuple[str, ...] = ()
+    """What the network is told of the objective, by name: objectives, of which it is told the share
+    of the weights, and the weights of classes as class_weight_0; so it need not find out. For
+    algorithms that learn from several objectives. Unset: it is told nothing."""
+
+    @field_validator("conditioned_on")
+    @classmethod
+    def _check_conditions(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            check_conditions(names)
+        except InputError as error:
+            raise refused(error) from None
+        return names
+
+
+class SetScorerSection(ConditionOption, CriticOption):
     """A scorer of items of any number, under a mask."""
 
     hidden: Width = 20
@@ -294,6 +323,7 @@ ALGORITHMS.register("evolution")(
         EvolutionOptions,
         "rllib_configs.algorithms.evolution:EvolutionConfig",
         needs_gradient=False,
+        varies_objective=True,
         prepare="rllib_configs.runners.candidates:prepare",
     )
 )

@@ -26,6 +26,8 @@ class Algorithm:
         needs_item_scores: whether it takes only networks that score items one by one, and so fit
             clusters of any size.
         needs_gradient: whether it takes only networks that have one.
+        varies_objective: whether it learns from several objectives, so that a policy can be told
+            which of them counts.
         prepare: makes what only this algorithm needs of a config before a run begins, from the
             config; or ``module:attribute`` of that.
     """
@@ -34,6 +36,7 @@ class Algorithm:
     config: type[Any] | str
     needs_item_scores: bool = False
     needs_gradient: bool = True
+    varies_objective: bool = False
     prepare: Callable[[Any], Any] | str | None = None
 
 

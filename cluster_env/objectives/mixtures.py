@@ -97,6 +97,17 @@ def read_mixture(name: str) -> Objective | None:
     Raises:
         InputError: if it does, but names an unknown objective or weights that cannot be used.
     """
+    weights = _weights_in(name)
+    return None if weights is None else mixture(weights)
+
+
+def weights_of(name: str) -> dict[str, float]:
+    """The weights of the parts of an objective by name; 1 of one that is no mixture."""
+    weights = _weights_in(name)
+    return {name: 1.0} if weights is None else weights
+
+
+def _weights_in(name: str) -> dict[str, float] | None:
     weights: dict[str, float] = {}
     for part in name.split(_PLUS):
         number, space, objective = part.partition(" ")
@@ -106,7 +117,7 @@ def read_mixture(name: str) -> Objective | None:
             weights[objective] = weights.get(objective, 0.0) + float(number)
         except ValueError:
             return None
-    return mixture(weights)
+    return weights
 
 
 def _weighted(weight: float, cost: JobCost) -> JobCost:

@@ -12,6 +12,7 @@ from torch import nn
 
 from cluster_env.core.world import World
 from meta.maml.steps import Parameters
+from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.schema import ExperimentConfig
 
@@ -62,8 +63,9 @@ class MetaSetScorerModule(TorchRLModule):
 
 def meta_model_config(experiment: ExperimentConfig) -> dict[str, Any]:
     """What `MetaSetScorerModule` is built from."""
+    task = experiment.task
     return {
-        "world": experiment.task.build_world(),
+        "world": seen_world(experiment.training, task.build_world(), task.build_objective()),
         "options": SetScorerOptions.of(experiment.training).without_critic,
         "seed": experiment.seed,
         "inner_rate": experiment.training.inner_rate,

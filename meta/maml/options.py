@@ -97,6 +97,7 @@ ALGORITHMS.register("maml")(
         MAMLOptions,
         "meta.maml.algorithm:MAMLConfig",
         needs_item_scores=True,
+        varies_objective=True,
         prepare="meta.maml.options:prepare",
     )
 )

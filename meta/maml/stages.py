@@ -14,6 +14,7 @@ from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.options import MAMLOptions
 from meta.maml.steps import Parameters
+from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
@@ -48,7 +49,7 @@ class TaskSample:
     """A task's answer.
 
     Attributes:
-        world: whose states the stages hold.
+        world: whose states the stages hold, as the network sees them.
         stages: decisions of stages 0 to K; those of stage k were made after k inner steps.
         scores: of the same stages.
         adapt_s: time that the inner steps took.
@@ -99,13 +100,17 @@ class StageSampler:
         """
         meta, training = self._meta, self._training
         options = SetScorerOptions.of(training).without_critic
-        network = SetScorer(task.world.feature_names, options)
-        steps = self._steps_in(network, task.world)
+        seen = seen_world(training, task.world, task.objective)
+        network = SetScorer(seen.feature_names, options)
+        steps = self._steps_in(network, seen)
         stages: list[Decisions] = []
         scores: list[StageScore] = []
         adapt_s = 0.0
         for stage in range(num_steps + 1):
-            rollouts, score = self._stage(task, network, parameters, (iteration, index, stage))
+            sampler = SetScorerSampler(
+                network, {name: value.numpy() for name, value in parameters.items()}, seen
+            )
+            rollouts, score = self._stage(task, sampler, (iteration, index, stage))
             scores.append(score)
             stages.append(
                 decisions_of(
@@ -121,17 +126,16 @@ class StageSampler:
             started = perf_counter()
             parameters = steps.inner_step(parameters, rates, stages[-1], stage)
             adapt_s += perf_counter() - started
-        return TaskSample(task.world, tuple(stages), tuple(scores), adapt_s)
+        return TaskSample(seen, tuple(stages), tuple(scores), adapt_s)
 
     def _stage(
-        self, task: Task, network: SetScorer, parameters: Parameters, key: tuple[int, int, int]
+        self, task: Task, sampler: SetScorerSampler, key: tuple[int, int, int]
     ) -> tuple[Rollouts, StageScore]:
         training = self._training
         stage = key[-1]
         jobsets = task.jobsets(
             Split.TRAIN, range(stage * training.jobsets, (stage + 1) * training.jobsets)
         )
-        weights = {name: value.numpy() for name, value in parameters.items()}
         keys = episode_keys(
             self._seed,
             Split.TRAIN,
@@ -143,9 +147,7 @@ class StageSampler:
             count = training.jobsets * episodes
             return rollout(task.world, policy, jobsets, task.objective, episodes, keys[:count])
 
-        rollouts = play(
-            SetScorerSampler(network, weights, task.world), training.episodes_per_jobset
-        )
+        rollouts = play(sampler, training.episodes_per_jobset)
         reference = play(_BaselineSampler(task), 1)
         return rollouts, _score(rollouts, reference)
 

@@ -79,17 +79,20 @@ def sources_of(
 def method_of(config: ExperimentConfig) -> str:
     """Name of the method that a run belongs to.
 
-    ``joint`` is meta-training without inner steps, ``one task`` PPO on a single task, and
+    ``joint`` is meta-training without inner steps, ``conditioned`` the same of a policy that is
+    told of the objective, ``one task`` PPO on a single task, and
     meta-training is called after its order and surrogate, with the number of inner steps:
     ``FOMAML K=1``, and what else differs from the defaults.
     """
     meta = config.training
     if not isinstance(meta, MAMLOptions):
         return "DeepRM" if config.training.algorithm == "reinforce" else "one task"
+    told = bool(getattr(meta, "conditioned_on", ()))
     if meta.inner_steps == 0:
-        return "joint"
+        return "conditioned" if told else "joint"
     notes = [
         f"{_ORDERS[meta.order, meta.surrogate]} K={meta.inner_steps}",
+        *(["conditioned"] if told else []),
         *(["head"] if meta.adapt == "head" else []),
         *([] if meta.learn_rates else ["fixed rates"]),
     ]

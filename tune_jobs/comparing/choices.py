@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.task import Task
 from cluster_env.evaluation import get_metric, objective_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import Kind, get_kind
@@ -143,3 +145,13 @@ def metric_of(objective: str | None, config: ExperimentConfig) -> str:
     """Name of the metric of an objective."""
     chosen = config.task.build_objective() if objective is None else get_objective(objective)
     return objective_metric(chosen).name
+
+
+def task_for(objective: str | None, config: ExperimentConfig, seed: int) -> Task:
+    """The task of a config, with another objective, if there is one, that policies may be told of.
+
+    Raises:
+        InputError: if there is no such objective, or the task is impossible.
+    """
+    task = config.task.build(config.name, seed)
+    return task if objective is None else replace(task, objective=get_objective(objective))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from cluster_env.evaluation import GuardDecision, get_metric
-from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits
+from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits, task_for
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import evaluation_of
 from tune_jobs.comparing.guarding import calibrate, write_decision
@@ -46,7 +46,7 @@ def report_decision(
     runs = load_runs(find_runs([str(run)]), decode)
     config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
     metric = metric_of(objective, config)
-    task = config.task.build(config.name, seed)
+    task = task_for(objective, config, seed)
     whole = EvaluationProtocol(
         task,
         metric,

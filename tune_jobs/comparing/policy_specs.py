@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cluster_env.core.policy import PlayedPolicy
 from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
+from rllib_configs.networks.conditions import told
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import (
     AT,
@@ -55,10 +56,11 @@ class PolicySpec:
 
         Raises:
             InputError: if there is no such heuristic, its number is out of range, or a policy was
-                trained in a world that differs too much.
+                trained in a world that differs too much, or cannot be told of the objective.
         """
         for run in self.runs:
             check_fits(run, protocol.task.world)
+            told(run.config.training, protocol.task.objective)
         if not self.learned:
             get_heuristic(self.key, protocol.task.world)
 
@@ -105,12 +107,12 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
     known: dict[str, PolicyGroup] = {}
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
-        world = protocol.task.world
+        task = protocol.task
+        policies = [run.policy.acting_in(task.world, task.objective) for run in runs]
         if decode != "tuned":
-            return PolicyGroup(name, tuple(run.policy.acting_in(world) for run in runs))
+            return PolicyGroup(name, tuple(policies))
         where = repr((protocol.task, protocol.metric, protocol.warmup))
         if where not in known:
-            policies = [run.policy.acting_in(world) for run in runs]
             known[where] = _tuned(key, policies, protocol)
         return known[where]
 

@@ -17,6 +17,7 @@ from tune_jobs.comparing.choices import (
     order_specs,
     parse_limits,
     parse_values,
+    task_for,
 )
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
@@ -70,7 +71,7 @@ def report_comparison(
     runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
     config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
     protocol = EvaluationProtocol(
-        config.task.build(config.name, seed),
+        task_for(objective, config, seed),
         metric_of(objective, config),
         num_jobsets=num_jobsets,
         num_episodes=num_episodes,

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.world import World
+from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.registry import Network, Shapes, Weights
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
@@ -21,11 +22,12 @@ def _module() -> "type[TorchRLModule]":
 
 def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
     options = SetScorerOptions.of(experiment.training)
-    return {"world": world, "options": options, "seed": experiment.seed}
+    seen = _seen(experiment, world)
+    return {"world": seen, "options": options, "seed": experiment.seed}
 
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> SetScorerSampler:
-    return SetScorerSampler(_network(experiment, world), dict(weights), world)
+    return SetScorerSampler(_network(experiment, world), dict(weights), _seen(experiment, world))
 
 
 def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
@@ -34,7 +36,12 @@ def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
 
 
 def _network(experiment: "ExperimentConfig", world: World) -> SetScorer:
-    return SetScorer(world.feature_names, SetScorerOptions.of(experiment.training))
+    names = _seen(experiment, world).feature_names
+    return SetScorer(names, SetScorerOptions.of(experiment.training))
+
+
+def _seen(experiment: "ExperimentConfig", world: World) -> World:
+    return seen_world(experiment.training, world, experiment.task.build_objective())
 
 
 NETWORK = Network(_module, _model_config, _sampler, _shapes)

@@ -5,6 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
+from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.world import Mask, State, World
 from rllib_configs.learning.losses import symexp
 from rllib_configs.networks.sampling import Sampler, sample_actions
@@ -48,7 +49,7 @@ class SetScorerSampler:
     Args:
         network: takes the weights.
         weights: by name, as the RLModule has them.
-        world: where it acts.
+        world: where it acts; a `ConditionedWorld`, if the network is told of the objective.
         fast: whether the fast path of the world's kind is taken, if it has one.
     """
 
@@ -60,11 +61,14 @@ class SetScorerSampler:
         *,
         fast: bool = True,
     ) -> None:
-        self._network, self._world = network.eval(), world
         state = {
             name.removeprefix("network."): torch.from_numpy(np.array(value))
             for name, value in weights.items()
         }
+        if isinstance(world, ConditionedWorld):
+            network, state = _folded(network, state, world)
+            world = world.world
+        self._network, self._world = network.eval(), world
         self._network.load_state_dict(state)
         snapshot = Snapshot(network)
         self._path: Sampler = FeatureSampler(network, snapshot, world)
@@ -88,6 +92,20 @@ class SetScorerSampler:
                 features = self._world.features(states[piece])
                 values[piece] = symexp(self._network.value_of(features)).numpy()
         return values * self._network.critic_scale.numpy()
+
+
+def _folded(
+    network: SetScorer, state: dict[str, torch.Tensor], world: ConditionedWorld
+) -> tuple[SetScorer, dict[str, torch.Tensor]]:
+    """The network that is told nothing and does the same, with its weights.
+
+    What is told is the same in all states, so that its weights only move the biases of the layer
+    that sees it; whatever is fast in the world remains so.
+    """
+    values = torch.tensor([value for _, value in world.condition], dtype=torch.float32)
+    seen, of_told = state["context.weight"].tensor_split((-len(world.condition),), dim=1)
+    folded = {"context.weight": seen, "context.bias": state["context.bias"] + of_told @ values}
+    return SetScorer(world.world.feature_names, network.options), state | folded
 
 
 class FeatureSampler:

@@ -109,8 +109,9 @@ class _OwnPolicy(PolicySpec):
     def of(cls, policy: Policy) -> "_OwnPolicy":
         def make(protocol: EvaluationProtocol) -> PolicyGroup:
             # One that was learned may act in a world that differs in what does not matter to it.
-            acting_in: Any = getattr(policy, "acting_in", lambda world: policy)
-            return PolicyGroup(policy.name, (acting_in(protocol.task.world),))
+            acting_in: Any = getattr(policy, "acting_in", lambda *_: policy)
+            task = protocol.task
+            return PolicyGroup(policy.name, (acting_in(task.world, task.objective),))
 
         return cls(policy.name, make)
 

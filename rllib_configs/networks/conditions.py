@@ -1,0 +1,47 @@
+"""What a network is told of the objective, beside what it sees of a state."""
+
+from typing import TYPE_CHECKING, cast
+
+from cluster_env.core.conditioned import Condition, ConditionedWorld, condition_of
+from cluster_env.core.world import World
+from cluster_env.objectives import Objective
+
+if TYPE_CHECKING:
+    from rllib_configs.schema import ExperimentConfig, TrainingSection
+
+
+def told(training: "TrainingSection", objective: Objective) -> Condition:
+    """What a network is told of an objective; nothing, if it is not conditioned.
+
+    Raises:
+        InputError: if the objective counts what it is not told of.
+    """
+    names = getattr(training, "conditioned_on", ())
+    return condition_of(names, objective) if names else ()
+
+
+def seen_world(training: "TrainingSection", world: World, objective: Objective) -> World:
+    """The world as the network of an experiment sees it where an objective counts.
+
+    Raises:
+        InputError: if the objective counts what the network is not told of.
+    """
+    condition = told(training, objective)
+    # To mypy a property is no ClassVar, as which a World has its kind.
+    return cast("World", ConditionedWorld(world, condition)) if condition else world
+
+
+def with_objective(
+    experiment: "ExperimentConfig", objective: Objective | None
+) -> "ExperimentConfig":
+    """The experiment as a network that is told of the objective is to see it.
+
+    Args:
+        experiment: what the network was trained with.
+        objective: what counts now; none leaves that of the experiment, and so does a network that
+            is told nothing.
+    """
+    if objective is None or not getattr(experiment.training, "conditioned_on", ()):
+        return experiment
+    task = experiment.task.model_copy(update={"objective": objective.name})
+    return experiment.model_copy(update={"task": task})
