@@ -26,7 +26,8 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=count(0),
     default=30,
     metavar="SECONDS",
-    help="Hold a released job again if Slurm has not started it after so long; 0: never.",
+    help="Hold a released job again if Slurm has not started it after so long. Until then nothing "
+    "else is released. 0: never, and releases do not wait for each other.",
 )
 @click.option(
     "--hold-new",

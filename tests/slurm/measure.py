@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from tests.conftest import REPOSITORY
+from tests.slurm.decisions import order_of
 from tests.slurm.private_slurm import CPUS, PrivateSlurm
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+from tune_jobs.site.journal import read_journal
 
 NUM_NODES, NUM_JOBS = 4, 60
 TICK_S = 0.5
@@ -60,7 +63,7 @@ def run(jobs: Sequence[Mapping[str, Any]], policy: str, options: Sequence[str]) 
         if steerer is not None:
             steerer.terminate()
             steerer.wait()
-            result |= decisions(Path(folder, "steer.jsonl"), slurm.folder / "slurmctld.log")
+            result |= asdict(order_of(Path(folder, "steer.jsonl"), slurm))
     return result
 
 
@@ -122,23 +125,6 @@ def predict(jobs: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
     return metrics(schedule.arrival, schedule.start, schedule.duration, schedule.demand[:, 0])
 
 
-def decisions(journal: Path, log: Path) -> dict[str, Any]:
-    """How often a job that was released at an earlier tick started after one of a later tick."""
-    tick, reheld = {}, 0
-    for line in journal.read_text().splitlines():
-        entry = json.loads(line)
-        reheld += len(entry.get("rehold", ()))
-        tick |= {int(job): entry["tick"] for job in entry.get("release", ())}
-    started = [
-        int(line.partition("JobId=")[2].split()[0])
-        for line in log.read_text().splitlines()
-        if "JobId=" in line and (" Allocate " in line or "Started JobId" in line)
-    ]
-    order = [tick[job] for job in dict.fromkeys(started) if job in tick]
-    reversed_ = sum(a > b for k, a in enumerate(order) for b in order[k + 1 :])
-    return {"released": len(tick), "in_log": len(order), "reversed": reversed_, "reheld": reheld}
-
-
 def busy(num_jobs: int = 500, ticks: int = 30) -> dict[str, Any]:
     """A shadow beside a queue that waits: processor seconds of both, and the lag of advice."""
     with PrivateSlurm(NUM_NODES) as slurm, tempfile.TemporaryDirectory() as folder:
@@ -160,7 +146,7 @@ def busy(num_jobs: int = 500, ticks: int = 30) -> dict[str, Any]:
             last = _cpu(process.pid) or reader
             time.sleep(0.3)
         beside = _cpu(slurm.controller_pid) - controller
-        lines = [json.loads(line) for line in journal.read_text().splitlines()]
+        lines = list(read_journal(journal))
         lag = [line["ms"]["read"] + line["ms"]["decide"] for line in lines]
         waiting = sum(row[1] == "waiting" for row in lines[-1]["snapshot"]["jobs"])
         return {

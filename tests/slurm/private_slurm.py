@@ -58,6 +58,7 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MaxJobCount=20000
 MinJobAge=3600
+GresTypes=gpu
 KillWait=2
 {plugins}
 """
@@ -138,10 +139,30 @@ class PrivateSlurm:
         out = self.run("sbatch", "--parsable", "-o", "/dev/null", *options, text=text)
         return int(out.partition(";")[0])
 
+    def give_gpus(self, count: int) -> None:
+        """Makes Slurm believe that each node has some GPUs, until its daemons start again.
+
+        No device is needed for that, as none is there. What slurm.conf says of them, Debian's
+        build passes over.
+        """
+        self.run("scontrol", "update", f"NodeName={','.join(self._nodes)}", f"Gres=gpu:{count}")
+
     def states(self) -> dict[int, str]:
         """State of each job that the controller remembers."""
         rows = self.run("squeue", "-h", "-t", "all", "-o", "%A %T").split("\n")
         return {int(job): state for job, _, state in (row.partition(" ") for row in rows if row)}
+
+    def cancel_all(self) -> None:
+        """Cancels all jobs and waits until none is left."""
+        self.run("scancel", "--full", "-u", pwd.getpwuid(os.getuid()).pw_name)
+        self._wait_for(lambda: not self.run("squeue", "-h", "-o", "%A").strip(), "an empty queue")
+
+    def wait_until_idle(self) -> None:
+        """Waits until all nodes take jobs, also such that the controller has drained."""
+        if not self._all_idle():
+            nodes = f"NodeName={','.join(self._nodes)}"
+            self.run("scontrol", "update", nodes, "State=RESUME", check=False)
+            self._wait_for(self._all_idle, "nodes that are idle")
 
     def close(self) -> None:
         """Ends all jobs and processes, and removes the folder."""
@@ -186,6 +207,7 @@ class PrivateSlurm:
             "DefMemPerCPU=100\n"
         )
         (self.folder / "slurm.conf").write_text(text)
+        (self.folder / "gres.conf").write_text("AutoDetect=off\n")
         (self.folder / "state").mkdir()
         for node in self._nodes:
             (self.folder / f"spool.{node}").mkdir()

@@ -1,6 +1,5 @@
 """Reads and steers a real Slurm; `make test-slurm`. Without its programs all is skipped by name."""
 
-import json
 import os
 import signal
 import subprocess
@@ -13,15 +12,17 @@ from typing import Any
 import pytest
 
 from tests.conftest import REPOSITORY
+from tests.slurm.decisions import order_of
 from tests.slurm.private_slurm import PrivateSlurm, missing_programs
 from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
+from tune_jobs.site.journal import read_journal
 from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import Steerer, Steering
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
 ALL_SIZES = [(1, 8), (2, 100), (1, 64), (4, 240), (1, 1), (2, 66)]  # nodes, processors
 
@@ -36,18 +37,17 @@ def slurm() -> Iterator[PrivateSlurm]:
 
 @pytest.fixture
 def empty(slurm: PrivateSlurm) -> Iterator[PrivateSlurm]:
-    """Nothing waits or runs, before and after."""
+    """Nothing waits or runs, before and after, and all nodes take jobs."""
+    slurm.wait_until_idle()
     yield slurm
-    slurm.run("scancel", "--full", *[str(job) for job, state in slurm.states().items()])
-    wait_for(lambda: not slurm.run("squeue", "-h", "-o", "%A").strip(), "an empty queue")
+    slurm.cancel_all()
 
 
-def submit(slurm: PrivateSlurm, count: int, seconds: float = 0.5, *options: str) -> list[int]:
+def submit(slurm: PrivateSlurm, count: int, seconds: float = 0.5, first: int = 0) -> list[int]:
+    """Submits held jobs of different sizes and limits."""
     return [
-        slurm.submit(
-            f"sleep {seconds}", f"-N{nodes}", f"-n{size}", f"-t{1 + k % 7}", "--hold", *options
-        )
-        for k in range(count)
+        slurm.submit(f"sleep {seconds}", f"-N{nodes}", f"-n{size}", f"-t{1 + k % 7}", "--hold")
+        for k in range(first, first + count)
         for nodes, size in [ALL_SIZES[k % len(ALL_SIZES)]]
     ]
 
@@ -90,7 +90,7 @@ def _steer(slurm: PrivateSlurm, folder: Path, *options: str) -> "subprocess.Pope
 
 def journal(folder: Path) -> list[dict[str, Any]]:
     path = folder / "steer.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return list(read_journal(path)) if path.exists() else []
 
 
 def releases(folder: Path) -> int:
@@ -101,15 +101,17 @@ def holds(slurm: PrivateSlurm) -> bool:
     return "JobHeldUser" in slurm.run("squeue", "-h", "-o", "%r")
 
 
-def test_held_jobs_are_released_until_all_have_run(
+def test_held_jobs_are_released_until_all_have_run_and_no_decision_is_reversed(
     empty: PrivateSlurm, tmp_path: Path, steer: Steer
 ) -> None:
-    jobs = submit(empty, 12)
+    jobs = [submit(empty, 1, 0.2 + k % 7 / 7, k)[0] for k in range(60)]
     process = steer("--until-empty")
-    assert process.wait(timeout=120) == 0, (tmp_path / "said").read_text()
+    assert process.wait(timeout=300) == 0, (tmp_path / "said").read_text()
     states = empty.states()
     assert {states[job] for job in jobs} == {"COMPLETED"}
-    assert releases(tmp_path) == 12
+    order = order_of(tmp_path / "steer.jsonl", empty)
+    assert (order.released, order.started, order.reversed) == (60, 60, 0)
+    assert order.ticks > 5
     again = [sys.executable, "-m", "tune_jobs.steer", "sjf:easy", "--repeat"]
     done = subprocess.run(
         [*again, str(tmp_path / "steer.jsonl")], capture_output=True, text=True, cwd=REPOSITORY
@@ -120,29 +122,33 @@ def test_held_jobs_are_released_until_all_have_run(
 def test_the_watchdog_releases_all_jobs_of_a_steerer_that_was_killed(
     empty: PrivateSlurm, tmp_path: Path, steer: Steer
 ) -> None:
-    blocker = submit(empty, 1, 60, "-N4", "-n256", "--exclusive")
+    blocker = [empty.submit("sleep 60", "-N4", "-n256", "--exclusive", "-t1", "--hold")]
     jobs = submit(empty, 20, 60)
     process = steer()
-    wait_for(lambda: len(journal(tmp_path)) >= 2, "two ticks", timeout_s=60)
+    wait_for(lambda: len(journal(tmp_path)) >= 2, "two ticks", process=process)
     process.kill()
     process.wait()
-    wait_for(lambda: not holds(empty), "no held job", 15)
+    wait_for(lambda: not holds(empty), "no held job")
     late = submit(empty, 1, 60)
-    wait_for(lambda: not holds(empty), "no held job", 15)
+    wait_for(lambda: not holds(empty), "no held job")
     assert {*jobs, *blocker, *late} <= set(empty.states())
 
 
 def test_steering_goes_on_when_the_controller_was_killed(
     empty: PrivateSlurm, tmp_path: Path, steer: Steer
 ) -> None:
-    jobs = submit(empty, 24, 3)
-    empty.wait_until_saved()  # else the controller forgets them; it forgets releases, too
+    gate = tmp_path / "gate"  # no job ends before, so none starts that the controller forgets
+    wide = ("-N4", "-n256", "--exclusive", "-t1", "--hold")
+    jobs = [empty.submit(f"while [ ! -e {gate} ]; do sleep 0.1; done", *wide)]
+    jobs += submit(empty, 8)
     process = steer("--until-empty")
-    wait_for(lambda: releases(tmp_path) > 0, "a release", timeout_s=60)
+    wait_for(lambda: empty.states()[jobs[0]] == "RUNNING", "a start", process=process)
+    empty.wait_until_saved()
     empty.kill_controller()
-    wait_for(lambda: any(e["kind"] == "away" for e in journal(tmp_path)), "a failed look", 60)
+    wait_for(lambda: any(e["kind"] == "away" for e in journal(tmp_path)), "a failed look")
     empty.start_controller()
-    assert process.wait(timeout=120) == 0, (tmp_path / "said").read_text()
+    gate.touch()
+    assert process.wait(timeout=300) == 0, (tmp_path / "said").read_text()
     states = empty.states()
     assert {states[job] for job in jobs} == {"COMPLETED"}
 
@@ -187,6 +193,36 @@ def test_names_of_jobs_do_nothing(
     assert backend.start([str(job) for job in jobs]) == 0
     wait_for(lambda: empty.states()[jobs[0]] == "COMPLETED", "the job")
     assert not (tmp_path / "x").exists()
+
+
+def test_gpus_are_read_and_no_job_is_released_that_finds_none(
+    empty: PrivateSlurm, tmp_path: Path, steer: Steer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in empty.environment.items():
+        monkeypatch.setenv(name, value)
+    empty.give_gpus(4)
+    asked = [
+        ("--gres=gpu:3", 3),
+        ("--gpus-per-node=2", 4),
+        ("--gpus=2", 2),
+        ("--gpus-per-task=1", 2),
+    ]
+    nodes = [1, 2, 1, 1]
+    jobs = {
+        str(empty.submit("sleep 1", option, f"-N{n}", "-n2", f"-t{k + 1}", "--hold")): gpus
+        for k, ((option, gpus), n) in enumerate(zip(asked * 3, nodes * 3, strict=True))
+    }
+    found = SlurmBackend().read()
+    assert {job.job: job.gpus for job in found.jobs} == jobs
+    assert [(node.gpus, node.free_gpus) for node in found.nodes] == [(4, 4)] * 4
+    process = steer("--until-empty")
+    assert process.wait(timeout=300) == 0, (tmp_path / "said").read_text()
+    assert {empty.states()[int(job)] for job in jobs} == {"COMPLETED"}
+    assert order_of(tmp_path / "steer.jsonl", empty).reversed == 0
+    ticks = [entry for entry in journal(tmp_path) if entry["kind"] == "tick"]
+    used = [sum(node[3] - node[6] for node in entry["snapshot"]["nodes"]) for entry in ticks]
+    assert 8 <= max(used) <= 16  # 33 are asked for, and processors would do for all at once
+    assert sum(len(entry["release"]) for entry in ticks) <= len(jobs) + 2
 
 
 def test_in_priority_mode_the_queue_stands_in_the_policy_s_order(

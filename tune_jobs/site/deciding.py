@@ -1,7 +1,7 @@
-"""What is to start now: a policy's advice behind a guard. It follows from the state alone."""
+"""What is to start now: a policy's advice behind a guard. It follows from what is recorded."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cluster_env.core.snapshot import (
@@ -19,6 +19,8 @@ from tune_jobs.site.placing import Reservation, Room, fits, in_all, less
 POLICY, OVERDUE = "policy", "waited too long"
 NO_ROOM, LATER = "no node has room", "the policy starts it later"
 TOO_MANY = "enough starts for one tick"
+UNDER_WAY = "what was released before has not started yet"
+RESTING = "the site did not start it when it was released"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,23 @@ class Limits:
     longest_wait_s: int = 0
     most_starts: int = 0
     by_node: bool = True
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier decisions have left behind, and no state of the site shows.
+
+    Attributes:
+        awaited: jobs that were released and have not started. As long as there are any, nothing
+            else starts: a site that starts what two ticks released does so in an order of its own.
+        resting: jobs that the site did not start in time, and until when they are left alone.
+    """
+
+    awaited: tuple[str, ...] = ()
+    resting: Mapping[str, int] = field(default_factory=dict)
+
+
+NO_PAST = Past()
 
 
 @dataclass(frozen=True)
@@ -81,7 +100,9 @@ class Decision:
         }
 
 
-def decide(snapshot: Snapshot, adviser: Adviser, limits: Limits, state: str) -> Decision:
+def decide(
+    snapshot: Snapshot, adviser: Adviser, limits: Limits, state: str, past: Past = NO_PAST
+) -> Decision:
     """Which jobs are to start now.
 
     Args:
@@ -90,6 +111,7 @@ def decide(snapshot: Snapshot, adviser: Adviser, limits: Limits, state: str) -> 
         limits: what it may do.
         state: of the jobs that may start: ``held`` where they are released, else ``waiting``. Jobs
             that were released and wait for the site to start them count as running.
+        past: what was released before.
     """
     now = snapshot.time
     released = snapshot.in_state(WAITING) if state == HELD else ()
@@ -97,8 +119,9 @@ def decide(snapshot: Snapshot, adviser: Adviser, limits: Limits, state: str) -> 
         *snapshot.in_state(RUNNING),
         *(replace(job, start=now) for job in released),
     )
-    candidates = sorted(snapshot.in_state(state), key=lambda job: (job.eligible, job.job))
-    guard = _Guard(snapshot, limits, running, released)
+    waiting = sorted(snapshot.in_state(state), key=lambda job: (job.eligible, job.job))
+    candidates = [job for job in waiting if job.job not in past.resting]
+    guard = _Guard(snapshot, limits, running, released, bool(past.awaited))
     advice = adviser(Queue(now, guard.free, running, tuple(candidates)))
     by_name = {job.job: job for job in candidates}
     longest = limits.longest_wait_s
@@ -116,7 +139,12 @@ def decide(snapshot: Snapshot, adviser: Adviser, limits: Limits, state: str) -> 
     order = dict.fromkeys(
         [*(job.job for job in overdue), *guard.started, *advice.starts, *planned, *names]
     )
-    return Decision(tuple(starts), tuple(_held(candidates, guard, advice)), tuple(order))
+    resting = [job.job for job in waiting if job.job in past.resting]
+    held = [
+        *_held(candidates, guard, advice),
+        *(Held(job, RESTING, past.resting[job]) for job in resting),
+    ]
+    return Decision(tuple(starts), tuple(held), (*order, *resting))
 
 
 class _Guard:
@@ -128,8 +156,10 @@ class _Guard:
         limits: Limits,
         running: Iterable[SiteJob],
         released: Iterable[SiteJob],
+        others_under_way: bool,
     ) -> None:
         self._time, self._limits, self._running = snapshot.time, limits, tuple(running)
+        self._others_under_way = others_under_way
         self._room = Room(snapshot.nodes if limits.by_node else ())
         if limits.by_node:
             there = in_all(node.free for node in snapshot.nodes)
@@ -159,7 +189,9 @@ class _Guard:
 
     def _start(self, job: SiteJob, why: str) -> None:
         most = self._limits.most_starts
-        if most and len(self.started) >= most:
+        if self._others_under_way:
+            self.refused[job.job] = UNDER_WAY
+        elif most and len(self.started) >= most:
             self.refused[job.job] = TOO_MANY
         elif not fits(job.demand, self.left):
             self.refused[job.job] = NO_ROOM

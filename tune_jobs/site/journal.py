@@ -1,21 +1,28 @@
 """The record of what was seen and decided, a JSON line each tick, and deciding all of it anew."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.snapshot import Adviser, Snapshot
-from tune_jobs.site.deciding import Decision, Limits, decide
+from tune_jobs.site.deciding import Decision, Limits, Past, decide
+from tune_jobs.site.packing import Entry, Packer, Unpacker
 
-Write = Callable[[dict[str, Any]], None]
+Write = Callable[[Entry], None]
+
+TICK = "tick"
+_BEGINS = b'{"kind":"tick"'
+_LONGEST_LINE = 1 << 24
 
 
 def open_journal(path: Path | None) -> Write:
     """Where lines go: to the end of a file, or to stdout; each is there before this returns.
+
+    Lines of ticks are packed. One that a process was writing when it was killed is cut off.
 
     Raises:
         InputError: if the file cannot be written.
@@ -25,28 +32,51 @@ def open_journal(path: Path | None) -> Write:
     else:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            _cut_unfinished(path)
             out = path.open("a", encoding="utf-8")
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror}") from None
+    packer = Packer()
 
-    def write(entry: dict[str, Any]) -> None:
-        out.write(json.dumps(entry, separators=(",", ":"), allow_nan=False) + "\n")
+    def write(entry: Entry) -> None:
+        line = packer.pack(entry) if entry["kind"] == TICK else entry
+        out.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
         out.flush()
 
     return write
 
 
+def _cut_unfinished(path: Path) -> None:
+    """Cuts off a line of a tick that has no end: nothing was done that it says."""
+    if not path.is_file():
+        return
+    with path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        begin = file.seek(max(size - _LONGEST_LINE, 0))
+        tail = file.read()
+        last = tail.rfind(b"\n") + 1
+        if tail[last:].startswith(_BEGINS):
+            file.truncate(begin + last)
+
+
 def tick_entry(
-    tick: int, policy: str, limits: Limits, state: str, snapshot: Snapshot, decision: Decision
-) -> dict[str, Any]:
+    tick: int,
+    policy: str,
+    limits: Limits,
+    state: str,
+    snapshot: Snapshot,
+    past: Past,
+    decision: Decision,
+) -> Entry:
     """The line of one tick."""
     return {
-        "kind": "tick",
+        "kind": TICK,
         "tick": tick,
         "policy": policy,
         "limits": asdict(limits),
         "state": state,
         "snapshot": snapshot.to_plain(),
+        "past": asdict(past),
         "decision": decision.to_plain(),
     }
 
@@ -64,20 +94,42 @@ def decided_anew(path: Path, adviser: Adviser) -> Iterator[tuple[int, bool]]:
     Raises:
         InputError: if the file is no journal.
     """
+    for number, entry in enumerate(read_journal(path), start=1):
+        if entry["kind"] != TICK:
+            continue
+        try:
+            limits, state, tick = Limits(**entry["limits"]), entry["state"], entry["tick"]
+            past = Past(tuple(entry["past"]["awaited"]), dict(entry["past"]["resting"]))
+            recorded = entry["decision"]
+        except (ValueError, KeyError, TypeError):
+            raise InputError(_NO_LINE.format(number, path)) from None
+        snapshot = Snapshot.from_plain(entry["snapshot"])
+        decision = decide(snapshot, adviser, limits, state, past)
+        again = json.loads(json.dumps(decision.to_plain()))
+        yield tick, json.dumps(again) == json.dumps(recorded)
+
+
+_NO_LINE = "line {} of {} is no line of a journal"
+
+
+def read_journal(path: Path) -> Iterator[Entry]:
+    """The lines of a journal, whole.
+
+    Raises:
+        InputError: if the file is no journal, or lines are missing from it.
+    """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a journal: {error}") from None
+    if not lines[-1] or lines[-1].startswith(_BEGINS.decode()):
+        lines.pop()  # a line without an end was being written when a process was killed
+    unpacker = Unpacker()
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
-            if entry["kind"] != "tick":
-                continue
-            limits, state = Limits(**entry["limits"]), entry["state"]
-            tick, recorded = entry["tick"], entry["decision"]
-            given = entry["snapshot"]
-        except (ValueError, KeyError, TypeError):
-            raise InputError(f"line {number} of {path} is no line of a journal") from None
-        decision = decide(Snapshot.from_plain(given), adviser, limits, state)
-        again = json.loads(json.dumps(decision.to_plain()))
-        yield tick, json.dumps(again) == json.dumps(recorded)
+            yield unpacker.unpack(entry) if entry["kind"] == TICK else entry
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise InputError(_NO_LINE.format(number, path)) from None
+        except LookupError as error:
+            raise InputError(f"line {number} of {path} is of no use: {error}") from None

@@ -1,7 +1,8 @@
 """Priorities that put jobs into an order, with as few changes as possible."""
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+
+from tune_jobs.site.sequences import longest_rising
 
 GAP = 64
 """Between neighbours where numbers are handed out anew, so that others find room between them."""
@@ -26,7 +27,8 @@ def new_priorities(order: Sequence[str], current: Mapping[str, int]) -> list[tup
     Returns:
         Jobs and priorities, in the order in which they are to be set.
     """
-    keep = _longest_falling([current[job] for job in order])
+    values = [current[job] for job in order]
+    keep = longest_rising([-value if LOWEST <= value <= HIGHEST else None for value in values])
     wanted = _between(order, current, keep) or {
         job: LOWEST + GAP * (len(order) - place) for place, job in enumerate(order)
     }
@@ -34,25 +36,6 @@ def new_priorities(order: Sequence[str], current: Mapping[str, int]) -> list[tup
     down = [change for change in reversed(changes) if change[1] < current[change[0]]]
     up = [change for change in changes if change[1] > current[change[0]]]
     return [*down, *up]
-
-
-def _longest_falling(values: Sequence[int]) -> list[int]:
-    """Places of a longest part that falls strictly, within the numbers that are used."""
-    tails: list[int] = []  # negated, so that they rise
-    at: list[int] = []
-    before: list[int] = []
-    for place, value in enumerate(values):
-        k = bisect_left(tails, -value)
-        before.append(at[k - 1] if k else -1)
-        if not LOWEST <= value <= HIGHEST:
-            continue
-        tails[k : k + 1] = [-value]
-        at[k : k + 1] = [place]
-    chain, place = [], at[-1] if at else -1
-    while place >= 0:
-        chain.append(place)
-        place = before[place]
-    return chain[::-1]
 
 
 def _between(

@@ -9,7 +9,7 @@ from cluster_env.core.snapshot import RUNNING, WAITING, Adviser, Snapshot
 from cluster_env.workloads.hashing import hashed_name
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.controller import SiteAway
-from tune_jobs.site.deciding import Decision, Limits, decide
+from tune_jobs.site.deciding import NO_PAST, Decision, Limits, decide
 from tune_jobs.site.journal import Write, tick_entry
 
 LONGEST_PAUSE_S = 30.0
@@ -56,7 +56,7 @@ class Ticks:
             begin = time.perf_counter()
             self._next = time.monotonic() + self._tick_s
             try:
-                snapshot = self._backend.read()
+                snapshot = self._backend.read().in_order()
             except SiteAway as error:
                 self.note_away(error)
                 continue
@@ -138,7 +138,7 @@ def shadow(
         snapshot, read_ms = found
         begin = time.perf_counter()
         decision = decide(snapshot, adviser, limits, WAITING)
-        entry = tick_entry(ticks.num, policy, limits, WAITING, snapshot, decision)
+        entry = tick_entry(ticks.num, policy, limits, WAITING, snapshot, NO_PAST, decision)
         entry["ms"] = {
             "read": round(read_ms, 3),
             "decide": round((time.perf_counter() - begin) * 1000, 3),

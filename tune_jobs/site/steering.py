@@ -8,9 +8,10 @@ from cluster_env.core.errors import Failure
 from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Adviser, Snapshot
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.controller import SiteAway
-from tune_jobs.site.deciding import Decision, Limits, decide
+from tune_jobs.site.deciding import NO_PAST, Decision, Limits, Past, decide
 from tune_jobs.site.journal import Write, tick_entry
 from tune_jobs.site.ranking import new_priorities
+from tune_jobs.site.releases import Releases
 from tune_jobs.site.shadowing import Ticks
 
 RELEASE, PRIORITY = "release", "priority"
@@ -24,7 +25,8 @@ class Steering:
         mode: ``release``: held jobs are released when they are to start. ``priority``: jobs get
             priorities in the policy's order, and the site starts them.
         act: whether anything is done; else all is decided and recorded, and nothing more.
-        rehold_s: seconds after which a released job that has not started is held again; 0: never.
+        rehold_s: seconds after which a released job that has not started is held again; 0: never,
+            and then no release waits for the starts of earlier ones.
         hold_new: whether jobs that somebody submitted without a hold are held.
         until_empty: whether this ends when nothing runs or waits.
     """
@@ -63,7 +65,7 @@ class Steerer:
     ) -> None:
         self._backend, self._ticks, self._adviser, self._policy = backend, ticks, adviser, policy
         self._limits, self._steering, self._write, self._alive = limits, steering, write, alive
-        self._released: dict[str, int] = {}
+        self._releases = Releases(steering.rehold_s)
         self._summary = {"ticks": 0, "started": 0, "reheld": 0, "refused": 0}
 
     def run(self) -> dict[str, Any]:
@@ -76,34 +78,30 @@ class Steerer:
             snapshot, _ = found
             if self._steering.until_empty and not snapshot.in_state(HELD, WAITING, RUNNING):
                 break
-            state = HELD if self._steering.mode == RELEASE else WAITING
-            decision = decide(snapshot, self._adviser, self._limits, state)
+            releasing = self._steering.mode == RELEASE
+            state = HELD if releasing else WAITING
+            past = self._releases.past(snapshot) if releasing else NO_PAST
+            decision = decide(snapshot, self._adviser, self._limits, state, past)
             entry = tick_entry(
-                self._ticks.num, self._policy, self._limits, state, snapshot, decision
+                self._ticks.num, self._policy, self._limits, state, snapshot, past, decision
             )
-            changes = self._changes(snapshot, decision)
+            changes = self._changes(snapshot, past, decision)
             self._write({**entry, **changes, "acts": self._steering.act})
             self._summary["ticks"] += 1
             if self._steering.act:
                 self._act(snapshot, changes)
         return self._summary
 
-    def _changes(self, snapshot: Snapshot, decision: Decision) -> dict[str, Any]:
+    def _changes(self, snapshot: Snapshot, past: Past, decision: Decision) -> dict[str, Any]:
         """What is to be done at the site, beside what was decided."""
         if self._steering.mode == PRIORITY:
             current = {job.job: job.priority for job in snapshot.in_state(WAITING)}
             return {"ranks": new_priorities(decision.order, current)}
-        waiting = [job.job for job in snapshot.in_state(WAITING)]
-        late = [
-            job
-            for job in waiting
-            if self._steering.rehold_s
-            and snapshot.time - self._released.get(job, snapshot.time) >= self._steering.rehold_s
-        ]
-        new = [job for job in waiting if job not in self._released]
+        waiting = (job.job for job in snapshot.in_state(WAITING))
+        new = [job for job in waiting if job not in self._releases]
         return {
             "release": [one.job for one in decision.starts],
-            "rehold": late,
+            "rehold": self._releases.late(snapshot, past),
             "hold": new if self._steering.hold_new else [],
         }
 
@@ -118,15 +116,13 @@ class Steerer:
                 self._backend.rank(changes["ranks"])
                 self._summary["started"] = 0
                 return
+            self._releases.note(changes["release"], snapshot.time)  # also if no answer comes
+            self._releases.note_held(changes["rehold"], snapshot.time)
             refused = self._backend.start(changes["release"])
-            self._released |= dict.fromkeys(changes["release"], snapshot.time)
             self._summary["started"] += len(changes["release"])
-            back = [*changes["rehold"], *changes["hold"]]
-            if back:
+            if back := [*changes["rehold"], *changes["hold"]]:
                 refused += self._backend.hold(back)
                 self._summary["reheld"] += len(changes["rehold"])
-                for job in back:
-                    self._released.pop(job, None)
             self._summary["refused"] += refused
         except SiteAway as error:
             self._ticks.note_away(error)
