@@ -10,7 +10,7 @@ from pathlib import Path
 from cluster_env.core.errors import InputError
 from cluster_env.core.snapshot import Adviser, Snapshot
 from tune_jobs.site.deciding import Decision, Limits, Past, decide
-from tune_jobs.site.packing import Entry, Packer, Unpacker
+from tune_jobs.site.shortening import Entry, Restorer, Shortener
 
 Write = Callable[[Entry], None]
 
@@ -22,7 +22,7 @@ _LONGEST_LINE = 1 << 24
 def open_journal(path: Path | None) -> Write:
     """Where lines go: to the end of a file, or to stdout; each is there before this returns.
 
-    Lines of ticks are packed. One that a process was writing when it was killed is cut off.
+    Lines of ticks are shortened. One that a process was writing when it was killed is cut off.
 
     Raises:
         InputError: if the file cannot be written.
@@ -36,10 +36,10 @@ def open_journal(path: Path | None) -> Write:
             out = path.open("a", encoding="utf-8")
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror}") from None
-    packer = Packer()
+    shortener = Shortener()
 
     def write(entry: Entry) -> None:
-        line = packer.pack(entry) if entry["kind"] == TICK else entry
+        line = shortener.shorten(entry) if entry["kind"] == TICK else entry
         out.write(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
         out.flush()
 
@@ -124,11 +124,11 @@ def read_journal(path: Path) -> Iterator[Entry]:
         raise InputError(f"{path} cannot be read as a journal: {error}") from None
     if not lines[-1] or lines[-1].startswith(_BEGINS.decode()):
         lines.pop()  # a line without an end was being written when a process was killed
-    unpacker = Unpacker()
+    restorer = Restorer()
     for number, line in enumerate(lines, start=1):
         try:
             entry = json.loads(line)
-            yield unpacker.unpack(entry) if entry["kind"] == TICK else entry
+            yield restorer.restore(entry) if entry["kind"] == TICK else entry
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(_NO_LINE.format(number, path)) from None
         except LookupError as error:

@@ -12,8 +12,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.snapshot import HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
 from tune_jobs.site.deciding import NO_PAST, Decision, Limits
 from tune_jobs.site.journal import open_journal, read_journal, tick_entry
-from tune_jobs.site.packing import WHOLE_EVERY, Packer, Unpacker
 from tune_jobs.site.sequences import moved, moves
+from tune_jobs.site.shortening import WHOLE_EVERY, Restorer, Shortener
 
 NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True)
 
@@ -50,13 +50,13 @@ def entry_of(tick, snapshot, order=None):
 
 @given(st.integers(0, 99))
 @settings(max_examples=10)
-def test_packed_lines_are_whole_again(seed):
-    rng, packer, unpacker = np.random.default_rng(seed), Packer(), Unpacker()
+def test_shortened_lines_are_whole_again(seed):
+    rng, shortener, restorer = np.random.default_rng(seed), Shortener(), Restorer()
     for tick in range(8):
         snapshot = queue(rng, tick, 12)
         entry = entry_of(tick, snapshot, list(rng.permutation([job.job for job in snapshot.jobs])))
-        line = json.loads(json.dumps(packer.pack(entry)))
-        assert unpacker.unpack(line) == json.loads(json.dumps(entry))
+        line = json.loads(json.dumps(shortener.shorten(entry)))
+        assert restorer.restore(line) == json.loads(json.dumps(entry))
 
 
 def test_a_line_says_only_what_has_changed(tmp_path):

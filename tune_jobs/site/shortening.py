@@ -16,13 +16,13 @@ Entry = dict[str, Any]
 Rows = Mapping[str, Sequence[Any]]
 
 
-class Packer:
-    """Leaves out what is as it was; `Unpacker` puts it in again."""
+class Shortener:
+    """Leaves out what is as it was; `Restorer` puts it in again."""
 
     def __init__(self) -> None:
         self._lines, self._last = 0, Entry()
 
-    def pack(self, entry: Entry) -> Entry:
+    def shorten(self, entry: Entry) -> Entry:
         """A shorter line for a tick, whose rows have names of their own."""
         last, self._last = self._last, entry
         whole = self._lines % WHOLE_EVERY == 0
@@ -30,22 +30,22 @@ class Packer:
         if whole:
             return entry
         state = entry["snapshot"]
-        packed = {key: value for key, value in state.items() if key not in ("jobs", "nodes")}
-        packed["after"] = last["tick"]
+        short = {key: value for key, value in state.items() if key not in ("jobs", "nodes")}
+        short["after"] = last["tick"]
         for name in ("jobs", "nodes"):
-            packed[name], packed[f"{name}_gone"] = _changes(last["snapshot"][name], state[name])
+            short[name], short[f"{name}_gone"] = _changes(last["snapshot"][name], state[name])
         decision = entry["decision"]
         order = moves(last["decision"]["order"], decision["order"])
-        return {**entry, "snapshot": packed, "decision": {**decision, "order": order}}
+        return {**entry, "snapshot": short, "decision": {**decision, "order": order}}
 
 
-class Unpacker:
+class Restorer:
     """Makes whole lines of shorter ones, read in their order."""
 
     def __init__(self) -> None:
         self._last: Entry | None = None
 
-    def unpack(self, line: Entry) -> Entry:
+    def restore(self, line: Entry) -> Entry:
         """The whole line.
 
         Raises:
