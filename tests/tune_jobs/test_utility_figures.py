@@ -90,7 +90,7 @@ def test_figure_2_is_measured_against_plain_python(
     monkeypatch.setattr(benchmark, "Setting", lambda: few)
     [entry] = benchmark.measure(0.5)
     assert entry.name == "utility.fig2"
-    assert entry.ratio > 2  # some ten on a quiet machine
+    assert entry.ratio > 20  # some 160 for the whole figure on a quiet machine
     assert entry.parts["whole_figure_cpu_s"] < 60
     assert cli.run(bench.command, ["utility", "--seconds", "0.1"]) == 0
     assert "utility.fig2: " in capsys.readouterr().out

@@ -57,9 +57,13 @@ JOB = np.dtype(
 )
 """Of a job; `deadline` is the clock from which it is worth nothing. The last two are costs."""
 
-PLACE = np.dtype([(name, np.int64) for name in ("left", "held", "since", "start", "finish")])
+PLACE = np.dtype(
+    [(name, np.int64) for name in ("left", "held", "since", "end", "start", "finish")]
+    + [("unit", np.float64)]
+)
 """Of a job in an episode: work that was left when it got the processors that it holds, these, and
-since when; the clock of its first start and of its finish, -1 before."""
+since when; the clock at which it will finish on them; the clock of its first start and of its
+finish, -1 before; and the unit utility that it will reach at ``end``."""
 
 ROW = np.dtype(
     [
@@ -75,6 +79,7 @@ ROW = np.dtype(
         ("made", np.bool_),  # a job was preempted or squeezed at this instant
         ("owed", np.float64),  # rewards since the last decision
         ("earned", np.float64),  # final utility of all that has finished
+        ("busy", np.int64),  # processors x steps that jobs have used
     ],
     align=True,
 )
@@ -98,6 +103,21 @@ class Costs(NamedTuple):
     utility_gain: float
 
 
+class Work(NamedTuple):
+    """Room to work in, for one row at a time: an element for every job and processor.
+
+    Compiled functions allocate nothing: then nothing has to count references to arrays, which else
+    costs more than the work itself.
+    """
+
+    order: NDArray[np.int64]
+    held: NDArray[np.int64]
+    soonest: NDArray[np.int64]
+    planned: NDArray[np.int64]
+    urgency: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
 class Rows(NamedTuple):
     """Episodes side by side."""
 
@@ -108,3 +128,4 @@ class Rows(NamedTuple):
     shown: NDArray[np.int64]  # (num_rows, candidates), jobs
     pieces: NDArray[np.int32]  # (num_rows, room, 4): job, begin, end, processors
     states: NDArray[np.int32]  # (num_rows, state_size)
+    work: Work

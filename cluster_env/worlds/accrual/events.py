@@ -1,6 +1,6 @@
 """From one instant to the next: jobs finish, jobs arrive, free processors are given away."""
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.accrual.arrays import BEGINNING, PREEMPTING, Costs, Jobs, Machine, Rows
 from cluster_env.worlds.accrual.running import (
     charge,
@@ -15,14 +15,14 @@ from cluster_env.worlds.accrual.starting import drop_expired, start_fitting
 _NEVER = 2**62
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def has_room(m: Machine, rows: Rows, r: int, steps: int) -> bool:
     """Whether all pieces can be written down that some instants or decisions can add."""
     most = steps * (6 * m.processors + 8)
     return bool(rows.of[r].num_pieces + most <= rows.pieces.shape[1])
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def begin_episode(m: Machine, jobs: Jobs, rows: Rows, r: int) -> None:
     """Puts a row back to where its first instant, time 0, is still to come."""
     row = rows.of[r]
@@ -33,12 +33,15 @@ def begin_episode(m: Machine, jobs: Jobs, rows: Rows, r: int) -> None:
     row.num_waiting, row.num_running, row.coming, row.time = 0, 0, 0, 0
     row.num_pieces, row.free, row.stage = 0, m.processors, BEGINNING
     row.active, row.truncated, row.paused = row.count > 0, False, False
-    row.owed, row.earned = 0.0, 0.0
+    row.owed, row.earned, row.busy = 0.0, 0.0, 0
 
 
-@njit(cache=True, nogil=True)
-def next_instant(m: Machine, jobs: Jobs, costs: Costs, order: int, rows: Rows, r: int) -> bool:
-    """Lets time pass until a job finishes or arrives; returns whether the episode goes on."""
+@njit_inlined
+def next_instant(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> bool:
+    """Lets time pass until a job finishes or arrives; returns whether the episode goes on.
+
+    If it does, free processors are still to be given away; see `settle`.
+    """
     first, last = rows.of[r].first, rows.of[r].first + rows.of[r].count
     now = next_finish(rows, r)
     if first + rows.of[r].coming < last:
@@ -55,13 +58,12 @@ def next_instant(m: Machine, jobs: Jobs, costs: Costs, order: int, rows: Rows, r
     while first + rows.of[r].coming < last and jobs.of[first + rows.of[r].coming].arrival == now:
         enqueue(rows, r, rows.of[r].coming)
         rows.of[r].coming += 1
-    settle(m, jobs, costs, order, rows, r)
     rows.of[r].stage = PREEMPTING
     rows.of[r].considered, rows.of[r].made = False, False
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def settle(m: Machine, jobs: Jobs, costs: Costs, order: int, rows: Rows, r: int) -> None:
     """Gives free processors away before anything is decided."""
     if rows.of[r].free == 0:
@@ -75,7 +77,7 @@ def settle(m: Machine, jobs: Jobs, costs: Costs, order: int, rows: Rows, r: int)
         grow_jobs(m, jobs, costs, rows, r)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def end_episode(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, cut: bool) -> None:
     """Writes down what jobs have done and cost until now, or until `max_time` if that cuts them."""
     base, first = rows.of[r].place, rows.of[r].first

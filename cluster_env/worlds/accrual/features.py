@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_kernel
 from cluster_env.worlds.accrual.arrays import CANDIDATE, HEADER, MILLION
 
 ITEM = ("present", "unit_utility", "time_left", "idle", "job_utility", "size", "steps", "worth")
@@ -30,7 +30,7 @@ CONTEXT = (
 _AT, _SIZE = len(HEADER), len(CANDIDATE)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def describe(
     states: NDArray[np.int32],
     processors: int,

@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import Objective
 from cluster_env.objectives.utility import time_utility_functions
-from cluster_env.worlds.accrual.arrays import JOB, PLACE, ROW, Costs, Jobs, Machine, Rows
+from cluster_env.worlds.accrual.arrays import JOB, PLACE, ROW, Costs, Jobs, Machine, Rows, Work
 
 _FAR = 2**40
 
@@ -75,6 +75,8 @@ def new_rows(
     of["place"] = np.cumsum(of["count"]) - of["count"]
     of["window"] = np.array([one.window for one in jobsets])[jobset]
     places = int(of["count"].sum())
+    size = int(num_jobs.max(initial=0)) + machine.processors + 1
+    whole, real = np.zeros((4, size), np.int64), np.zeros((2, size))
     room = int(num_jobs.max(initial=0)) + 12 * machine.processors + 16
     return Rows(
         of=of,
@@ -84,6 +86,7 @@ def new_rows(
         shown=np.zeros((num_rows, machine.candidates), np.int64),
         pieces=np.zeros((num_rows, room, 4), np.int32),
         states=np.zeros((num_rows, state_size), np.int32),
+        work=Work(*whole, *real),
     )
 
 

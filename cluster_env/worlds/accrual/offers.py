@@ -7,9 +7,7 @@ the server would be in at once if that job were started, by preempting others or
 happens afterwards with processors that preemption frees beyond need is not in it.
 """
 
-import numpy as np
-
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.accrual.arrays import (
     CANDIDATE,
     HEADER,
@@ -26,7 +24,6 @@ from cluster_env.worlds.accrual.running import (
     begin_job,
     fill_victims,
     preempt_job,
-    time_left,
     unit_at_end,
 )
 
@@ -34,7 +31,7 @@ _AT = len(HEADER)
 _SIZE = len(CANDIDATE)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def offer(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
     """Writes the state of a row, with the candidates of the first stage that has any.
 
@@ -56,13 +53,13 @@ def offer(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def show_nothing(jobs: Jobs, rows: Rows, r: int) -> None:
     """Writes the state of a row in which nothing can be decided."""
     _finish_state(jobs, rows, r, 0, 0)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def take(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, k: int) -> None:
     """Does what the k-th candidate says, for as many candidates as there are; else nothing."""
     stage = rows.of[r].stage
@@ -72,47 +69,43 @@ def take(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, k: int) -> No
     job = int(rows.shown[r, k])
     size = jobs.of[rows.of[r].first + job].size
     if stage == PREEMPTING:
-        running = rows.of[r].num_running
-        order, urgency = np.empty(running, np.int64), np.empty(running)
-        fill_victims(jobs, rows, r, order, urgency)
+        fill_victims(rows, r)
         v = 0
         while rows.of[r].free < size:
-            preempt_job(m, costs, rows, r, order[v])
+            preempt_job(m, costs, rows, r, rows.work.order[v])
             v += 1
-    begin_job(rows, r, job, min(size, rows.of[r].free))
+    begin_job(jobs, rows, r, job, min(size, rows.of[r].free))
     rows.of[r].made = True
 
 
-@njit(cache=True, nogil=True)
-def server_state(jobs: Jobs, rows: Rows, r: int) -> tuple[float, int, int]:
+@njit_inlined
+def server_state(rows: Rows, r: int) -> tuple[float, int, int]:
     """x1, x2 and x3 of a server as it is; x1 and x2 are 0 where nothing runs."""
-    base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
+    base, now = rows.of[r].place, rows.of[r].time
     weighted, held, soonest = 0.0, 0, 0
     for k in range(rows.of[r].num_running):
-        job = rows.running[r, k]
-        at = base + job
-        steps = time_left(rows, at, now)
-        weighted += rows.job[at].held * unit_at_end(jobs, first + job, now + steps)
+        at = base + rows.running[r, k]
+        steps = rows.job[at].end - now
+        weighted += rows.job[at].held * rows.job[at].unit
         held += rows.job[at].held
         soonest = steps if soonest == 0 else min(soonest, steps)
     return (weighted / held if held else 0.0), soonest, rows.of[r].free
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _offer_preemption(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
     """Waiting jobs that need not preempt a job of a higher remaining utility than their own."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
     running, free = rows.of[r].num_running, rows.of[r].free
-    order, urgency = np.empty(running, np.int64), np.empty(running)
-    fill_victims(jobs, rows, r, order, urgency)
+    fill_victims(rows, r)
+    urgency = rows.work.urgency
     # Of the jobs that stay if the first v are preempted: weights, processors, soonest finish.
-    weights, processors = np.zeros(running + 1), np.zeros(running + 1, np.int64)
-    soonest = np.zeros(running + 1, np.int64)
+    weights, processors, soonest = rows.work.weights, rows.work.held, rows.work.soonest
+    weights[running], processors[running], soonest[running] = 0.0, 0, 0
     for v in range(running - 1, -1, -1):
-        at = base + order[v]
-        steps = time_left(rows, at, now)
-        unit = unit_at_end(jobs, first + order[v], now + steps)
-        weights[v] = weights[v + 1] + rows.job[at].held * unit
+        at = base + rows.work.order[v]
+        steps = rows.job[at].end - now
+        weights[v] = weights[v + 1] + rows.job[at].held * rows.job[at].unit
         processors[v] = processors[v + 1] + rows.job[at].held
         soonest[v] = steps if soonest[v + 1] == 0 else min(soonest[v + 1], steps)
     count = 0
@@ -134,11 +127,11 @@ def _offer_preemption(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _offer_squeezing(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
     """All waiting jobs, each on all processors that are free."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
-    mean, soonest, free = server_state(jobs, rows, r)
+    mean, soonest, free = server_state(rows, r)
     held = m.processors - free
     count = 0
     for k in range(rows.of[r].num_waiting):
@@ -151,7 +144,7 @@ def _offer_squeezing(m: Machine, jobs: Jobs, rows: Rows, r: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _show(
     m: Machine,
     jobs: Jobs,
@@ -189,12 +182,12 @@ def _show(
     return min(count + 1, m.candidates)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _finish_state(jobs: Jobs, rows: Rows, r: int, stage: int, count: int) -> None:
     """Writes the header, and zeros where no candidate is."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
     state = rows.states[r]
-    x1, x2, x3 = server_state(jobs, rows, r)
+    x1, x2, x3 = server_state(rows, r)
     work, units = 0, 0.0
     for k in range(rows.of[r].num_waiting):
         at = base + rows.waiting[base + k]

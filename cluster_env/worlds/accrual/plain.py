@@ -69,6 +69,10 @@ Choice = Callable[[str, Vector, Sequence[Offer]], int | None]
 """What decides: from ``preempt`` or ``squeeze``, the server and the candidates, one of them."""
 
 
+Learn = Callable[[Vector, float, int], None]
+"""What learns: from the server's state, the utility earned so far, and the clock."""
+
+
 class PlainServer:
     """Best fit on one server, with decisions on preemption and squeezing.
 
@@ -76,11 +80,16 @@ class PlainServer:
         world: its options; a limit on candidates is not kept.
         jobset: what it runs.
         choose: what decides.
+        learn: told of the states of section 3.4 that values are learned from, if anything is.
     """
 
-    def __init__(self, world: Accrual, jobset: JobSet, choose: Choice) -> None:
-        self._world, self._choose = world, choose
+    def __init__(
+        self, world: Accrual, jobset: JobSet, choose: Choice, learn: Learn | None = None
+    ) -> None:
+        self._world, self._choose, self._learn = world, choose, learn
+        self._armed = self._moved = False
         self.now = 0
+        self.utility = 0.0  # final utility of what has finished
         tuf = jobset.attributes["tuf"].tolist()
         self.jobs = [
             PlainJob(k, int(a), int(size), int(d), tuf[k], int(size * d))
@@ -96,11 +105,6 @@ class PlainServer:
     def free(self) -> int:
         """Idle processors."""
         return self._world.processors - sum(job.held for job in self.running)
-
-    @property
-    def utility(self) -> float:
-        """Final utility of what has finished."""
-        return sum(job.worth(job.finish) for job in self.jobs if job.finish >= 0)
 
     def play(self) -> None:
         """Plays the episode to its end."""
@@ -127,21 +131,35 @@ class PlainServer:
 
     def _instant(self) -> None:
         changed = False
-        for job in [job for job in self.running if job.left == 0]:
+        finished = [job for job in self.running if job.left == 0]
+        for job in finished:
             self.running.remove(job)
             job.held, job.finish, changed = 0, self.now, True
+            self.utility += job.worth(self.now)
         while self._to_come and self._to_come[0].arrival == self.now:
             self.waiting.append(self._to_come.pop(0))
             changed = True
         if self.now > 0 and not changed:
             return
+        self._moved = bool(finished)
         self._settle()
+        considered = made = False
         for kind in ("preempt", "squeeze"):
-            if getattr(self._world, kind) and self.waiting and self._offers(kind):
-                offers = self._offers(kind)
+            if getattr(self._world, kind) and self.waiting and (offers := self._offers(kind)):
+                considered = True
                 k = self._choose(kind, self.state(), offers)
                 if k is not None:
+                    made = True
                     self._take(offers[k])
+        if self._learn is not None:
+            self._tell(self._learn, considered, made)
+
+    def _tell(self, learn: Learn, considered: bool, made: bool) -> None:
+        """Section 3.4: after a decision, or at the next change after one that was not made."""
+        if made or (self._armed and self._moved):
+            learn(self.state(), self.utility, self.now)
+            self._armed = False
+        self._armed = self._armed or (considered and not made)
 
     def _settle(self) -> None:
         if self._world.grow_first:
@@ -174,6 +192,7 @@ class PlainServer:
         return job.unit(end) / (end - self.now)
 
     def _start(self, job: PlainJob) -> None:
+        self._moved = True
         self.waiting.remove(job)
         job.held = min(job.size, self.free)
         if job.start < 0:
@@ -234,3 +253,53 @@ def by_value(value: Callable[[Vector], float]) -> Choice:
         return best if values[best] > value(x) else None
 
     return choose
+
+
+@dataclass
+class PlainLearner:
+    """A fuzzy rulebase and its average-reward TD(0): equations 1 and 4 to 6, as they stand.
+
+    Attributes:
+        world: where it learns.
+        rate: first learning rate of the parameters.
+        rho_rate: first learning rate of the average reward.
+        half: updates after which both have halved.
+        p: the eight numbers, in the order of section 3.3.
+        count: updates so far.
+    """
+
+    world: Accrual
+    rate: float
+    rho_rate: float
+    half: float
+    p: list[float] = field(default_factory=lambda: [0.0] * 8)
+    rho: float = 0.0
+    count: int = 0
+    _last: tuple[Vector, float] | None = None
+
+    def weights(self, x: Vector) -> list[float]:
+        """Of the rules; they add up to 1."""
+        large = x[0], min(x[1] / self.world.longest, 1.0), x[2] / self.world.processors
+        degrees = [(1 - each, each) for each in large]
+        return [one * two * three for one, two, three in itertools.product(*degrees)]
+
+    def value(self, x: Vector) -> float:
+        """Equation 1."""
+        return sum(p * weight for p, weight in zip(self.p, self.weights(x), strict=True))
+
+    @property
+    def choose(self) -> Choice:
+        """The candidate of the highest value; compiled code knows x1 to a millionth."""
+        return by_value(lambda x: self.value((round(x[0] * 1e6) / 1e6, x[1], x[2])))
+
+    def learn(self, x: Vector, earned: float, now: int) -> None:
+        """Equations 5 and 6."""
+        if self._last is not None:
+            before, earned_before = self._last
+            reward, decay = earned - earned_before, 1 / (1 + self.count / self.half)
+            delta = reward - self.rho + self.value(x) - self.value(before)
+            for i, weight in enumerate(self.weights(before)):
+                self.p[i] += self.rate * decay * delta * weight
+            self.rho += self.rho_rate * decay * (reward - self.rho)
+            self.count += 1
+        self._last = x, earned

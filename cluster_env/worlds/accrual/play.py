@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.worlds.accrual.arrays import (
@@ -92,7 +92,7 @@ def learners_for(rule: Rule, learners: Learners | None, learning: bool, num_rows
     return learners
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def choose(
     scorer: int,
     kind: int,
@@ -130,7 +130,7 @@ def choose(
     return best
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _value(
     kind: int,
     p: NDArray[np.float64],
@@ -143,7 +143,7 @@ def _value(
     return value_of(kind, p, x1, x2, x3)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def choose_all(
     scorer: int,
     preempt: bool,
@@ -162,7 +162,7 @@ def choose_all(
         actions[i] = k if k >= 0 else (states.shape[1] - _AT) // _SIZE
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def play_rows(
     m: Machine,
     jobs: Jobs,
@@ -192,7 +192,6 @@ def play_rows(
     Returns:
         The row for which `Rows.pieces` has to grow before it is resumed, -1 if all have ended.
     """
-    slope, x = np.empty(it.p.shape[1]), np.empty(3)
     for r in range(begin, rows.of.size):
         of = function_of(it, r)
         going = True
@@ -205,25 +204,18 @@ def play_rows(
             if rows.of[r].stage >= 0 and offer(m, jobs, rows, r) > 0:
                 k = choose(scorer, it.kind, it.p[of], m.processors, m.longest, rows.states[r])
                 take(m, jobs, costs, rows, r, k if k >= 0 else m.candidates)
-                if rows.of[r].made:
-                    settle(m, jobs, costs, order, rows, r)
+                unsettled = rows.of[r].made
             else:
                 if learning and rows.of[r].stage >= 0:
-                    learn_at(m, jobs, rows, r, it, slope, x)
-                going = next_instant(m, jobs, costs, order, rows, r)
+                    learn_at(m, rows, r, it)
+                going = unsettled = next_instant(m, jobs, costs, rows, r)
+            if unsettled:
+                settle(m, jobs, costs, order, rows, r)
     return -1
 
 
-@njit(cache=True, nogil=True)
-def learn_at(
-    m: Machine,
-    jobs: Jobs,
-    rows: Rows,
-    r: int,
-    it: Learners,
-    slope: NDArray[np.float64],
-    x: NDArray[np.float64],
-) -> None:
+@njit_inlined
+def learn_at(m: Machine, rows: Rows, r: int, it: Learners) -> None:
     """Learns at the end of an instant, if it is one of those of section 3.4.
 
     These are when a job was preempted or squeezed, and when a job finished or started after there
@@ -231,9 +223,9 @@ def learn_at(
     update, of the state after both.
     """
     if rows.of[r].made or (it.of[r].armed and rows.of[r].changed):
-        mean, soonest, idle = server_state(jobs, rows, r)
-        x[0], x[1], x[2] = mean, min(soonest / m.longest, 1.0), idle / m.processors
-        learn(it, r, x, rows.of[r].earned, rows.of[r].time, slope)
+        x1, soonest, idle = server_state(rows, r)
+        x2, x3 = min(soonest / m.longest, 1.0), idle / m.processors
+        learn(it, r, x1, x2, x3, rows.of[r].earned, rows.of[r].time)
         it.of[r].armed = False
     if rows.of[r].considered and not rows.of[r].made:
         it.of[r].armed = True

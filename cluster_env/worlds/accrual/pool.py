@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
@@ -117,7 +117,7 @@ class AccrualPool:
         return schedule_of(machine, self._jobsets, self._jobs, self._rows, self._machines)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def play_pools(
     m: Machine,
     jobs: Jobs,
@@ -136,7 +136,6 @@ def play_pools(
     Returns:
         The episode for which `Rows.pieces` has to grow before it is resumed, -1 if all have ended.
     """
-    slope, x = np.empty(it.p.shape[1]), np.empty(3)
     for episode in range(begin, rows.of.size // machines):
         head = episode * machines
         if not (resumed and episode == begin):
@@ -156,17 +155,17 @@ def play_pools(
                 _decide(m, jobs, costs, rows, r, scorer, it)
                 _hand_on(rows, r, head)
                 if learning:
-                    learn_at(m, jobs, rows, r, it, slope, x)
+                    learn_at(m, rows, r, it)
     return -1
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _hand_on(rows: Rows, giver: int, taker: int) -> None:
     """Lets another machine see the queue; its jobs lie in the same place for both."""
     rows.of[taker].num_waiting = rows.of[giver].num_waiting
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _decide(
     m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int, scorer: int, it: Learners
 ) -> None:
@@ -180,7 +179,7 @@ def _decide(
             settle(m, jobs, costs, BEST_FIT, rows, r)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _next_instant(
     m: Machine, jobs: Jobs, costs: Costs, rows: Rows, head: int, machines: int, by_job: bool
 ) -> bool:
@@ -220,7 +219,7 @@ def _next_instant(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _allocate_jobs(jobs: Jobs, rows: Rows, head: int, machines: int) -> None:
     """Each waiting job that fits anywhere starts where the fewest processors stay idle."""
     k = 0
@@ -235,5 +234,5 @@ def _allocate_jobs(jobs: Jobs, rows: Rows, head: int, machines: int) -> None:
             k += 1
             continue
         _hand_on(rows, head, best)
-        begin_job(rows, best, job, size)
+        begin_job(jobs, rows, best, job, size)
         _hand_on(rows, best, head)

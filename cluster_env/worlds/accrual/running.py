@@ -1,9 +1,8 @@
 """What happens to running jobs: they start, get processors back, are preempted, and finish."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.objectives.utility import unit_utility
 from cluster_env.worlds.accrual.arrays import (
     BY_ARRIVAL,
@@ -17,31 +16,27 @@ from cluster_env.worlds.accrual.arrays import (
 _NEVER = 2**62
 
 
-@njit(cache=True, nogil=True)
-def time_left(rows: Rows, at: int, now: int) -> int:
-    """Steps that a running job still needs on the processors that it holds.
-
-    Args:
-        rows: all episodes.
-        at: place of the job.
-        now: the clock.
-    """
-    return -(-rows.job[at].left // rows.job[at].held) - (now - rows.job[at].since)
-
-
-@njit(cache=True, nogil=True)
+@njit_inlined
 def unit_at_end(jobs: Jobs, j: int, end: int) -> float:
     """Unit utility of job ``j`` of all if it finished at a clock."""
     return unit_utility(jobs.tuf[j], end - jobs.of[j].arrival, jobs.of[j].duration)
 
 
-@njit(cache=True, nogil=True)
-def begin_job(rows: Rows, r: int, job: int, processors: int) -> None:
+@njit_inlined
+def hold(jobs: Jobs, rows: Rows, r: int, job: int, processors: int) -> None:
+    """Gives a job so many processors from now on, and says when it will finish on them."""
+    at, j = rows.of[r].place + job, rows.of[r].first + job
+    end = rows.of[r].time - (-rows.job[at].left // processors)
+    rows.job[at].held, rows.job[at].since = processors, rows.of[r].time
+    rows.job[at].end, rows.job[at].unit = end, unit_at_end(jobs, j, end)
+
+
+@njit_inlined
+def begin_job(jobs: Jobs, rows: Rows, r: int, job: int, processors: int) -> None:
     """Starts or resumes a waiting job; the place in the queue is closed."""
     base = rows.of[r].place
     at = base + job
-    rows.job[at].held = processors
-    rows.job[at].since = rows.of[r].time
+    hold(jobs, rows, r, job, processors)
     if rows.job[at].start < 0:
         rows.job[at].start = rows.of[r].time
     rows.of[r].free -= processors
@@ -56,7 +51,7 @@ def begin_job(rows: Rows, r: int, job: int, processors: int) -> None:
     rows.of[r].changed = True
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def enqueue(rows: Rows, r: int, job: int) -> None:
     """Puts a job into the queue, which stays in order of arrival."""
     base = rows.of[r].place
@@ -68,7 +63,7 @@ def enqueue(rows: Rows, r: int, job: int) -> None:
     rows.of[r].num_waiting += 1
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def settle_work(m: Machine, costs: Costs, rows: Rows, r: int, job: int) -> None:
     """Writes down what a running job has done on its processors, up to now.
 
@@ -95,7 +90,7 @@ def settle_work(m: Machine, costs: Costs, rows: Rows, r: int, job: int) -> None:
     rows.job[at].since = rows.of[r].time
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _write_piece(
     m: Machine, costs: Costs, rows: Rows, r: int, job: int, begin: int, end: int, units: int
 ) -> None:
@@ -104,12 +99,13 @@ def _write_piece(
     piece = rows.pieces[r, rows.of[r].num_pieces]
     piece[0], piece[1], piece[2], piece[3] = job, begin, end, units
     rows.of[r].num_pieces += 1
+    rows.of[r].busy += (end - begin) * units
     window = rows.of[r].window
     inside = min(end, window) - min(begin, window)
     rows.of[r].owed += costs.utilization_gain * inside * units / m.processors
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def preempt_job(m: Machine, costs: Costs, rows: Rows, r: int, job: int) -> None:
     """Puts a running job back into the queue; it keeps what it has done."""
     settle_work(m, costs, rows, r, job)
@@ -125,17 +121,16 @@ def preempt_job(m: Machine, costs: Costs, rows: Rows, r: int, job: int) -> None:
     enqueue(rows, r, job)
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def next_finish(rows: Rows, r: int) -> int:
     """Clock of the next finish; a very large number if nothing runs."""
     first = _NEVER
     for k in range(rows.of[r].num_running):
-        at = rows.of[r].place + rows.running[r, k]
-        first = min(first, rows.job[at].since - (-rows.job[at].left // rows.job[at].held))
+        first = min(first, rows.job[rows.of[r].place + rows.running[r, k]].end)
     return first
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def finish_jobs(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> None:
     """Lets the running jobs finish whose work is done now."""
     base, now = rows.of[r].place, rows.of[r].time
@@ -143,7 +138,7 @@ def finish_jobs(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> Non
     for k in range(rows.of[r].num_running):
         job = rows.running[r, k]
         at = base + job
-        if time_left(rows, at, now) > 0:
+        if rows.job[at].end > now:
             rows.running[r, kept] = job
             kept += 1
             continue
@@ -153,14 +148,14 @@ def finish_jobs(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> Non
         rows.job[at].finish = now
         rows.of[r].changed = True
         j = rows.of[r].first + job
-        worth = unit_at_end(jobs, j, now) * jobs.of[j].size * jobs.of[j].duration
+        worth = rows.job[at].unit * jobs.of[j].size * jobs.of[j].duration
         rows.of[r].earned += worth
         rows.of[r].owed += costs.utility_gain * worth + jobs.of[j].finish_gain
         charge(jobs, costs, rows, r, j, now)
     rows.of[r].num_running = kept
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def charge(jobs: Jobs, costs: Costs, rows: Rows, r: int, j: int, until: int) -> None:
     """Takes what a job costs that was in the system up to a clock."""
     completion = until - jobs.of[j].arrival
@@ -170,7 +165,7 @@ def charge(jobs: Jobs, costs: Costs, rows: Rows, r: int, j: int, until: int) -> 
         rows.of[r].owed -= costs.late_rate[k, j] * late
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def grow_jobs(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> None:
     """Gives free processors to squeezed jobs, one job after the other."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
@@ -185,8 +180,7 @@ def grow_jobs(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> None:
             if m.growth == BY_ARRIVAL:
                 score = -float(job)
             elif m.growth == BY_UTILITY:
-                steps = time_left(rows, at, now)
-                score = unit_at_end(jobs, first + job, now + steps) / steps
+                score = rows.job[at].unit / (rows.job[at].end - now)
             else:
                 score = -float(missing)
             if score > best_score:
@@ -196,33 +190,22 @@ def grow_jobs(m: Machine, jobs: Jobs, costs: Costs, rows: Rows, r: int) -> None:
         settle_work(m, costs, rows, r, best)
         at = base + best
         more = min(rows.of[r].free, jobs.of[first + best].size - rows.job[at].held)
-        rows.job[at].held += more
+        hold(jobs, rows, r, best, rows.job[at].held + more)
         rows.of[r].free -= more
 
 
-@njit(cache=True, nogil=True)
-def fill_victims(
-    jobs: Jobs,
-    rows: Rows,
-    r: int,
-    order: NDArray[np.int64],
-    urgency: NDArray[np.float64],
-) -> None:
-    """Running jobs in the order in which they would be preempted.
+@njit_inlined
+def fill_victims(rows: Rows, r: int) -> None:
+    """Writes the running jobs in the order in which they would be preempted into `Work.order`.
 
-    Args:
-        jobs: of all jobsets.
-        rows: all episodes.
-        r: the row.
-        order: written, int64 of at least as many elements as jobs run: jobs by rising *remaining
-            utility*, unit utility at completion over the time until then (section 4.1, step 4).
-        urgency: written, float64 likewise: their remaining utilities.
+    That is by rising *remaining utility*, unit utility at completion over the time until then
+    (section 4.1, step 4), which is written beside it, into `Work.urgency`.
     """
-    base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
+    base, now = rows.of[r].place, rows.of[r].time
+    order, urgency = rows.work.order, rows.work.urgency
     for k in range(rows.of[r].num_running):
-        job = int(rows.running[r, k])
-        steps = time_left(rows, base + job, now)
-        value = unit_at_end(jobs, first + job, now + steps) / steps
+        job = rows.running[r, k]
+        value = rows.job[base + job].unit / (rows.job[base + job].end - now)
         i = k
         while i > 0 and (
             urgency[i - 1] > value or (urgency[i - 1] == value and order[i - 1] > job)

@@ -64,6 +64,11 @@ class AccrualSimulator:
         self._step(which, which, np.empty(0), RESET)
 
     @property
+    def processors(self) -> int:
+        """Of the machine."""
+        return self._machine.processors
+
+    @property
     def num_rows(self) -> int:
         """Number of episodes: one agent decides in each."""
         return int(self._all.size)
@@ -97,6 +102,11 @@ class AccrualSimulator:
     def earned(self) -> NDArray[np.float64]:
         """Final utility of what has finished in each episode, float64 ``(num_rows,)``: a view."""
         return self._rows.of["earned"]
+
+    @property
+    def busy(self) -> NDArray[np.int64]:
+        """Processors x steps that jobs used in each episode that has ended, int64: a view."""
+        return self._rows.of["busy"]
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]

@@ -21,7 +21,7 @@ machine stands idle before a queue.
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.accrual.arrays import (
     BEST_FIT,
     DASA,
@@ -35,32 +35,32 @@ from cluster_env.worlds.accrual.arrays import (
 from cluster_env.worlds.accrual.running import begin_job, unit_at_end
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def start_fitting(m: Machine, jobs: Jobs, order: int, rows: Rows, r: int) -> None:
     """Starts waiting jobs with all the processors that they ask for, until none fits."""
     if rows.of[r].num_waiting == 0:
         return
-    if order >= DASA:
-        planned = _plan(m, jobs, order, rows, r)
-        while _start_one(jobs, EDF, rows, r, planned):
-            pass
-        if rows.of[r].num_running > 0:
+    planned = order >= DASA
+    if planned:
+        _plan(m, jobs, order, rows, r)
+    while True:
+        # One call for both, which compiles in half the time of two.
+        if _start_one(jobs, EDF if planned else order, rows, r, planned):
+            continue
+        if not planned or rows.of[r].num_running > 0:
             return
-        order = DENSITY
-    anything = np.empty(0, np.bool_)
-    while _start_one(jobs, order, rows, r, anything):
-        pass
+        planned, order = False, DENSITY
 
 
-@njit(cache=True, nogil=True)
-def _start_one(jobs: Jobs, order: int, rows: Rows, r: int, planned: NDArray[np.bool_]) -> bool:
-    """Starts the first of the fitting jobs in the order, of the planned ones if any are named."""
+@njit_inlined
+def _start_one(jobs: Jobs, order: int, rows: Rows, r: int, planned: bool) -> bool:
+    """Starts the first of the fitting jobs in the order, of all or of the planned ones."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
     best, best_score, best_worth = -1, -np.inf, -np.inf
     for k in range(rows.of[r].num_waiting):
         job = rows.waiting[base + k]
         j = first + job
-        if jobs.of[j].size > rows.of[r].free or (planned.size > 0 and not planned[job]):
+        if jobs.of[j].size > rows.of[r].free or (planned and not rows.work.planned[job]):
             continue
         if order == BEST_FIT and jobs.of[j].size < best_score:
             continue
@@ -75,18 +75,18 @@ def _start_one(jobs: Jobs, order: int, rows: Rows, r: int, planned: NDArray[np.b
             best, best_score, best_worth = job, score, worth
     if best < 0:
         return False
-    begin_job(rows, r, best, jobs.of[first + best].size)
+    begin_job(jobs, rows, r, best, jobs.of[first + best].size)
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def _worth(jobs: Jobs, rows: Rows, base: int, j: int, job: int, now: int) -> float:
     """Final utility of a waiting job that starts now with all its processors."""
     end = now - (-rows.job[base + job].left // jobs.of[j].size)
     return unit_at_end(jobs, j, end) * jobs.of[j].size * jobs.of[j].duration
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def drop_expired(jobs: Jobs, rows: Rows, r: int) -> None:
     """Lets waiting jobs go that would be worth nothing even if they started now."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
@@ -99,78 +99,65 @@ def drop_expired(jobs: Jobs, rows: Rows, r: int) -> None:
     rows.of[r].num_waiting = kept
 
 
-@njit(cache=True, nogil=True)
-def _plan(m: Machine, jobs: Jobs, order: int, rows: Rows, r: int) -> NDArray[np.bool_]:
-    """Which of the waiting jobs are not shed, by their numbers in the jobset."""
+@njit_inlined
+def _plan(m: Machine, jobs: Jobs, order: int, rows: Rows, r: int) -> None:
+    """Writes into `Work.planned` which of the waiting jobs are not shed, a number for each job."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
-    planned = np.zeros(rows.of[r].count, np.bool_)
-    candidates = np.empty(rows.of[r].num_waiting, np.int64)
-    density = np.empty(rows.of[r].num_waiting)
-    deadline = np.empty(rows.of[r].num_waiting)
+    planned, density, deadline = rows.work.planned, rows.work.urgency, rows.work.weights
+    by_deadline, by_density = rows.work.soonest, rows.work.order
     count = 0
     for k in range(rows.of[r].num_waiting):
         job = rows.waiting[base + k]
+        planned[job] = 0
         worth = _worth(jobs, rows, base, first + job, job, now)
         if worth > 0:
-            candidates[count] = job
+            rows.work.held[count] = job
             density[count] = worth / rows.job[base + job].left
             deadline[count] = jobs.of[first + job].deadline
+            planned[job] = order == LBESA
             count += 1
-    by_deadline = _sorted(deadline[:count])
+    candidates = rows.work.held[:count]
+    _sort(deadline, 1.0, by_deadline, count)
+    _sort(density, -1.0, by_density, count)
     busy = 0
     for k in range(rows.of[r].num_running):
         at = base + rows.running[r, k]
         busy += rows.job[at].left - rows.job[at].held * (now - rows.job[at].since)
-    if order == LBESA:
-        planned[candidates[:count]] = True
-    by_density = _sorted(-density[:count])
     for k in range(count):
         if order == DASA:
-            planned[candidates[by_density[k]]] = True
-        late = _first_late(m, jobs, rows, r, busy, candidates[:count], by_deadline, planned)
+            planned[candidates[by_density[k]]] = 1
+        late = _first_late(m, jobs, rows, r, busy, count)
         if late < 0 and order == LBESA:
             break
         if late >= 0 and order == DASA:
-            planned[candidates[by_density[k]]] = False
+            planned[candidates[by_density[k]]] = 0
         if late >= 0 and order == LBESA:
             shed = -1
             for i in by_deadline[: late + 1]:
                 if planned[candidates[i]] and (shed < 0 or density[i] < density[shed]):
                     shed = i
-            planned[candidates[shed]] = False
-    return planned
+            planned[candidates[shed]] = 0
 
 
-@njit(cache=True, nogil=True)
-def _sorted(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Places by rising value, stable; compiles in a fraction of the time of numpy's."""
-    order = np.arange(values.size)
-    for k in range(1, values.size):
+@njit_inlined
+def _sort(values: NDArray[np.float64], sign: float, order: NDArray[np.int64], count: int) -> None:
+    """Writes the places of the first values by rising value times the sign; stable."""
+    for k in range(count):
         i = k
-        while i > 0 and values[order[i - 1]] > values[k]:
+        while i > 0 and sign * values[order[i - 1]] > sign * values[k]:
             order[i] = order[i - 1]
             i -= 1
         order[i] = k
-    return order
 
 
-@njit(cache=True, nogil=True)
-def _first_late(
-    m: Machine,
-    jobs: Jobs,
-    rows: Rows,
-    r: int,
-    busy: int,
-    candidates: NDArray[np.int64],
-    by_deadline: NDArray[np.int64],
-    planned: NDArray[np.bool_],
-) -> int:
+@njit_inlined
+def _first_late(m: Machine, jobs: Jobs, rows: Rows, r: int, busy: int, count: int) -> int:
     """Place, in order of deadlines, of the first planned job that comes too late; -1 if none."""
     base, first, now = rows.of[r].place, rows.of[r].first, rows.of[r].time
     work = busy
-    for place in range(by_deadline.size):
-        job = candidates[by_deadline[place]]
-        if not planned[job]:
+    for place in range(count):
+        job = rows.work.held[rows.work.soonest[place]]
+        if not rows.work.planned[job]:
             continue
         work += rows.job[base + job].left
         if work > m.processors * (jobs.of[first + job].deadline - now):

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_kernel
 from cluster_env.worlds.accrual.arrays import Costs, Jobs, Machine, Rows
 from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant, settle
 from cluster_env.worlds.accrual.offers import offer, show_nothing, take
@@ -11,7 +11,7 @@ from cluster_env.worlds.accrual.offers import offer, show_nothing, take
 RESET, STEP, RESUME = range(3)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def step_rows(
     m: Machine,
     jobs: Jobs,
@@ -44,23 +44,25 @@ def step_rows(
     full, left = False, 0
     for i in range(which.size):
         r = np.int64(which[i])
+        unsettled = False
         if mode == RESET:
             begin_episode(m, jobs, rows, r)
+            unsettled = rows.of[r].active and next_instant(m, jobs, costs, rows, r)
         elif mode == STEP and rows.of[r].active:
             take(m, jobs, costs, rows, r, np.int64(actions[i]))
-            settle(m, jobs, costs, order, rows, r)
+            unsettled = True
         if mode != RESUME:
             rows.of[r].paused = rows.of[r].active
         offered = 0
         while rows.of[r].paused:
+            if unsettled:
+                settle(m, jobs, costs, order, rows, r)
             if not has_room(m, rows, r, 1):
                 full = True
                 break
-            offered = offer(m, jobs, rows, r) if rows.of[r].stage >= 0 else 0
-            rows.of[r].paused = offered == 0 and next_instant(m, jobs, costs, order, rows, r)
-            if mode == RESET and rows.of[r].time == 0 and offered == 0:
-                offered = offer(m, jobs, rows, r)
-                rows.of[r].paused = False
+            offered = offer(m, jobs, rows, r)
+            unsettled = offered == 0 and mode != RESET and next_instant(m, jobs, costs, rows, r)
+            rows.of[r].paused = unsettled
         if not rows.of[r].paused:
             if (offered == 0 and mode != RESUME) or not rows.of[r].active:
                 show_nothing(jobs, rows, r)

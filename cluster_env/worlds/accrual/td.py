@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.accrual.values import value_of, write_gradient
 
 LEARNER = np.dtype(
@@ -47,49 +47,52 @@ class Learners(NamedTuple):
     half: float  # h, updates after which the rate has halved
     per_time: bool
     scale: float  # that rewards are divided by
+    slope: NDArray[np.float64]  # (num_parameters,), to work in
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
 def function_of(it: Learners, r: int) -> int:
     """Which value function a row's is: as many neighbors share each."""
     return r * it.p.shape[0] // it.of.size
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def learn(
     it: Learners,
     r: int,
-    x: NDArray[np.float64],
+    x1: float,
+    x2: float,
+    x3: float,
     earned: float,
     now: int,
-    slope: NDArray[np.float64],
 ) -> None:
     """Takes in the next state of a learner, and updates its parameters.
 
     Args:
         it: all learners.
         r: the row.
-        x: float64 ``(3,)``, the state.
+        x1: of the state, see `value_of`, and so are the next two.
+        x2: likewise.
+        x3: likewise.
         earned: since the beginning of the episode.
         now: the clock.
-        slope: float64 ``(num_parameters,)``, to work in.
     """
     me = it.of[r]
     if me.seen:
         p, reward = it.p[function_of(it, r)], (earned - me.earned) / it.scale
         steps = float(now - me.time) if it.per_time else 1.0
         decay = 1.0 / (1.0 + me.count / it.half)
-        delta = reward - me.rho * steps + value_of(it.kind, p, x[0], x[1], x[2])
+        delta = reward - me.rho * steps + value_of(it.kind, p, x1, x2, x3)
         delta -= value_of(it.kind, p, me.x1, me.x2, me.x3)
-        write_gradient(it.kind, p, me.x1, me.x2, me.x3, slope)
+        write_gradient(it.kind, p, me.x1, me.x2, me.x3, it.slope)
         for i in range(p.size):
-            p[i] += it.rate * decay * delta * slope[i]
+            p[i] += it.rate * decay * delta * it.slope[i]
         share = it.rho_rate * decay
         me.reward += share * (reward - me.reward)
         me.steps += share * (steps - me.steps)
         me.rho = me.reward / me.steps
         me.count += 1
-    me.x1, me.x2, me.x3 = x[0], x[1], x[2]
+    me.x1, me.x2, me.x3 = x1, x2, x3
     me.seen, me.earned, me.time = True, earned, now
 
 
@@ -118,4 +121,5 @@ def new_learners(
     """
     of = np.zeros(sharing * p.shape[0], LEARNER)
     of["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
-    return Learners(kind, p, of, rate, rho_rate, half, per_time, scale)
+    slope = np.empty(p.shape[1])
+    return Learners(kind, p, of, rate, rho_rate, half, per_time, scale, slope)

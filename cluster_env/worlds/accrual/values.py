@@ -7,7 +7,7 @@ parameters; learning needs no more than the value and its gradient.
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_kernel
 
 RULEBASE, NETWORK = range(2)
 VALUE_FUNCTIONS = ("rulebase", "network")
@@ -38,7 +38,7 @@ def first_parameters(kind: int, count: int, rng: np.random.Generator) -> NDArray
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def value_of(kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float) -> float:
     """The value of a state.
 
@@ -60,7 +60,7 @@ def value_of(kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float)
     return float(total)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def mean_values(
     kind: int, p: NDArray[np.float64], x: NDArray[np.float32], out: NDArray[np.float64]
 ) -> None:
@@ -81,7 +81,7 @@ def mean_values(
         out[i] = total / p.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def write_gradient(
     kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float, out: NDArray[np.float64]
 ) -> None:

@@ -1,5 +1,6 @@
 """What the accrual world adds: servers that learn the values of their states as they schedule."""
 
+from rllib_configs.worlds.accrual.plain_figure import plain_experiment
 from rllib_configs.worlds.accrual.servers import (
     COLUMNS,
     POLICIES,
@@ -20,4 +21,5 @@ __all__ = [
     "experiment",
     "learn_values",
     "measure",
+    "plain_experiment",
 ]

@@ -31,7 +31,7 @@ from rllib_configs.algorithms.batched import (
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
-from rllib_configs.worlds.accrual.servers import Learning, busy_work
+from rllib_configs.worlds.accrual.servers import Learning
 from rllib_configs.worlds.accrual.state_values import value_kind
 
 AVERAGES = ("reward", "steps", "count")
@@ -114,7 +114,7 @@ class ServersWork:
             "episodes": schedule.num_episodes,
             "earned": float(simulator.earned.sum()),
             "room": float(schedule.end.sum()) * world.processors,
-            "busy": float(busy_work(schedule).sum()),
+            "busy": float(simulator.busy.sum()),
             "unfinished": int((~schedule.finished).sum()),
             "updates": int(learners.of["count"].sum() - before),
         }

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.objectives import UTILITY
 from cluster_env.workloads import sample_jobsets
@@ -117,17 +116,20 @@ def loaded(setting: Setting, split: Split, steps: int) -> AccrualSimulator:
     return simulator
 
 
-def learn_values(setting: Setting, column: str) -> Learners:
+def learn_values(
+    setting: Setting, column: str, simulator: AccrualSimulator | None = None
+) -> Learners:
     """Lets every server learn by itself for `Learning.steps`.
 
     Args:
         setting: what is measured.
         column: ``squeeze``, ``preempt`` or ``both``, what the servers may do.
+        simulator: with what they learn from, if it is loaded already.
     """
     how = setting.learning
     rng = generator(setting.seed, Purpose.INIT)
     learners = how.begin(first_parameters(how.kind, setting.experiments, rng))
-    simulator = loaded(setting, Split.TRAIN, how.steps)
+    simulator = simulator or loaded(setting, Split.TRAIN, how.steps)
     preempt, squeeze = COLUMNS[column]
     simulator.play(Rule("best_fit", "value", preempt, squeeze), learners=learners, learning=True)
     return learners
@@ -153,24 +155,13 @@ def measure(
     scorer = POLICIES.get(policy, "none")
     order = "best_fit" if policy in POLICIES else policy
     simulator.play(Rule(order, scorer, preempt, squeeze), learners=learners)
-    schedule = simulator.schedule()
     return Outcome(
         policy,
         column,
         simulator.earned.copy(),
-        busy_work(schedule) / (float(schedule.capacity[0]) * steps),
+        simulator.busy / (float(simulator.processors) * steps),
         None if learners is None else learners.p.copy(),
     )
-
-
-def busy_work(schedule: Schedule) -> NDArray[np.float64]:
-    """Processors x steps that were used in each episode, float64 ``(episodes,)``."""
-    pieces = schedule.pieces
-    assert pieces is not None
-    work = (pieces.end - pieces.begin) * pieces.units[:, 0].astype(np.float64)
-    count = schedule.num_episodes
-    busy = np.bincount(schedule.episode[pieces.job], work, minlength=count)
-    return busy.astype(np.float64, copy=False)
 
 
 def experiment(
@@ -180,7 +171,10 @@ def experiment(
 ) -> Iterator[Outcome]:
     """Measures policies in columns on the same arrivals, those that learn after they have."""
     simulator = loaded(setting, Split.HELD_OUT, setting.steps)
+    training = (
+        loaded(setting, Split.TRAIN, setting.learning.steps) if "utility" in policies else None
+    )
     for policy in policies:
         for column in columns:
-            learners = learn_values(setting, column) if policy == "utility" else None
+            learners = learn_values(setting, column, training) if policy == "utility" else None
             yield measure(simulator, policy, column, setting.steps, learners)

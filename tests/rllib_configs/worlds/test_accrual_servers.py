@@ -5,7 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Learning, Setting, experiment
+from rllib_configs.worlds.accrual import (
+    COLUMNS,
+    POLICIES,
+    Learning,
+    Setting,
+    experiment,
+    plain_experiment,
+)
 from rllib_configs.worlds.accrual.servers import learn_values
 
 SMALL = Setting(rate=0.15, steps=600, experiments=3, learning=Learning(steps=800))
@@ -22,6 +29,14 @@ def test_every_policy_is_measured_on_the_same_arrivals() -> None:
     assert (columns[0] == columns[1]).all()
     assert (columns[0] == columns[2]).all()
     assert (outcomes["aggressive", "both"].productivity > columns[0]).all()
+
+
+def test_all_policies_earn_what_they_earn_in_plain_python() -> None:
+    few = replace(SMALL, experiments=2)
+    outcomes = {(one.policy, one.column): one for one in experiment(few)}
+    for index in range(2):
+        for policy, column, utility in plain_experiment(few, index):
+            assert outcomes[policy, column].productivity[index] == pytest.approx(utility, rel=1e-9)
 
 
 def test_an_experiment_does_not_depend_on_those_beside_it() -> None:

@@ -37,9 +37,9 @@ def test_two_states_get_the_values_of_the_closed_form(per_time: bool) -> None:
     rho = (b * reward[0] + a * reward[1]) / (b * steps[0] + a * steps[1])
     difference = (reward[0] - rho * steps[0]) / a
     it = new_learners(RULEBASE, np.zeros((1, 8)), 0.5, 0.5, 20.0, per_time)
-    rng, state, earned, now, slope = np.random.default_rng(0), 0, 0.0, 0, np.empty(8)
+    rng, state, earned, now = np.random.default_rng(0), 0, 0.0, 0
     for chance in rng.random(100_000):
-        learn(it, 0, np.array([float(state), 0.0, 0.0]), earned, now, slope)
+        learn(it, 0, float(state), 0.0, 0.0, earned, now)
         earned, now = earned + reward[state], now + steps[state]
         state = state ^ (chance < (a, b)[state])
     assert it.of["rho"][0] == pytest.approx(rho, rel=0.02)

@@ -14,9 +14,17 @@ from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
-from cluster_env.worlds.accrual.plain import Choice, PlainServer, by_value, nothing, smallest
+from cluster_env.worlds.accrual.plain import (
+    Choice,
+    PlainLearner,
+    PlainServer,
+    by_value,
+    nothing,
+    smallest,
+)
 from cluster_env.worlds.accrual.play import Rule
 from cluster_env.worlds.accrual.promises import PROMISES
+from cluster_env.worlds.accrual.td import new_learners
 from cluster_env.worlds.accrual.values import RULEBASE, value_of
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
@@ -72,6 +80,23 @@ def test_it_does_what_the_plain_server_does(
     assert_same(schedule, plain)
 
 
+@given(small_worlds(), small_jobsets(), parameters, st.sampled_from((0.02, 0.5)))
+def test_it_learns_what_the_plain_server_learns(
+    world: Accrual, jobset: JobSet, p: list[float], rate: float
+) -> None:
+    plain = PlainLearner(world, rate, 0.1, 3.0, list(p))
+    server = PlainServer(world, jobset, plain.choose, plain.learn)
+    server.play()
+    it = new_learners(RULEBASE, np.array([p]), rate, 0.1, 3.0, False)
+    simulator = world.simulator()
+    simulator.load([jobset], UTILITY)
+    simulator.play(Rule("best_fit", "value"), learners=it, learning=True)
+    assert_same(simulator.schedule(), server)
+    assert it.of["count"].tolist() == [plain.count]
+    np.testing.assert_allclose(it.p[0], plain.p, rtol=1e-9, atol=1e-9)
+    assert it.of["rho"][0] == pytest.approx(plain.rho, rel=1e-12)
+
+
 @given(
     small_worlds(),
     st.lists(small_jobsets(), min_size=2, max_size=2),
@@ -98,6 +123,8 @@ def test_work_is_conserved_and_the_return_is_what_the_schedule_is_worth(
     check_schedule(schedule, jobsets, complete_until=complete)
     if schedule.finished.all() and schedule.job.size == sum(one.num_jobs for one in jobsets):
         np.testing.assert_allclose(total, -objective.cost_of_episodes(schedule), atol=1e-9)
+    steps = schedule.pieces.end - schedule.pieces.begin
+    assert simulator.busy.sum() == steps @ schedule.pieces.units[:, 0]
     assert final_utility(schedule).sum() <= world.processors * schedule.end.sum()
 
 
