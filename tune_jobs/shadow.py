@@ -18,8 +18,8 @@ from tune_jobs.terminal.task_command import TaskCommand
     type=count(0),
     default=60,
     metavar="SECONDS",
-    help="How often sinfo is asked, beside one squeue each tick. With 0 at each tick: then a job "
-    "must fit on nodes, and not only in sum.",
+    help="How often sinfo is asked, beside one squeue each tick; 0: at each tick. In between, the "
+    "jobs say what is free on which node.",
 )
 def command(**options: Any) -> int:
     """Say what a policy would start at a live Slurm, and change nothing.

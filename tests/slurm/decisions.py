@@ -1,11 +1,26 @@
-"""Whether a real Slurm started jobs in the order in which a steerer released them."""
+"""What the controller's log says: when jobs were submitted, released, started and ended.
 
+So it shows whether a real Slurm started jobs in the order in which a steerer released them.
+"""
+
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from tests.slurm.private_slurm import PrivateSlurm
 from tune_jobs.site.journal import read_journal
+
+_LINE = re.compile(r"\[([\d:.T-]+)\] (.*?JobId=(\d+).*)")
+_SAYS = {
+    "submit": "_slurm_rpc_submit_batch_job: ",
+    "release": "release hold on ",
+    "start": "sched: Allocate ",
+    "backfill": "_start_job: Started ",
+    "end": "_job_complete: ",
+}
 
 
 @dataclass(frozen=True)
@@ -38,16 +53,29 @@ def order_of(journal: Path, slurm: PrivateSlurm) -> Order:
         for job in entry.get("release", ()):
             tick[int(job)] = entry["tick"]
             ticks[entry["tick"]] += 1
-    started = [job for job in dict.fromkeys(_starts(slurm)) if job in tick]
+    started = [job for job in times(slurm, "start") if job in tick]
     order = [tick[job] for job in started]
     pairs = sum(one > other for k, one in enumerate(order) for other in order[k + 1 :])
     return Order(len(tick), len(started), pairs, reheld, len(ticks))
 
 
-def _starts(slurm: PrivateSlurm) -> list[int]:
-    lines = (slurm.folder / "slurmctld.log").read_text(errors="replace").splitlines()
-    return [
-        int(line.partition("JobId=")[2].split()[0])
-        for line in lines
-        if "JobId=" in line and (" Allocate " in line or "Started JobId" in line)
-    ]
+def times(slurm: PrivateSlurm, event: str) -> dict[int, float]:
+    """When something last happened to each job, in seconds with milliseconds.
+
+    Args:
+        slurm: whose log is read.
+        event: ``submit``, ``release``, ``start`` or ``end``.
+
+    Returns:
+        Times by the number of the job, in the order of the log.
+    """
+    return {job: time for said, job, time in _events(slurm) if said == event}
+
+
+def _events(slurm: PrivateSlurm) -> Iterator[tuple[str, int, float]]:
+    for line in (slurm.folder / "slurmctld.log").read_text(errors="replace").splitlines():
+        if found := _LINE.match(line):
+            for event, words in _SAYS.items():
+                if words in found[2]:
+                    name = "start" if event == "backfill" else event
+                    yield name, int(found[3]), datetime.fromisoformat(found[1]).timestamp()

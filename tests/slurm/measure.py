@@ -23,7 +23,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from tests.conftest import REPOSITORY
-from tests.slurm.decisions import order_of
+from tests.slurm.decisions import order_of, times
 from tests.slurm.private_slurm import CPUS, PrivateSlurm
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.site.journal import read_journal
@@ -58,8 +58,7 @@ def run(jobs: Sequence[Mapping[str, Any]], policy: str, options: Sequence[str]) 
             submitted[slurm.submit(f"sleep {job['minutes']}", *ids, *hold)] = job
         while set(slurm.states().values()) != {"COMPLETED"}:
             time.sleep(0.5)
-        records = (slurm.folder / "jobcomp.txt").read_text().splitlines()
-        result = measure(records, submitted)
+        result: dict[str, Any] = {"jobs": recorded(slurm, submitted)}
         if steerer is not None:
             steerer.terminate()
             steerer.wait()
@@ -82,17 +81,14 @@ def start_steerer(
     return steerer
 
 
-def measure(records: Sequence[str], submitted: Mapping[int, Any]) -> dict[str, Any]:
-    """Metrics from what Slurm recorded, in whole seconds."""
-    rows = [dict(part.partition("=")[::2] for part in line.split()) for line in records]
-    times = {
-        int(row["JobId"]): [_time(row[k]) for k in ("SubmitTime", "StartTime", "EndTime")]
-        for row in rows
-    }
-    submit, start, end = np.array([times[job] for job in submitted]).T
-    cpus = np.array([job["cpus"] for job in submitted.values()])
-    seconds = np.maximum(end - start, 1)
-    return metrics(submit, start, seconds, cpus)
+def recorded(slurm: PrivateSlurm, submitted: Mapping[int, Any]) -> list[dict[str, Any]]:
+    """The jobs with when each was submitted, released, started and ended."""
+    found = {event: times(slurm, event) for event in ("submit", "release", "start", "end")}
+    begin = min(found["submit"].values())
+    return [
+        {**job, **{event: round(found[event].get(k, begin) - begin, 3) for event in found}}
+        for k, job in submitted.items()
+    ]
 
 
 def metrics(submit: Any, start: Any, seconds: Any, cpus: Any) -> dict[str, Any]:
@@ -164,12 +160,16 @@ def busy(num_jobs: int = 500, ticks: int = 30) -> dict[str, Any]:
 
 def compare(seeds: int, guarded: str, out: Path) -> None:
     """Adds a line of JSON for each seed under Slurm alone, SJF and a policy behind the guard."""
-    lines = (("Slurm", "", ()), ("sjf:easy", "sjf:easy", ()), ("guarded", guarded, GUARD))
+    lines = (
+        ("Slurm", "", ()),
+        ("sjf:easy", "sjf:easy", ()),
+        ("guarded", guarded, GUARD),
+        ("unordered", "sjf:easy", ("--rehold", "0")),
+    )
     for seed in range(seeds):
         jobs = draw_jobs(seed)
         for name, policy, options in lines:
             entry = {"seed": seed, "line": name, **run(jobs, policy, options)}
-            entry["predicted"] = predict(jobs, policy or "fcfs:easy")
             with out.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
 
@@ -181,10 +181,6 @@ def _cpu(pid: int) -> float:
     except OSError:
         return 0.0
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
-
-
-def _time(text: str) -> float:
-    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%S"))
 
 
 if __name__ == "__main__":

@@ -31,13 +31,10 @@ class Limits:
         longest_wait_s: a job that has waited for longer goes first, in order of arrival, and has
             room kept for it if it does not fit; 0 for no such limit.
         most_starts: in one tick; 0 for no limit.
-        by_node: whether a job must fit on nodes, and not only in sum; then what nodes say of
-            themselves counts, else what is left of them by the jobs that run.
     """
 
     longest_wait_s: int = 0
     most_starts: int = 0
-    by_node: bool = True
 
 
 @dataclass(frozen=True)
@@ -160,13 +157,9 @@ class _Guard:
     ) -> None:
         self._time, self._limits, self._running = snapshot.time, limits, tuple(running)
         self._others_under_way = others_under_way
-        self._room = Room(snapshot.nodes if limits.by_node else ())
-        if limits.by_node:
-            there = in_all(node.free for node in snapshot.nodes)
-            self.free = less(there, in_all(job.demand for job in released))
-        else:
-            whole = [(node.processors, node.memory, node.gpus) for node in snapshot.nodes]
-            self.free = less(in_all(whole), in_all(job.demand for job in self._running))
+        self._room = Room(snapshot.nodes)
+        there = in_all(node.free for node in snapshot.nodes)
+        self.free = less(there, in_all(job.demand for job in released))
         for job in released:
             self._room.place(job)
         self.left = self.free

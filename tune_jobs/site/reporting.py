@@ -43,7 +43,7 @@ def report_shadow(policy: str, nodes_every_s: float, **options: Any) -> int:
         return _repeat(options["repeat"], adviser)
     write = open_journal(options["out"])
     backend = _backend(options, held=False, nodes_every_s=nodes_every_s)
-    limits = _limits(options, by_node=not nodes_every_s)
+    limits = _limits(options)
     with StopRequest(_announce) as stop:
         ticks = _ticks(options, backend, write, lambda: bool(stop) or _is_over(backend))
         summary = shadow(ticks, adviser, policy, limits, write)
@@ -102,7 +102,7 @@ def report_steer(
                 ticks,
                 adviser,
                 policy,
-                _limits(options, by_node=True),
+                _limits(options),
                 steering,
                 write,
                 alive=watchdog.beat if watchdog else lambda: True,
@@ -144,11 +144,10 @@ def _backend(
     )
 
 
-def _limits(options: Mapping[str, Any], *, by_node: bool) -> Limits:
+def _limits(options: Mapping[str, Any]) -> Limits:
     return Limits(
         longest_wait_s=options["longest_wait_s"],
         most_starts=options["most_starts"],
-        by_node=by_node,
     )
 
 

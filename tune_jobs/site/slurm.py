@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from cluster_env.core.snapshot import Snapshot
 from tune_jobs.site.backend import Site
 from tune_jobs.site.controller import TIMEOUT_S, call, change, is_job
-from tune_jobs.site.slurm_text import JOB_FIELDS, NODE_FIELDS, layout, read_snapshot
+from tune_jobs.site.holding import Holdings, free_now
+from tune_jobs.site.slurm_text import (
+    JOB_FIELDS,
+    NODE_FIELDS,
+    Nodes,
+    layout,
+    read_jobs,
+    read_nodes,
+)
 
 _CONFIG = ("ClusterName", "PriorityType", "SelectTypeParameters", "SlurmUser")
 
@@ -16,7 +24,8 @@ class SlurmBackend:
 
     Args:
         partitions: which alone count; all if none is named.
-        nodes_every_s: seconds for which what sinfo said of the nodes is believed.
+        nodes_every_s: seconds for which what sinfo said of the nodes is believed; what jobs have
+            taken and left since then is counted.
         timeout_s: seconds after which a command counts as not answered.
         clock: seconds, for what is believed.
     """
@@ -30,7 +39,8 @@ class SlurmBackend:
     ) -> None:
         self._partitions = tuple(partitions)
         self._nodes_every_s, self._timeout_s, self._clock = nodes_every_s, timeout_s, clock
-        self._nodes, self._nodes_at = "", -float("inf")
+        self._nodes, self._nodes_at = Nodes((), 0), -float("inf")
+        self._before: Holdings = {}
         self._site: Site | None = None
 
     def site(self) -> Site:
@@ -51,14 +61,16 @@ class SlurmBackend:
     def read(self) -> Snapshot:
         """See `Backend.read`."""
         site = self.site()
-        jobs = self._call("squeue", "-h", "-r", "-a", "-O", layout(JOB_FIELDS))
+        memory, partitions = site.with_memory, self._partitions
+        squeue = self._call("squeue", "-h", "-r", "-a", "-O", layout(JOB_FIELDS))
         now = int(time.time())
+        jobs = read_jobs(squeue, with_memory=memory, partitions=partitions)
         if self._clock() - self._nodes_at >= self._nodes_every_s:
-            self._nodes = self._call("sinfo", "-h", "-N", "-a", "-O", layout(NODE_FIELDS))
-            self._nodes_at = self._clock()
-        return read_snapshot(
-            now, jobs, self._nodes, with_memory=site.with_memory, partitions=self._partitions
-        )
+            sinfo = self._call("sinfo", "-h", "-N", "-a", "-O", layout(NODE_FIELDS))
+            self._nodes = read_nodes(sinfo, with_memory=memory, partitions=partitions)
+            self._before, self._nodes_at = jobs.holdings, self._clock()
+        nodes = free_now(self._nodes.nodes, self._before, jobs.holdings)
+        return Snapshot(now, jobs.jobs, nodes, jobs.unreadable + self._nodes.unreadable)
 
     def start(self, jobs: Sequence[str]) -> int:
         """See `Backend.start`."""

@@ -4,7 +4,8 @@ A name or a comment may hold separators and line breaks; so nothing here reads o
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from cluster_env.core.snapshot import (
     BLOCKED,
@@ -13,7 +14,6 @@ from cluster_env.core.snapshot import (
     WAITING,
     SiteJob,
     SiteNode,
-    Snapshot,
 )
 from cluster_env.workloads.slurm.values import (
     Unreadable,
@@ -23,11 +23,12 @@ from cluster_env.workloads.slurm.values import (
     resources,
 )
 from tune_jobs.site.controller import HELD_BY_USER, is_job
+from tune_jobs.site.holding import Holding, Holdings, node_names
 
 JOB_FIELDS = (
     *("JobArrayID", "State", "Reason", "UserName", "Partition", "SubmitTime", "EligibleTime"),
     *("StartTime", "TimeLimit", "NumCPUs", "NumNodes", "NumTasks", "tres-alloc", "tres-per-job"),
-    *("tres-per-node", "tres-per-socket", "tres-per-task", "PriorityLong"),
+    *("tres-per-node", "tres-per-socket", "tres-per-task", "PriorityLong", "NodeList"),
 )
 NODE_FIELDS = (
     *("NodeList", "StateLong", "CPUsState", "Memory", "AllocMem", "Gres", "GresUsed"),
@@ -46,34 +47,64 @@ def layout(fields: Iterable[str]) -> str:
     return ",".join(f"{field}:|" for field in fields)
 
 
-def read_snapshot(
-    time: int, squeue: str, sinfo: str, *, with_memory: bool, partitions: tuple[str, ...] = ()
-) -> Snapshot:
-    """A snapshot of what was printed.
+@dataclass(frozen=True)
+class Jobs:
+    """What squeue said.
+
+    Attributes:
+        jobs: that count.
+        holdings: what any job holds, also in other partitions.
+        unreadable: rows that could not be read.
+    """
+
+    jobs: tuple[SiteJob, ...]
+    holdings: Holdings
+    unreadable: int
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What sinfo said; free is also what no job may have as long as another is cleaned up."""
+
+    nodes: tuple[SiteNode, ...]
+    unreadable: int
+
+
+def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> Jobs:
+    """Jobs from what ``squeue -h -r -O`` printed of `JOB_FIELDS`.
 
     Args:
-        time: when, Unix time.
-        squeue: what ``squeue -h -r -O`` printed of `JOB_FIELDS`.
-        sinfo: what ``sinfo -h -N -O`` printed of `NODE_FIELDS`.
+        text: rows.
         with_memory: whether the site counts memory.
-        partitions: which alone count; all if none is named.
+        partitions: whose jobs count; all if none is named.
     """
-    jobs, nodes, unreadable = [], {}, 0
-    for row in squeue.split("\n"):
-        values = [value.strip() for value in row.split("|")]
-        if not row.strip():
-            continue
+    jobs, holdings, unreadable = [], {}, 0
+    for values in _rows(text):
         try:
             job = _job(values, with_memory)
-        except Unreadable:
+            if job is not None and job.state == RUNNING:
+                field = dict(zip(JOB_FIELDS, values, strict=False))
+                nodes = node_names(_known(field["NodeList"]))
+                ending = field["State"] == "COMPLETING"
+                holdings[job.job] = Holding(nodes, job.demand, ending)
+        except ValueError:
             unreadable += 1
             continue
         if job is not None and _is_in(job.partition, partitions):
             jobs.append(job)
-    for row in sinfo.split("\n"):
-        values = [value.strip() for value in row.split("|")]
-        if not row.strip():
-            continue
+    return Jobs(tuple(jobs), holdings, unreadable)
+
+
+def read_nodes(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ()) -> Nodes:
+    """Nodes that take jobs, from what ``sinfo -h -N -O`` printed of `NODE_FIELDS`.
+
+    Args:
+        text: rows.
+        with_memory: whether the site counts memory.
+        partitions: whose nodes count; all if none is named.
+    """
+    nodes, unreadable = {}, 0
+    for values in _rows(text):
         try:
             node = _node(values, with_memory)
         except Unreadable:
@@ -81,7 +112,13 @@ def read_snapshot(
             continue
         if node is not None and _is_in(values[7].rstrip("*"), partitions):
             nodes[node.name] = node  # a node stands in a row for each of its partitions
-    return Snapshot(time, tuple(jobs), tuple(nodes.values()), unreadable)
+    return Nodes(tuple(nodes.values()), unreadable)
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    for row in text.split("\n"):
+        if row.strip():
+            yield [value.strip() for value in row.split("|")]
 
 
 def _is_in(named: str, partitions: tuple[str, ...]) -> bool:
@@ -137,7 +174,6 @@ def _node(values: list[str], with_memory: bool) -> SiteNode | None:
     parts = [count(part) for part in processors.split("/")]
     if len(parts) != 4:
         raise Unreadable("processors as allocated/idle/other/total")
-    free = 0 if word == "completing" else parts[1]
     mib, taken = (memory_mib(text) for text in (memory, used_memory))
     if mib is None or taken is None:
         raise Unreadable("memory")
@@ -147,7 +183,7 @@ def _node(values: list[str], with_memory: bool) -> SiteNode | None:
         processors=parts[0] + parts[1],
         memory=mib[0] if with_memory else 0,
         gpus=gpus,
-        free_processors=free,
+        free_processors=parts[1],
         free_memory=max(mib[0] - taken[0], 0) if with_memory else 0,
         free_gpus=max(gpus - _gpus(used_gres), 0),
     )

@@ -40,7 +40,6 @@ def test_what_fits_starts_in_the_policy_s_order_and_no_more_than_fits():
 def test_a_job_of_one_node_needs_room_on_one_node():
     parts = [SiteNode(name, 8, 0, 0, 4, 0, 0) for name in "ab"]
     assert started([job("1", 6)], nodes=tuple(parts)) == ({}, {"1": NO_ROOM})
-    assert started([job("1", 6)], nodes=tuple(parts), by_node=False)[0] == {"1": POLICY}
     assert started([job("1", 6, nodes=2)], nodes=tuple(parts))[0] == {"1": POLICY}
 
 
@@ -96,12 +95,6 @@ def test_what_is_held_back_has_a_reason_and_a_time():
     ]
 
 
-def test_without_nodes_what_runs_is_taken_from_the_whole():
-    stale = (SiteNode("a", 16, 0, 0, 0, 0, 0),)
-    jobs = [job("0", 10, RUNNING, start=NOW - 5), job("1", 6, waited=5), job("2", 6)]
-    assert started(jobs, nodes=stale, by_node=False)[0] == {"1": POLICY}
-
-
 @pytest.mark.parametrize("state", [HELD, WAITING])
 def test_only_jobs_of_the_given_state_start(state):
     jobs = (job("1", 1, HELD), job("2", 1, WAITING))
@@ -114,9 +107,9 @@ def test_the_order_is_that_of_the_plan_then_of_the_scores_and_overdue_jobs_come_
     scores = {"9": 3.0, "1": 2.0, "2": 1.0, "3": 0.0, "4": 9.0}
     planned = {"9": NOW + 5, "1": NOW + 5, "2": NOW + 5, "3": NOW + 50, "4": NOW + 60}
     found = decide(
-        Snapshot(NOW, tuple(jobs), ()),
+        Snapshot(NOW, tuple(jobs), NODES[:1]),
         lambda queue: Advice((), planned, scores),
-        Limits(longest_wait_s=300, by_node=False),
+        Limits(longest_wait_s=300),
         HELD,
     )
     assert found.order == ("4", "2", "1", "9", "3")

@@ -3,18 +3,18 @@
 import pytest
 
 from cluster_env.core.snapshot import BLOCKED, HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
-from tune_jobs.site.slurm_text import JOB_FIELDS, NODE_FIELDS, layout, read_snapshot
+from tune_jobs.site.slurm_text import JOB_FIELDS, NODE_FIELDS, layout, read_jobs, read_nodes
 
 # Recorded, but for the GPUs of jobs 2 and 4, the het job and the names of users.
 SQUEUE = """\
-8|PENDING|BeginTime|ann|main|1795402649|1795406249|1795406249|1:00:00|6|1|3|cpu=6,mem=600M,node=1|||||1|
-5_1|PENDING|None|ann|main|1795402649|1795402649|N/A|UNLIMITED|250|4|250|cpu=250,mem=25000M,node=1|N/A|N/A|N/A|N/A|17|
-4|PENDING|JobHeldUser|bob|main,gpu|1795402649|N/A|N/A|1-00:00:00|8|3|8|cpu=8,mem=12G,node=3|N/A|gres:gpu:a100:2|N/A|N/A|0|
-3|PENDING|JobHeldAdmin|bob|main|1795402649|N/A|N/A|5:00|8|1|8|cpu=8,mem=800M,node=1|N/A|N/A|N/A|N/A|0|
-6+0|PENDING|JobHeldUser|bob|main|1795402649|N/A|N/A|5:00|8|1|8|cpu=8,mem=800M,node=1|N/A|N/A|N/A|N/A|0|
-1|RUNNING|None|ann|main|1795402649|1795402650|1795402651|5:00|100|2|100|cpu=100,mem=10000M,node=2|N/A|N/A|N/A|N/A|1|
-2|RUNNING|None|ann|gpu|1795402649|1795402649|1795402650|1:00|4|1|2|cpu=4,mem=400M,node=1|N/A|N/A|N/A|gres:gpu:1|1|
-9|COMPLETED|None|ann|main|1795402649|1795402649|1795402650|1:00|4|1|4|cpu=4|N/A|N/A|N/A|N/A|1|
+8|PENDING|BeginTime|ann|main|1795402649|1795406249|1795406249|1:00:00|6|1|3|cpu=6,mem=600M,node=1|||||1||
+5_1|PENDING|None|ann|main|1795402649|1795402649|N/A|UNLIMITED|250|4|250|cpu=250,mem=25000M,node=1|N/A|N/A|N/A|N/A|17||
+4|PENDING|JobHeldUser|bob|main,gpu|1795402649|N/A|N/A|1-00:00:00|8|3|8|cpu=8,mem=12G,node=3|N/A|gres:gpu:a100:2|N/A|N/A|0||
+3|PENDING|JobHeldAdmin|bob|main|1795402649|N/A|N/A|5:00|8|1|8|cpu=8,mem=800M,node=1|N/A|N/A|N/A|N/A|0||
+6+0|PENDING|JobHeldUser|bob|main|1795402649|N/A|N/A|5:00|8|1|8|cpu=8,mem=800M,node=1|N/A|N/A|N/A|N/A|0||
+1|RUNNING|None|ann|main|1795402649|1795402650|1795402651|5:00|100|2|100|cpu=100,mem=10000M,node=2|N/A|N/A|N/A|N/A|1|n[1-2]|
+2|RUNNING|None|ann|gpu|1795402649|1795402649|1795402650|1:00|4|1|2|cpu=4,mem=400M,node=1|N/A|N/A|N/A|gres:gpu:1|1|n2|
+9|COMPLETED|None|ann|main|1795402649|1795402649|1795402650|1:00|4|1|4|cpu=4|N/A|N/A|N/A|N/A|1||
 """
 SINFO = """\
 n1|allocated|64/0/0/64|262144|6400|(null)|(null)|main*|
@@ -26,8 +26,8 @@ n5|completing|10/54/0/64|262144|0|(null)|(null)|main*|
 """
 
 
-def read(squeue: str, sinfo: str = SINFO, **options) -> Snapshot:
-    return read_snapshot(1795402700, squeue, sinfo, with_memory=True, **options)
+def read(squeue: str, **options):
+    return read_jobs(squeue, with_memory=True, **options)
 
 
 def test_each_recorded_row_is_the_job_that_it_shows():
@@ -47,34 +47,36 @@ def test_each_recorded_row_is_the_job_that_it_shows():
 
 
 def test_only_nodes_that_take_jobs_count_and_each_once():
-    assert read("").nodes == (
+    assert read_nodes(SINFO, with_memory=True).nodes == (
         SiteNode("n1", 64, 262144, 0, 0, 255744, 0),
         SiteNode("n2", 64, 262144, 8, 24, 258144, 6),
-        SiteNode("n5", 64, 262144, 0, 0, 262144, 0),
+        SiteNode("n5", 64, 262144, 0, 54, 262144, 0),
     )
 
 
 def test_a_partition_has_its_own_jobs_and_nodes():
     found = read(SQUEUE, partitions=("gpu",))
     assert [job.job for job in found.jobs] == ["4", "2"]
-    assert [node.name for node in found.nodes] == ["n2"]
+    assert set(found.holdings) == {"1", "2"}  # of the others, what they hold
+    nodes = read_nodes(SINFO, with_memory=True, partitions=("gpu",)).nodes
+    assert [node.name for node in nodes] == ["n2"]
 
 
 def test_memory_counts_nowhere_or_everywhere():
-    found = read_snapshot(0, SQUEUE, SINFO, with_memory=False)
-    assert {job.memory for job in found.jobs} == {0}
-    assert {(node.memory, node.free_memory) for node in found.nodes} == {(0, 0)}
+    assert {job.memory for job in read_jobs(SQUEUE, with_memory=False).jobs} == {0}
+    nodes = read_nodes(SINFO, with_memory=False).nodes
+    assert {(node.memory, node.free_memory) for node in nodes} == {(0, 0)}
 
 
 @pytest.mark.parametrize(
     "row",
     [
         "$(rm -rf /)|PENDING",
-        "7|PENDING|None|a|b|main|1|1|N/A|5:00|8|1|8|cpu=8|N/A|N/A|N/A|N/A|0|",
-        "7|PENDING|None|ann|main|1|1|N/A|5:00|-8|1|8|cpu=-8|N/A|N/A|N/A|N/A|0|",
-        "7|PENDING|None|ann|main|1|1|N/A|soon|8|1|8|cpu=8|N/A|N/A|N/A|N/A|0|",
-        "7|PENDING|None|ann|main|1|1|N/A|5:00|8|1|8|cpu|N/A|N/A|N/A|N/A|0|",
-        "\x1b[2J|||||||||||||||||||",
+        "7|PENDING|None|a|b|main|1|1|N/A|5:00|8|1|8|cpu=8|N/A|N/A|N/A|N/A|0||",
+        "7|PENDING|None|ann|main|1|1|N/A|5:00|-8|1|8|cpu=-8|N/A|N/A|N/A|N/A|0||",
+        "7|PENDING|None|ann|main|1|1|N/A|soon|8|1|8|cpu=8|N/A|N/A|N/A|N/A|0||",
+        "7|PENDING|None|ann|main|1|1|N/A|5:00|8|1|8|cpu|N/A|N/A|N/A|N/A|0||",
+        "\x1b[2J||||||||||||||||||||",
     ],
 )
 def test_a_row_that_cannot_be_read_is_counted_and_left_out(row):
@@ -95,5 +97,5 @@ def test_no_field_is_asked_for_that_users_write_freely():
 
 
 def test_a_snapshot_survives_json():
-    found = read(SQUEUE)
+    found = Snapshot(7, read(SQUEUE).jobs, read_nodes(SINFO, with_memory=True).nodes, 1)
     assert Snapshot.from_plain(found.to_plain()) == found

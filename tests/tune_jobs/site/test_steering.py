@@ -108,7 +108,7 @@ def test_recorded_decisions_come_out_again_to_the_last_bit(clock, sjf, tmp_path)
 def test_shadow_advises_and_changes_nothing(clock, sjf):
     backend, alone = site(clock, held=False), site(Clock(), held=False)
     lines = []
-    shadow(looks(backend, clock), sjf, "sjf:easy", Limits(by_node=False), lines.append)
+    shadow(looks(backend, clock), sjf, "sjf:easy", Limits(), lines.append)
     alone._clock.now = 1000.0
     alone.read()
     assert backend.history == alone.history
