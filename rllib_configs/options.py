@@ -223,6 +223,9 @@ class EvolutionOptions(BatchedOptions):
     policy."""
     validation_jobsets: Count = 64
     """How many; of the family if there is one."""
+    pooled: bool = False
+    """Whether a candidate's cost is the mean over all jobsets, as comparisons have it, so that
+    crowded ones count most; else the geometric mean, where each counts by its ratio."""
     limits: LimitsSection = LimitsSection()
     """By what share a metric may be worse than the reference's on the same jobset."""
     multipliers: MultipliersSection = MultipliersSection()

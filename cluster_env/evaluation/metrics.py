@@ -49,6 +49,7 @@ __all__ = [
     "fair_slowdown",
     "get_metric",
     "is_small",
+    "largest_slowdown",
     "longest_wait",
     "makespan",
     "objective_metric",
@@ -84,6 +85,13 @@ def longest_wait(schedule: Schedule) -> NDArray[np.float64]:
     longest = np.zeros(schedule.num_episodes)
     np.maximum.at(longest, schedule.episode, wait(schedule))
     return longest
+
+
+def largest_slowdown(schedule: Schedule) -> NDArray[np.float64]:
+    """The largest slowdown of each episode, float64 ``(num_episodes,)``; 0 without jobs."""
+    largest = np.zeros(schedule.num_episodes)
+    np.maximum.at(largest, schedule.episode, schedule.slowdown)
+    return largest
 
 
 NARROW, MEDIUM, WIDE = range(3)
@@ -152,6 +160,7 @@ for _metric in (
     ),
     Metric("wait", "mean wait", "job", wait),
     Metric("longest_wait", "mean of the longest waits", "episode", longest_wait),
+    Metric("largest_slowdown", "mean of the largest slowdowns", "episode", largest_slowdown),
     *(
         Metric(
             f"within_{limit}",

@@ -75,6 +75,7 @@ class Evolution(UnitAlgorithm):
             [multipliers.get(name, usual) for name in limits],
             training.limits_hold == "mean",
             training.multiplier_rate,
+            training.pooled,
         )
 
     @classmethod

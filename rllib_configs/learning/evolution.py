@@ -139,19 +139,24 @@ class Limit:
 class Judge:
     """What candidates are judged by: ln(cost), and what it costs to be beyond limits.
 
-    Sequences so count by the ratio of costs, and not those most that cost most under any policy.
-    A limit holds on each sequence, or on their mean: more on one is then made good by less on
-    another. Its multiplier stays as it is, or rises while the mean candidate is beyond the limit
-    and falls while it is not, as in dual ascent; the search then begins nearly without limits.
+    Sequences count by the ratio of costs, and not those most that cost most under any policy,
+    unless costs are pooled. A limit holds on each sequence, or on their mean: more on one is then
+    made good by less on another. Its multiplier stays as it is, or rises while the mean candidate
+    is beyond the limit and falls while it is not, as in dual ascent; the search then begins nearly
+    without limits.
 
     Args:
         multipliers: of the limits, at the start, float ``(num_limits,)``.
         on_mean: whether limits hold on the mean over sequences.
         rate: by what share a multiplier rises or falls in an iteration, at most; 0 lets it stay.
+        pooled: whether the cost is the mean over sequences, instead of their geometric mean.
     """
 
-    def __init__(self, multipliers: Sequence[float], on_mean: bool, rate: float) -> None:
+    def __init__(
+        self, multipliers: Sequence[float], on_mean: bool, rate: float, pooled: bool = False
+    ) -> None:
         self.multipliers = np.array(multipliers, np.float64)
+        self._pooled = pooled
         self._on_mean = on_mean
         self._rate = rate
 
@@ -175,7 +180,7 @@ class Judge:
         beyond = self.beyond(judged)
         if not self.adapts:
             beyond = np.maximum(beyond, 0.0)
-        total: NDArray[np.float64] = judged[:, :, 0].mean(axis=1) + beyond @ self.multipliers
+        total: NDArray[np.float64] = self._mean_costs(judged) + beyond @ self.multipliers
         return total
 
     def final_costs(self, judged: Judged) -> NDArray[np.float64]:
@@ -183,8 +188,15 @@ class Judge:
         if not self.adapts:
             return self.costs(judged)
         breach = np.maximum(self.beyond(judged), 0.0).sum(axis=1)
-        total: NDArray[np.float64] = judged[:, :, 0].mean(axis=1) + BREACH * breach
+        total: NDArray[np.float64] = self._mean_costs(judged) + BREACH * breach
         return total
+
+    def _mean_costs(self, judged: Judged) -> NDArray[np.float64]:
+        """The logarithm of the mean cost of each candidate, ``(num_candidates,)``."""
+        logarithms = judged[:, :, 0]
+        mean: NDArray[np.float64]
+        mean = np.log(np.exp(logarithms).mean(axis=1)) if self._pooled else logarithms.mean(axis=1)
+        return mean
 
     def adapt(self, beyond: NDArray[np.float64]) -> None:
         """Lets multipliers rise or fall with by how much the mean candidate is beyond limits."""

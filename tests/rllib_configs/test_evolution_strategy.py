@@ -100,6 +100,14 @@ def test_limits_hold_on_each_sequence_or_on_the_mean(
     assert Judge([2.0, 5.0], on_mean, rate).costs(JUDGED) == pytest.approx(expected)
 
 
+def test_pooled_costs_are_those_of_all_jobs() -> None:
+    pooled = Judge([2.0, 5.0], True, 0.0, pooled=True)
+    mean = np.log((np.exp(2.0) + np.exp(4.0)) / 2)
+    expected = [mean + 2 * 0.1, 1 + 2 * 0.4 + 5 * 0.2]
+    assert pooled.costs(JUDGED) == pytest.approx(expected)
+    assert pooled.final_costs(JUDGED) == pytest.approx(expected)
+
+
 def test_the_best_is_chosen_by_the_same_at_any_time() -> None:
     judge = Judge([2.0, 5.0], True, 0.1)
     expected = [3 + BREACH * 0.1, 1 + BREACH * 0.6]

@@ -35,6 +35,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "slowdown": ("slowdown", lambda value: _number(value, 2)),
     "slowdown_small": ("small", lambda value: _number(value, 2)),
     "slowdown_large": ("large", lambda value: _number(value, 2)),
+    "largest_slowdown": ("largest", lambda value: _number(value, 1)),
     "slowdown_p95": ("p95", lambda value: _number(value, 1)),
     "within_2": ("<=2", _share),
     "completion_time": ("completion", lambda value: _number(value, 1)),
@@ -50,6 +51,7 @@ TIMES = ("wait", "longest_wait", "makespan", "completion_time")
 SIZES = ("narrow", "medium", "wide", "small", "large")
 """Endings of metrics of jobs of one size."""
 
+_LAST = ("completion_time", "largest_slowdown")
 _ALWAYS = ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan")
 
 WIDTH = 80
@@ -66,12 +68,13 @@ def beside(row: Mapping[str, object]) -> list[str]:
     """Names of what belongs beside the metric of a row, wherever there is room for it.
 
     That is the headline of its world, if another metric decides; utilization in the arrival window
-    and to the last finish, mean and longest wait, makespan; and the headline by size of jobs.
+    and to the last finish, mean and longest wait, makespan; the headline by size of jobs; mean
+    completion time and largest slowdown.
     """
     kind = kind_of_row(row)
     sizes = (name for name in COLUMNS if name.startswith(f"{kind.headline}_"))
     by_size = (name for name in sizes if name.rpartition("_")[2] in SIZES)
-    names = (kind.headline, *_ALWAYS, *by_size)
+    names = (kind.headline, *_ALWAYS, *by_size, *_LAST)
     return [name for name in names if name in row and name != row["metric"]]
 
 

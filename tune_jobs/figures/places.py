@@ -42,12 +42,14 @@ class Place:
         preset: that `settings` change.
         settings: of the task, without ``task.``.
         named: see `EvaluationProtocol.named`.
+        warmup: steps at both ends whose jobs do not count, unless somebody asks for others.
     """
 
     name: str
     preset: str
     settings: Mapping[str, object]
     named: str = ""
+    warmup: int = 0
 
     def changes(self, request: FigureRequest) -> list[str]:
         """What differs from the preset, as ``KEY=VALUE``; what was asked for comes last."""
@@ -96,7 +98,7 @@ class Exhibit:
                 self.metric,
                 num_jobsets=request.num_jobsets,
                 num_episodes=request.num_episodes,
-                warmup=request.warmup or warmup,
+                warmup=request.warmup or place.warmup or warmup,
             )
             kind = protocol.task.kind
             rules = kind.baselines if baselines_only else _rules(protocol)

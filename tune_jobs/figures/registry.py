@@ -152,6 +152,12 @@ for _kind in (
         "tune_jobs.figures.comparison:WIN_RATE",
     ),
     FigureKind(
+        "deeprm-windows",
+        "The same policies where jobs arrive for 50, 200 and 500 steps, and in operation at two "
+        "loads, with their price: every heuristic, and learned policies (--runs).",
+        "tune_jobs.figures.windows:FIGURE",
+    ),
+    FigureKind(
         "optimality-gap",
         "Slowdown over the best in hindsight (CP-SAT): heuristics, and learned policies (--runs). "
         "Takes up to --time-limit for each jobset; --jobsets 40 will do.",

@@ -55,3 +55,28 @@ def first_start(
         elif step - first == duration:
             return first
     return -1
+
+
+@njit(cache=True, inline="always")
+def first_free(
+    state: NDArray[np.uint8], place: int, capacity: NDArray[np.int64], horizon: int
+) -> int:
+    """First step from which the job at a place of a state fits, whether it can be booked or not.
+
+    Behind the horizon nothing runs, so it is at most that.
+
+    Args:
+        state: uint8 ``(state_size,)``.
+        place: where the job's duration stands in it.
+        capacity: int64 ``(num_resources,)``.
+        horizon: time steps that a state shows.
+    """
+    resources = capacity.size
+    first = 0
+    for step in range(horizon):
+        if step - first == np.int64(state[place]):
+            break
+        for r in range(resources):
+            if np.int64(state[step * resources + r]) + state[place + 1 + r] > capacity[r]:
+                first = step + 1
+    return first

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.deeprm.fitting import first_start
+from cluster_env.worlds.deeprm.fitting import first_free, first_start
 
 
 @njit(cache=True, nogil=True)
@@ -100,7 +100,7 @@ def first_come(
             continue
         if not backfills:
             continue
-        reserved = _first_free(state, place, capacity, horizon)
+        reserved = first_free(state, place, capacity, horizon)
         longest = -1
         for slot in range(num_slots):
             if slot == head or state[waited_at + slot] <= longest:
@@ -108,22 +108,6 @@ def first_come(
             if _fits_beside(state, slots_at + slot * size, place, reserved, capacity):
                 longest = int(state[waited_at + slot])
                 actions[i] = slot
-
-
-@njit(cache=True, inline="always")
-def _first_free(
-    state: NDArray[np.uint8], place: int, capacity: NDArray[np.int64], horizon: int
-) -> int:
-    """First step from which a job fits; behind the horizon nothing runs, so it is at most that."""
-    resources = capacity.size
-    first = 0
-    for step in range(horizon):
-        if step - first == np.int64(state[place]):
-            break
-        for r in range(resources):
-            if np.int64(state[step * resources + r]) + state[place + 1 + r] > capacity[r]:
-                first = step + 1
-    return first
 
 
 @njit(cache=True, inline="always")

@@ -156,7 +156,7 @@ KIND = Kind(
         *("slowdown", "slowdown_finished", "slowdown_small", "slowdown_large"),
         *("bounded_slowdown", "completion_time", "weighted_completion_time"),
         *("duration_weighted_completion_time", "fair_slowdown", "makespan", "utilization"),
-        *("utilization_to_end", "idle", "wait", "longest_wait"),
+        *("utilization_to_end", "idle", "wait", "longest_wait", "largest_slowdown"),
         *("within_1", "within_2", "within_3", "within_5"),
     ),
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},

@@ -14,10 +14,12 @@ class MLPOptions(Section):
 
 
 class BilinearOptions(Section):
-    """A score of each job from 60 numbers, for a search."""
+    """A score of each job from 144 numbers, for a search."""
 
     ahead: Count = 5
     """Time steps ahead of which the free units are looked at, beside those of now."""
+    books: bool = True
+    """Whether jobs may be booked for later, which frees their slots for jobs of the backlog."""
 
 
 NETWORKS.register("deeprm_mlp")(

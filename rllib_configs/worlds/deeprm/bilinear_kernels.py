@@ -1,0 +1,223 @@
+"""What `rllib_configs.worlds.deeprm.bilinear` computes of a state, compiled."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit
+from cluster_env.worlds.deeprm.fitting import first_free, first_start, last_start
+from cluster_env.worlds.deeprm.state import StateShape
+
+NOT_ALLOWED = np.float32(-1e9)
+LONG = 0.25
+"""Jobs that last more than this share of the horizon are long."""
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+State = NDArray[np.uint8]  # (state_size,)
+Starts = NDArray[np.int64]  # (num_slots,), steps from now; -1: none, or no job
+
+
+@njit(cache=True, nogil=True)
+def score(
+    states: NDArray[np.uint8],
+    shape: StateShape,
+    try_last_start: bool,
+    books: bool,
+    patience: int,
+    ahead: int,
+    job: Floats,
+    void: Floats,
+) -> Floats:
+    """Scores of all actions, float32 ``(n, num_actions)``; 0 for void where there is no other.
+
+    Args:
+        states: uint8 ``(n, state_size)``.
+        shape: of the states.
+        try_last_start: the rule of that name of the world that is acted in.
+        books: whether jobs may be booked for later.
+        patience: time steps that an idle cluster may wait after an arrival.
+        ahead: steps ahead of which it sees the free units.
+        job: weights of a job's features, a column for each of the state's.
+        void: weights of waiting.
+    """
+    num_slots, width = shape.num_slots, 1 + shape.capacity.size
+    scores = np.full((states.shape[0], num_slots + 1), NOT_ALLOWED, np.float32)
+    state = np.empty(states.shape[1], np.uint8)
+    starts = np.empty(num_slots, np.int64)
+    seen, weights = np.empty(void.size), np.empty(job.shape[0])
+    looks = np.empty(job.shape[0])
+    for i in range(states.shape[0]):
+        state[:] = states[i]
+        if not _find_starts(state, shape, try_last_start, books, starts):
+            scores[i, num_slots] = 0.0
+            continue
+        _look_around(state, shape, ahead, starts, seen)
+        for f in range(weights.size):
+            weights[f] = 0.0
+            for g in range(seen.size):
+                weights[f] += job[f, g] * seen[g]
+        head = _oldest(state, shape, starts)
+        before = 0
+        if head >= 0:
+            before = first_free(state, shape.slots_at + head * width, shape.capacity, shape.horizon)
+        for slot in range(num_slots):
+            if starts[slot] < 0:
+                continue
+            _look_at(state, shape, starts, slot, looks)
+            _look_behind(state, shape, starts, slot, head, before, looks)
+            total = 0.0
+            for f in range(weights.size):
+                total += weights[f] * looks[f]
+            scores[i, slot] = total
+        if not _must_work(state, shape, patience):
+            total = 0.0
+            for g in range(seen.size):
+                total += void[g] * seen[g]
+            scores[i, num_slots] = total
+    return scores
+
+
+@njit(cache=True, nogil=True)
+def _find_starts(
+    state: State, shape: StateShape, try_last_start: bool, books: bool, starts: Starts
+) -> bool:
+    """Writes the step at which each job would start; False if none can."""
+    found = False
+    for slot in range(shape.num_slots):
+        place = shape.slots_at + slot * (1 + shape.capacity.size)
+        last = last_start(np.int64(state[place]), shape.horizon, try_last_start)
+        starts[slot] = first_start(state, place, shape.capacity, last if books else min(last, 0))
+        found = found or starts[slot] >= 0
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _must_work(state: State, shape: StateShape, patience: int) -> bool:
+    """Whether the cluster is idle and has waited for long enough."""
+    return bool(state[shape.since_at] >= patience and not state[: shape.slots_at].any())
+
+
+@njit(cache=True, nogil=True)
+def _free(state: State, shape: StateShape, step: int) -> float:
+    """Share of the cluster that is free at a step, mean over resources."""
+    resources = shape.capacity.size
+    free = 0.0
+    for r in range(resources):
+        units = np.int64(state[step * resources + r])
+        free += (shape.capacity[r] - units) / shape.capacity[r] / resources
+    return free
+
+
+@njit(cache=True, nogil=True)
+def _look_around(
+    state: State, shape: StateShape, ahead: int, starts: Starts, seen: Doubles
+) -> None:
+    """Writes `STATE_FEATURES`."""
+    num_slots = shape.num_slots
+    filled, num_long, startable = 0, 0, 0
+    for slot in range(num_slots):
+        duration = state[shape.slots_at + slot * (1 + shape.capacity.size)]
+        filled += duration > 0
+        num_long += duration > LONG * shape.horizon
+        startable += starts[slot] == 0
+    backlog = float(state[shape.backlog_at])
+    most = float(max(1, shape.backlog_view))
+    seen[0] = _free(state, shape, 0)
+    seen[1] = _free(state, shape, ahead)
+    seen[2] = min(1.0, backlog / most)
+    seen[3] = min(1.0, state[shape.since_at] / shape.horizon)
+    seen[4] = filled / num_slots
+    seen[5] = num_long / num_slots
+    seen[6] = startable / num_slots
+    seen[7] = min(1.0, np.log(1.0 + backlog) / np.log(1.0 + most))
+    seen[8] = 1.0
+
+
+@njit(cache=True, nogil=True)
+def _oldest(state: State, shape: StateShape, starts: Starts) -> int:
+    """Slot of the job that has waited longest of those that cannot start now; -1 if all can."""
+    found = -1
+    for slot in range(shape.num_slots):
+        if state[shape.slots_at + slot * (1 + shape.capacity.size)] > 0 and starts[slot] != 0:
+            waited = state[shape.waited_at + slot]
+            if found < 0 or waited > state[shape.waited_at + found]:
+                found = slot
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _look_at(state: State, shape: StateShape, starts: Starts, slot: int, looks: Doubles) -> None:
+    """Writes those of `JOB_FEATURES` that are of the job, its wait and where it would run."""
+    capacity, horizon, resources = shape.capacity, shape.horizon, shape.capacity.size
+    place = shape.slots_at + slot * (1 + resources)
+    duration, start = np.int64(state[place]), starts[slot]
+    largest, mean, left, alignment, best = 0.0, 0.0, 1.0, 0.0, 0.0
+    for r in range(resources):
+        demand = np.int64(state[place + 1 + r])
+        largest = max(largest, demand / capacity[r])
+        mean += demand / capacity[r] / resources
+        alignment += (capacity[r] - np.int64(state[r])) * demand
+        best += capacity[r] * capacity[r]
+        used = np.int64(state[start * resources + r]) + demand
+        left = min(left, (capacity[r] - used) / capacity[r])
+    waited = float(state[shape.waited_at + slot])
+    end = start + duration
+    looks[0] = duration / horizon
+    looks[1] = 1.0 / duration
+    looks[2] = largest
+    looks[3] = mean
+    looks[4] = alignment / best
+    looks[5] = mean * duration / horizon
+    looks[6] = min(1.0, waited / (5 * horizon))
+    looks[7] = waited / (waited + duration)
+    looks[8] = 1.0 if duration > LONG * horizon else 0.0
+    looks[9] = left
+    looks[10] = _free(state, shape, end) if end < horizon else 1.0
+    looks[11] = 1.0 if start > 0 else 0.0
+    looks[12] = start / horizon
+
+
+@njit(cache=True, nogil=True)
+def _look_behind(
+    state: State,
+    shape: StateShape,
+    starts: Starts,
+    slot: int,
+    head: int,
+    before: int,
+    looks: Doubles,
+) -> None:
+    """Writes those of `JOB_FEATURES` that say what the job would do to others.
+
+    Args:
+        state: booked for the time of the call.
+        shape: of the state.
+        starts: of the jobs.
+        slot: of the job.
+        head: slot of the oldest job that cannot start now, or -1.
+        before: step from which that one fits.
+        looks: written.
+    """
+    capacity, horizon, width = shape.capacity, shape.horizon, 1 + shape.capacity.size
+    place, start = shape.slots_at + slot * width, starts[slot]
+    _book(state, place, start, capacity.size, 1)
+    looks[13], looks[14] = 0.0, 0.0
+    if head >= 0 and head != slot:
+        after = first_free(state, shape.slots_at + head * width, capacity, horizon)
+        looks[13] = (after - before) / horizon
+    if start == 0:
+        blocked = 0
+        for other in range(shape.num_slots):
+            if other != slot and starts[other] == 0:
+                at = shape.slots_at + other * width
+                blocked += first_start(state, at, capacity, 0) < 0
+        looks[14] = blocked / shape.num_slots
+    _book(state, place, start, capacity.size, -1)
+
+
+@njit(cache=True, nogil=True)
+def _book(state: State, place: int, start: int, resources: int, times: int) -> None:
+    """Books a job, or with -1 takes it back."""
+    for step in range(start, start + np.int64(state[place])):
+        for r in range(resources):
+            state[step * resources + r] += times * state[place + 1 + r]
