@@ -11,7 +11,9 @@ from torch import nn
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features
 from meta.panda.evidence import Evidence
+from meta.panda.plans import PlanShape
 from meta.panda.specifications import SPECIFICATION, Tree, consumers_table
+from rllib_configs.worlds.panda.plans import Proposals
 
 FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 SURE = 4.0
@@ -39,6 +41,11 @@ class ActorShape:
     items: tuple[str, ...]
     context: int
     hidden: int
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the advisor's last layer at first."""
+        return float(0.1 * self.hidden**-0.5)
 
     @property
     def pieces(self) -> dict[str, tuple[int, ...]]:
@@ -135,7 +142,7 @@ class PolicyAdvisor(nn.Module):
 
     def __init__(
         self,
-        shape: ActorShape,
+        shape: ActorShape | PlanShape,
         columns: NDArray[np.int64],
         advisor: str,
         classes: int,
@@ -153,7 +160,7 @@ class PolicyAdvisor(nn.Module):
             return
         width = room * units
         given = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
-        made = rng.normal(0.0, 0.1 * shape.hidden**-0.5, (width, shape.size))
+        made = rng.normal(0.0, shape.spread, (width, shape.size))
         self.given = nn.Parameter(torch.tensor(given, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(width))
         self.made = nn.Parameter(torch.tensor(made, dtype=torch.float32))
@@ -199,13 +206,22 @@ class PolicyAdvisor(nn.Module):
         # The more units there are, the less each of them moves what they all make.
         return self.shared + (units @ self.made) * self.made.shape[0] ** -0.5
 
-    def forward(self, features: Features) -> torch.Tensor:
-        """Logits, see `actor_logits`; those of what is not allowed are -1e9."""
-        dtype = self.shared.dtype
-        items, context = (torch.from_numpy(array).to(dtype) for array in features[:2])
+    def forward(self, features: Features, plans: Proposals | None = None) -> torch.Tensor:
+        """Logits, see the actors' `logits`; those of what is not allowed are -1e9.
+
+        Args:
+            features: what agents see.
+            plans: what is proposed to them; read by actors that weigh plans alone.
+        """
+        context = torch.from_numpy(features.context).to(self.shared.dtype)
         specs, which = _distinct(context[:, self.columns])
-        theta = self.advise(specs)
-        logits = actor_logits(self.shape, theta[which], items, context)
+        theta = self.advise(specs)[which]
+        if isinstance(self.shape, PlanShape):
+            assert plans is not None
+            logits = self.shape.logits(theta, features, plans)
+        else:
+            items = torch.from_numpy(features.items).to(theta.dtype)
+            logits = actor_logits(self.shape, theta, items, context)
         allowed = features.allowed.copy()
         allowed[:, -1] &= allowed[:, :-1].any(axis=1)  # who has nothing cannot but wait
         free = np.ones((len(allowed), LEVELS), np.bool_)

@@ -6,6 +6,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from meta.panda.network import planted
+from meta.panda.sampler import logits_of
 
 
 class AdvisorModule(TorchRLModule):
@@ -21,5 +22,8 @@ class AdvisorModule(TorchRLModule):
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits of the states under ``Columns.OBS``."""
-        features = self._world.features(batch[Columns.OBS].numpy())
-        return {Columns.ACTION_DIST_INPUTS: self.network(features)}
+        return {
+            Columns.ACTION_DIST_INPUTS: logits_of(
+                self.network, self._world, batch[Columns.OBS].numpy()
+            )
+        }

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, cast
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.core.world import World
-from meta.panda.advisor import ActorShape, PolicyAdvisor
+from meta.panda.advisor import LEVELS, ActorShape, PolicyAdvisor
+from meta.panda.plans import PlanShape
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import SAMPLE, SPECIFICATION, Tree, columns_of, grown_tree
 from rllib_configs.networks.registry import Network, Shapes, Weights
@@ -32,8 +33,12 @@ def made(experiment: "ExperimentConfig", world: World, tree: Tree | None = None)
     training, acting = experiment.training, cast("Any", world)
     columns = columns_of(world, SPECIFICATION)
     of_item, of_context = world.feature_names
+    if training.actor == "plans":
+        shape: ActorShape | PlanShape = PlanShape(LEVELS)
+    else:
+        shape = ActorShape(tuple(of_item), len(of_context), training.hidden)
     return PolicyAdvisor(
-        ActorShape(tuple(of_item), len(of_context), training.hidden),
+        shape,
         columns,
         training.advisor,
         training.classes,
@@ -66,7 +71,8 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
 
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> AdvisedSampler:
-    return AdvisedSampler(made(experiment, world), weights, world)
+    searched = experiment.training.algorithm == "evolution"
+    return AdvisedSampler(made(experiment, world), weights, world, draws=not searched)
 
 
 def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:

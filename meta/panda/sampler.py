@@ -1,5 +1,7 @@
 """Acts with actors that an advisor has made, without RLlib and gradients."""
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -7,10 +9,22 @@ from numpy.typing import NDArray
 from cluster_env.core.seeding import uniforms as drawn_uniforms
 from cluster_env.core.world import State, World
 from meta.panda.advisor import PolicyAdvisor
+from meta.panda.plans import PlanShape
 from rllib_configs.networks.registry import Weights
+from rllib_configs.worlds.panda.plans import PAIR, decide_by_plans, proposals
 
 STEPS = 1000
 """How finely the mean urgency of actors is told apart that draw nothing."""
+
+
+def logits_of(network: PolicyAdvisor, world: Any, states: State) -> torch.Tensor:
+    """What a network makes of states; see `PolicyAdvisor.forward`."""
+    features = world.features(states)
+    if isinstance(network.shape, PlanShape):
+        found: torch.Tensor = network(features, proposals(states, world.observed + world.held))
+        return found
+    alone: torch.Tensor = network(features)
+    return alone
 
 
 class AdvisedSampler:
@@ -20,20 +34,26 @@ class AdvisedSampler:
         network: takes the weights.
         weights: by name, as the RLModule has them.
         world: where it acts.
+        draws: whether `sample` draws; a search tries nothing but what is likeliest.
     """
 
-    def __init__(self, network: PolicyAdvisor, weights: Weights, world: World) -> None:
+    def __init__(
+        self, network: PolicyAdvisor, weights: Weights, world: World, draws: bool = True
+    ) -> None:
         state = {
             name.removeprefix("network."): torch.from_numpy(np.array(value))
             for name, value in weights.items()
         }
         network.load_state_dict(state)
-        self.network, self._world = network.eval(), world
+        self.network, self._draws = network.eval(), draws
+        self._world: Any = world
+        self._actors: dict[bytes, int] = {}
+        self._thetas = np.empty((0, network.shape.size))
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """See `meta.panda.advisor.actor_logits`, float32."""
         with torch.inference_mode():
-            found: NDArray[np.float32] = self.network(self._world.features(states)).numpy()
+            found: NDArray[np.float32] = logits_of(self.network, self._world, states).numpy()
         return found
 
     def sample(
@@ -45,6 +65,8 @@ class AdvisedSampler:
             Actions, int32 ``(n, num_actions)``: 0, or 1 plus the level; and log-probabilities,
             float32 ``(n,)``, in which the level counts where something is done.
         """
+        if not self._draws:
+            return self.likeliest(states), np.zeros(len(states), np.float32)
         logits, num_actions = self.logits(states).astype(np.float64), self._world.num_actions
         bits, levels = logits[:, :num_actions], logits[:, num_actions:]
         keys = (uniforms * 2.0**53).astype(np.uint64)
@@ -67,9 +89,46 @@ class AdvisedSampler:
             states: ``(n, state_size)``.
             void_bias: added to the logit of waiting.
         """
+        if isinstance(self.network.shape, PlanShape):
+            return self._by_plans(states, void_bias)
         logits, num_actions = self.logits(states).astype(np.float64), self._world.num_actions
         logits[:, num_actions - 1] += void_bias
         levels = logits[:, num_actions:]
         chance = np.exp(levels - np.logaddexp.reduce(levels, axis=1, keepdims=True))
         mean = np.rint(STEPS * (chance @ np.arange(levels.shape[1])))[:, None]
         return ((logits[:, :num_actions] > 0) * (1 + mean)).astype(np.int32)
+
+    def _by_plans(self, states: State, bias: float) -> NDArray[np.int32]:
+        """Decides in compiled code; an actor is made once, when its specification is first seen."""
+        world = self._world
+        bits = np.empty((len(states), world.num_actions), np.int32)
+        decide_by_plans(
+            *(np.ascontiguousarray(states), self._actors_of(states), self._thetas),
+            *(world.observed, world.held, bias, np.empty(len(PAIR)), bits),
+        )
+        return bits
+
+    def _actors_of(self, states: State) -> NDArray[np.int64]:
+        """The actor of each row, int64 ``(n,)``; those of new specifications are made."""
+        if self.network.kind == "none":
+            if not len(self._thetas):
+                self._thetas = self.network.shared.detach().double().numpy()[None]
+            return np.zeros(len(states), np.int64)
+        specs = np.ascontiguousarray(states[:, _SPEC])
+        keys = specs.view(np.dtype((np.void, specs.shape[1] * specs.itemsize)))[:, 0]
+        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        names = [key.tobytes() for key in distinct]
+        new = [k for k, name in enumerate(names) if name not in self._actors]
+        if new:
+            context = self._world.features(states[first[new]]).context
+            with torch.inference_mode():
+                seen = torch.from_numpy(context)[:, self.network.columns]
+                made = self.network.advise(seen).double().numpy()
+            for k in new:
+                self._actors[names[k]] = len(self._actors)
+            self._thetas = np.concatenate([self._thetas, made])
+        return np.array([self._actors[name] for name in names], np.int64)[which]
+
+
+_SPEC = slice(1, 6)
+"""Where a state has the specification: left, cores, memory, core type and topology."""

@@ -2,4 +2,5 @@
 
 import rllib_configs.worlds.accrual.options
 import rllib_configs.worlds.deeprm.options
-import rllib_configs.worlds.hpc.options  # noqa: F401  each enters its own
+import rllib_configs.worlds.hpc.options
+import rllib_configs.worlds.panda.options  # noqa: F401  each enters its own

@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_kernel
-from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN
+from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT
 from cluster_env.worlds.panda.picking import Offer, pick
 
-_AT, _SIZE = len(HEADER), len(NODE_SEEN)
+_AT, _SIZE = NODES_AT, len(NODE_SEEN)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 

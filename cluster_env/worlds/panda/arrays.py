@@ -27,20 +27,34 @@ SLOWEST, MEAN = range(2)
 HEADER = (
     *("waited", "left", "cores", "memory", "core_type", "topology"),
     *("held_cores", "held_memory", "held_nodes", "free_nodes", "free_cores"),
-    *("waiting", "waiting_cores", "running", "ahead", "satisfied"),
+    *("waiting", "waiting_cores", "running", "ahead", "satisfied", "free_work"),
 )
-"""What a state begins with, each an int32; then the observed nodes and then the held ones.
+"""What a state begins with, each an int32; then the plans, the observed nodes, and the held ones.
 
 ``left`` is in steps at speed 1, ``core_type`` is 0 for any, ``waiting`` counts agents that wait,
 ``ahead`` those of them that arrived before, and ``satisfied`` is 1 if the held nodes satisfy the
-specification.
+specification; ``free_work`` is what all free nodes can do in a step, in core steps at speed 1.
 """
 
-NODE_SEEN = ("present", "cores", "memory", "speed", "same_rack", "same_region", "notice")
+PLANS = ("tight", "fast", "lean")
+"""Sets of nodes that the supervisor works out for each agent among those that it sees, with which
+what it holds would satisfy its specification: those with the fewest cores, those with the shortest
+run, and those that could do the least in that time. See `planning.propose`."""
+
+PLAN_SEEN = ("nodes", "cores", "work", "steps", "wanted")
+"""What a state has of each plan, with the nodes that are held; all 0 where there is none. ``work``
+is what they can do in a step; ``wanted`` counts, in hundredths, the consumers that wait for which a
+node is of the nearest type, a mean over its nodes."""
+
+NODES_AT = len(HEADER) + len(PLANS) * len(PLAN_SEEN)
+"""Where the nodes begin in a state."""
+
+NODE_SEEN = ("present", "cores", "memory", "speed", "same_rack", "same_region", "notice", "plans")
 """What a state has of each node; 0 where none is.
 
 ``speed`` is in hundredths; ``same_rack`` and ``same_region`` compare with the first node that is
-held; ``notice`` is 1 + the steps until it leaves, 0 if no departure is announced.
+held; ``notice`` is 1 + the steps until it leaves, 0 if no departure is announced; ``plans`` is the
+sum of 2**p over the plans p that it belongs to.
 """
 
 
@@ -63,6 +77,7 @@ class Cloud(NamedTuple):
     observed: int
     held: int
     patience: int
+    rounds: int
     strict: bool
     max_time: int
 
@@ -109,13 +124,14 @@ EPISODE = np.dtype(
         *((name, np.int64) for name in ("first_event", "num_runs", "window")),
         *(
             (name, np.int64)
-            for name in ("time", "coming", "num_waiting", "num_running", "num_done")
+            for name in ("time", "round", "coming", "num_waiting", "num_running", "num_done")
         ),
         *((name, np.bool_) for name in ("active", "truncated")),
     ],
     align=True,
 )
-"""Of an episode; ``coming`` counts the consumers that have arrived."""
+"""Of an episode; ``coming`` counts the consumers that have arrived, and ``round`` the decisions
+that were taken at the present clock."""
 
 
 class Jobs(NamedTuple):

@@ -110,7 +110,7 @@ def tell_time(e: Episodes, episode: int) -> None:
 def begin(c: Cloud, jobs: Jobs, e: Episodes, episode: int) -> None:
     """Puts an episode back before its first instant."""
     at = e.of[episode]
-    at.time, at.coming, at.num_waiting, at.num_running, at.num_done = 0, 0, 0, 0, 0
+    at.time, at.round, at.coming, at.num_waiting, at.num_running, at.num_done = 0, 0, 0, 0, 0, 0
     at.num_runs, at.event, at.active, at.truncated = 0, at.first_event, True, False
     for node in range(c.type.size):
         here = e.node[episode, node]

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN
+from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT
 
 ITEM = (
     *("present", "held", "cores", "memory", "speed", "same_rack", "same_region"),
@@ -35,7 +35,7 @@ CONTEXT = (
   ``waiting_cores``: n / (n + cores of the cloud).
 """
 
-_AT, _SIZE = len(HEADER), len(NODE_SEEN)
+_AT, _SIZE = NODES_AT, len(NODE_SEEN)
 
 
 @njit(cache=True, nogil=True)

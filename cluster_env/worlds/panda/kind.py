@@ -70,6 +70,6 @@ KIND = Kind(
     plain=_plain,
     transfers=(
         *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
-        *("observed", "held", "reach", "patience", "max_time"),
+        *("observed", "held", "reach", "patience", "rounds", "max_time"),
     ),
 )

@@ -57,7 +57,7 @@ class PlainCloud:
     """
 
     def __init__(self, world: Panda, jobset: JobSet) -> None:
-        self.world, self.time, self.over = world, 0, False
+        self.world, self.time, self.rounds, self.over = world, 0, 0, False
         specs = np.stack(
             [jobset.arrival, jobset.duration, jobset.demand[:, 0]]
             + [specification(jobset, name) for name in (MEMORY, CORE_TYPE, TOPOLOGY)],
@@ -89,16 +89,24 @@ class PlainCloud:
     def step(self, actions: Mapping[int, Action]) -> None:
         """Carries out the actions of all that wait, and lets time pass until the next decision."""
         before = {k: list(self.agents[k].held) for k in actions}
+        moved = False
         for k in sorted(actions):
             for node in actions[k].catch:
                 self._catch(k, node, actions)
         for k, action in actions.items():
+            moved |= self.agents[k].held != before[k]
             for node in action.release:
                 if node in before[k]:
                     self.agents[k].held.remove(node)
+                    moved = True
         for k in sorted(actions):
             if not actions[k].wait and self.satisfied(k):
                 self._start(self.agents[k])
+                moved = True
+        self.rounds += 1
+        if moved and self.waiting and self.rounds < self.world.rounds:
+            return
+        self.rounds = 0
         if self.waiting:
             self.time += 1
             self._happen()

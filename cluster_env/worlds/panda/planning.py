@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.panda.arrays import RUNNING, Cloud, Episodes, Jobs
+from cluster_env.worlds.panda.arrays import PLANS, RUNNING, Cloud, Episodes, Jobs
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK
 from cluster_env.worlds.panda.holding import run_time
 from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST, RANDOM, Offer, pick
+from cluster_env.worlds.panda.scoring import PAIR
 
 _NONE: int = np.int64(0)  # type: ignore[assignment]  # a literal would compile callers twice
 
@@ -24,6 +25,12 @@ class Plan(NamedTuple):
     order: NDArray[np.int64]  # (most consumers,): those that wait, as they get their turn
     owner: NDArray[np.int64]  # (num_nodes,): who has picked each node, or -1
     out: NDArray[np.bool_]  # (most consumers,): those that have withdrawn
+    wanted: NDArray[np.int64]  # (num_nodes,): consumers that wait, by the type nearest to them
+    sets: NDArray[np.int64]  # (plans, num_nodes): nodes of each of `PLANS`
+    facts: NDArray[np.int64]  # (plans, 1 + `PLAN_SEEN`): how many those are, and what states have
+    score: NDArray[np.float64]  # (most consumers,): of those in `order`
+    weights: NDArray[np.float64]  # of a scorer, see `cluster_env.worlds.panda.scoring`
+    pair: NDArray[np.float64]  # what it scores
 
 
 def new_plan(num_nodes: int, most_consumers: int) -> Plan:
@@ -36,6 +43,9 @@ def new_plan(num_nodes: int, most_consumers: int) -> Plan:
     return Plan(
         *(offer, ints[4], ints[5], np.zeros(num_nodes, np.bool_)),
         *(np.zeros(most_consumers, np.int64), ints[6], np.zeros(most_consumers, np.bool_)),
+        *(np.zeros(num_nodes, np.int64), np.zeros((len(PLANS), num_nodes), np.int64)),
+        *(np.zeros((len(PLANS), 6), np.int64), np.zeros(most_consumers)),
+        *(np.zeros(len(PAIR)), np.zeros(len(PAIR))),
     )
 
 
@@ -194,3 +204,14 @@ def finish_early(
                         for k in range(picked):
                             plan.nodes[k] = plan.tried[k]
     return found, begin
+
+
+@njit_inlined
+def free_work(c: Cloud, e: Episodes, episode: int) -> float:
+    """What all free nodes can do in a step, in core steps at speed 1."""
+    total = 0.0
+    for node in range(c.type.size):
+        at = e.node[episode, node]
+        if at.holder < 0 and at.away == 0:
+            total += c.cores[node] * c.speed[node]
+    return total

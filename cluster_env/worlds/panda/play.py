@@ -7,12 +7,14 @@ from cluster_env.worlds.panda.arrays import WAITING, Cloud, Episodes, Jobs
 from cluster_env.worlds.panda.envy import share_out
 from cluster_env.worlds.panda.holding import catch, let_all_go, satisfy, start
 from cluster_env.worlds.panda.picking import BEST_FIT, RANDOM
-from cluster_env.worlds.panda.planning import Plan, finish_early, fit
+from cluster_env.worlds.panda.planning import Plan, finish_early, fit, free_work
+from cluster_env.worlds.panda.proposing import best_plan, count_wanted
 
-CHOICES = ("best_fit", "fastest_fit", "random", "earliest_finish", "envy_free")
-"""How a rule chooses nodes; the first three are those of `picking`."""
+CHOICES = ("best_fit", "fastest_fit", "random", "earliest_finish", "envy_free", "scored")
+"""How a rule chooses nodes; the first three are those of `picking`, and the last one takes the
+pairs of a consumer and a plan with the highest scores (`scoring`), as long as they are above 0."""
 
-EARLIEST_FINISH, ENVY_FREE = 3, 4
+EARLIEST_FINISH, ENVY_FREE, SCORED = 3, 4, 5
 
 ORDERS = ("arrival", "shortest")
 """Who gets its turn first: whoever arrived first, or who has the least left to do."""
@@ -61,6 +63,42 @@ def own_picks(c: Cloud, plan: Plan, k: int) -> int:
 
 
 @njit_inlined
+def sink(plan: Plan, place: int, end: int) -> None:
+    """Moves a consumer in ``plan.order`` behind all with higher scores, up to an end."""
+    consumer, score = plan.order[place], plan.score[place]
+    while place + 1 < end and plan.score[place + 1] > score:
+        plan.order[place], plan.score[place] = plan.order[place + 1], plan.score[place + 1]
+        place += 1
+    plan.order[place], plan.score[place] = consumer, score
+
+
+@njit_inlined
+def start_pairs(c: Cloud, jobs: Jobs, e: Episodes, episode: int, n: int, plan: Plan) -> None:
+    """Starts the pair with the highest score, again and again, as long as there is one above 0.
+
+    A score can but fall when others take nodes, so that only the first one is worked out anew.
+    """
+    free = free_work(c, e, episode)
+    count_wanted(jobs, e, episode, plan)
+    rest, first = n, 0 * n  # places from `rest` on are in order; the others have no score yet
+    while first < n:
+        place = rest - 1 if rest > 0 else first
+        consumer, before = plan.order[place], plan.score[place]
+        score, count = best_plan(c, jobs, e, episode, consumer, plan, free, n)
+        plan.score[place] = score
+        if rest > 0:
+            sink(plan, place, n)
+            rest -= 1
+        elif score < before:
+            sink(plan, place, n)
+        elif score > 0.0:
+            give(c, jobs, e, episode, consumer, plan, count)
+            first += 1
+        else:
+            first = n  # nobody else has a higher one
+
+
+@njit_inlined
 def decide(
     c: Cloud, jobs: Jobs, e: Episodes, episode: int, choice: int, n: int, plan: Plan, key: np.uint64
 ) -> None:
@@ -74,6 +112,9 @@ def decide(
         let_all_go(e, episode, plan.order[k])  # what it held when it lost another node
     if choice == ENVY_FREE:
         share_out(c, jobs, e, episode, n, plan)
+    if choice == SCORED:
+        start_pairs(c, jobs, e, episode, n, plan)
+        return
     now = e.of[episode].time
     for turn in range(2 if choice == ENVY_FREE and c.strict else 1):
         for k in range(n):

@@ -79,7 +79,8 @@ class PandaSimulator:
         each = np.repeat(np.arange(len(jobsets), dtype=np.int32), episodes_per_jobset)
         self._episodes = new_episodes(each, jobsets, self._cloud, self._state_size)
         self._held_before = np.empty(self.num_rows, np.int64)
-        self._plan = new_plan(self._nodes.num_nodes, max(one.num_jobs for one in jobsets))
+        most = max(one.num_jobs for one in jobsets)
+        self._plan = new_plan(self._nodes.num_nodes, most)
         self.reset()
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
@@ -168,15 +169,23 @@ class PandaSimulator:
             needs = caught.astype(np.float32)
         return self._run(STEP, rows, bits, _NO_NEEDS if needs is None else needs, rewards)
 
-    def play(self, rule: tuple[str, str], keys: NDArray[np.uint64] | None = None) -> None:
+    def play(
+        self,
+        rule: tuple[str, str],
+        keys: NDArray[np.uint64] | None = None,
+        weights: NDArray[np.floating[Any]] | None = None,
+    ) -> None:
         """Plays all episodes to their ends; the states of rows are left as they are.
 
         Args:
             rule: how nodes are chosen and in which order consumers get their turn, one of `CHOICES`
                 and one of `ORDERS`.
             keys: of random numbers, uint64 ``(num_rows,)``.
+            weights: of a scorer's features, where nodes are `scored`; see `scoring.PAIR`.
         """
         choice, order = rule
+        if weights is not None:
+            self._plan.weights[:] = weights
         self._run(
             *(PLAY, self._first_rows(), _NO_BITS, _NO_NEEDS, _NO_REWARDS),
             *(CHOICES.index(choice), ORDERS.index(order) == 1),
@@ -197,7 +206,10 @@ class PandaSimulator:
             shift = now["first_event"] - before["first_event"]
             rows = [slice(at["row"], at["row"] + at["count"]) for at in (before, now)]
             runs = [slice(at["run"], at["run"] + before["num_runs"]) for at in (before, now)]
-            for name in ("time", "coming", "num_waiting", "num_running", "num_done", "num_runs"):
+            for name in (
+                *("time", "round", "coming", "num_waiting", "num_running", "num_done"),
+                "num_runs",
+            ):
                 now[name] = before[name]
             now["active"], now["truncated"] = before["active"], before["truncated"]
             now["event"] = before["event"] + shift

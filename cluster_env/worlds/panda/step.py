@@ -9,7 +9,7 @@ from cluster_env.worlds.panda.deciding import catch_all, release_all, start_if_s
 from cluster_env.worlds.panda.events import begin, move_to, next_clock, tell_time
 from cluster_env.worlds.panda.holding import cost, paid_at_finish
 from cluster_env.worlds.panda.planning import Plan
-from cluster_env.worlds.panda.play import decide, line_up
+from cluster_env.worlds.panda.play import SCORED, decide, line_up
 from cluster_env.worlds.panda.watching import look
 
 RESET, STEP, PLAY = range(3)
@@ -34,27 +34,35 @@ def act(
     Returns:
         The clock of the next instant.
     """
-    now = e.of[episode].time
+    at, moved = e.of[episode], False
+    now = at.time
     for i in range(first, last):
-        held_before[i] = e.agent[rows[i]].held
+        waits = e.agent[rows[i]].stage == WAITING
+        held_before[i] = e.agent[rows[i]].held if waits else -1
     catch_all(c, jobs, e, episode, rows, bits, needs, first, last)
     for i in range(first, last):
-        if e.agent[rows[i]].stage == WAITING:
+        if held_before[i] >= 0:
+            moved |= e.agent[rows[i]].held > held_before[i]
             release_all(c, e, episode, np.int64(rows[i]), bits[i], held_before[i])
+            moved |= e.agent[rows[i]].held != held_before[i]
+            start_if_satisfied(c, jobs, e, episode, np.int64(rows[i]), bits[i])
+            moved |= e.agent[rows[i]].stage == RUNNING
+    at.round = at.round + 1 if moved and at.num_waiting and at.round + 1 < c.rounds else 0
     for i in range(first, last):
         row = np.int64(rows[i])
-        agent, job = e.agent[row], e.of[episode].first + row - e.of[episode].row
-        if agent.stage != WAITING:
+        agent, job = e.agent[row], at.first + row - at.row
+        if held_before[i] < 0:
             continue
-        start_if_satisfied(c, jobs, e, episode, row, bits[i])
         since = now - jobs.of[job].arrival
         if agent.stage == RUNNING:
             paid = paid_at_finish(c, jobs, job, agent.finish)
         else:
-            paid = cost(jobs, job, since + 1)
+            paid = cost(jobs, job, since + (at.round == 0))
         rewards[i] = agent.owed + cost(jobs, job, since) - paid
         agent.owed = 0.0
-    return now + 1 if e.of[episode].num_waiting else next_clock(c, jobs, e, episode)
+    if at.round:
+        return now
+    return now + 1 if at.num_waiting else next_clock(c, jobs, e, episode)
 
 
 @njit_kernel
@@ -117,9 +125,11 @@ def run_episodes(
                 n = line_up(e, episode, plan, shortest)
                 decide(c, jobs, e, episode, choice, n, plan, keys[at.row])
             clock = next_clock(c, jobs, e, episode)
+            if choice == SCORED and mode == PLAY and at.num_waiting:
+                clock = min(clock, at.time + 1)  # whoever is held back is looked at again
         tell_time(e, episode)
         if mode != PLAY:
-            look(c, jobs, e, episode)
+            look(c, jobs, e, episode, plan)
         for i in range(first, last):
             left += e.active[rows[i]]
         first = last

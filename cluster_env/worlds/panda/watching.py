@@ -6,11 +6,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, Cloud, Episodes, Jobs
+from cluster_env.worlds.panda.arrays import (
+    HEADER,
+    NODE_SEEN,
+    NODES_AT,
+    PLAN_SEEN,
+    PLANS,
+    Cloud,
+    Episodes,
+    Jobs,
+)
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK
-from cluster_env.worlds.panda.holding import satisfy
+from cluster_env.worlds.panda.holding import run_time, satisfy
+from cluster_env.worlds.panda.planning import Plan, free_work
+from cluster_env.worlds.panda.proposing import count_wanted, propose
 
-AT, SIZE = len(HEADER), len(NODE_SEEN)
+AT, SIZE = NODES_AT, len(NODE_SEEN)
+PLANS_AT, NUM_PLANS, PLAN_SIZE = len(HEADER), len(PLANS), len(PLAN_SEEN)
 
 
 @njit_inlined
@@ -63,7 +75,7 @@ def write_node(
 
 
 @njit_inlined
-def look(c: Cloud, jobs: Jobs, e: Episodes, episode: int) -> None:
+def look(c: Cloud, jobs: Jobs, e: Episodes, episode: int, plan: Plan) -> None:
     """Writes the states of all agents of an episode that wait."""
     at = e.of[episode]
     free_nodes, free_cores, waiting_cores = 0, 0, 0
@@ -73,6 +85,8 @@ def look(c: Cloud, jobs: Jobs, e: Episodes, episode: int) -> None:
             free_cores += c.cores[node]
     for k in range(at.num_waiting):
         waiting_cores += jobs.of[at.first + e.waiting[at.row + k]].cores
+    free = np.int64(free_work(c, e, episode))
+    count_wanted(jobs, e, episode, plan)
     for k in range(at.num_waiting):
         consumer = e.waiting[at.row + k]
         row, job = at.row + consumer, at.first + consumer
@@ -86,7 +100,8 @@ def look(c: Cloud, jobs: Jobs, e: Episodes, episode: int) -> None:
         nodes = e.held[row, : agent.held]
         state[14] = k
         state[15] = satisfy(c, jobs, job, nodes, agent.held_cores, agent.held_memory)
-        state[AT:] = 0
+        state[16] = free
+        state[PLANS_AT:] = 0
         for place in range(c.observed):
             if e.shown[row, place] < 0:
                 break
@@ -95,3 +110,61 @@ def look(c: Cloud, jobs: Jobs, e: Episodes, episode: int) -> None:
         for place in range(agent.held):
             begin = AT + (c.observed + place) * SIZE
             write_node(c, e, episode, row, nodes[place], state[begin : begin + SIZE])
+        if state[15]:
+            write_own_plan(c, jobs, e, episode, consumer, plan, state)
+        elif free > 0:
+            write_plans(c, jobs, e, episode, consumer, plan, state)
+
+
+@njit_inlined
+def write_own_plan(
+    c: Cloud,
+    jobs: Jobs,
+    e: Episodes,
+    episode: int,
+    consumer: int,
+    plan: Plan,
+    out: NDArray[np.int32],
+) -> None:
+    """Writes what a state has of plans where the nodes that are held are enough: all are these."""
+    at = e.of[episode]
+    agent, spec = e.agent[at.row + consumer], jobs.of[at.first + consumer]
+    nodes, work = e.held[at.row + consumer, : agent.held], 0.0
+    wanted = 0.0
+    for k in range(agent.held):
+        work += c.cores[nodes[k]] * c.speed[nodes[k]]
+        wanted += plan.wanted[c.type[nodes[k]]]
+    for p in range(NUM_PLANS):
+        seen = out[PLANS_AT + p * PLAN_SIZE : PLANS_AT + (p + 1) * PLAN_SIZE]
+        seen[0], seen[1], seen[2] = agent.held, agent.held_cores, np.int64(work)
+        seen[3] = run_time(c, spec.topology, agent.left, nodes)
+        seen[4] = np.int32(100 * wanted / agent.held)
+
+
+@njit_inlined
+def write_plans(
+    c: Cloud,
+    jobs: Jobs,
+    e: Episodes,
+    episode: int,
+    consumer: int,
+    plan: Plan,
+    out: NDArray[np.int32],
+) -> None:
+    """Writes what a state has of the plans among the nodes that the agent sees."""
+    shown = e.shown[e.of[episode].row + consumer]
+    plan.taken[:] = True
+    for place in range(c.observed):
+        if shown[place] < 0:
+            break
+        plan.taken[shown[place]] = False
+    if not propose(c, jobs, e, episode, consumer, plan):
+        return
+    for p in range(NUM_PLANS):
+        for fact in range(PLAN_SIZE):
+            out[PLANS_AT + p * PLAN_SIZE + fact] = plan.facts[p, 1 + fact]
+        for k in range(plan.facts[p, 0]):
+            place = 0
+            while shown[place] != plan.sets[p, k]:
+                place += 1
+            out[AT + place * SIZE + 7] += 1 << p

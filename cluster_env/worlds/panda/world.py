@@ -13,7 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.worlds.panda.acting import act_rows
-from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, Cloud
+from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT, Cloud
 from cluster_env.worlds.panda.consumers import (
     ANYWHERE,
     CORE_TYPE,
@@ -68,6 +68,9 @@ class Panda:
             unlike the best node a type may be whose nodes an agent sees; large for no limit.
         patience: steps after which nodes that an agent holds without a start are taken back; 0 for
             never. Two agents that each hold what the other one needs wait for ever without it.
+        rounds: decisions at most at one clock. After one in which somebody caught or released a
+            node or started, all that still wait decide again, so that who lost a node to another
+            one need not wait a step to ask for the next.
         max_time: clock at which an episode is truncated.
     """
 
@@ -84,12 +87,14 @@ class Panda:
     held: int = 8
     reach: float = 1e9
     patience: int = 0
+    rounds: int = 1
     max_time: int = 20_000
 
     def __post_init__(self) -> None:
         for name, least, most in (
             *(("observed", 1, 1024), ("held", 1, 1024), ("max_time", 1, LARGEST)),
-            *(("patience", 0, LARGEST), ("across_racks", 1, 1000), ("across_regions", 1, 1000)),
+            *(("rounds", 1, 1024), ("patience", 0, LARGEST)),
+            *(("across_racks", 1, 1000), ("across_regions", 1, 1000)),
         ):
             if not least <= getattr(self, name) <= most:
                 raise InputError(
@@ -122,6 +127,7 @@ class Panda:
             observed=self.observed,
             held=self.held,
             patience=self.patience,
+            rounds=self.rounds,
             strict=self.strict,
             max_time=self.max_time,
         )
@@ -129,7 +135,7 @@ class Panda:
     @cached_property
     def state_space(self) -> spaces.Box:
         """Whole numbers, see `cluster_env.worlds.panda.arrays`."""
-        size = len(HEADER) + (self.observed + self.held) * len(NODE_SEEN)
+        size = NODES_AT + (self.observed + self.held) * len(NODE_SEEN)
         return spaces.Box(0, LARGEST, (size,), np.int32)
 
     @property
@@ -164,7 +170,10 @@ class Panda:
         memory, core_type = (specification(jobset, name) for name in (MEMORY, CORE_TYPE))
         where = topology if self.strict else np.zeros_like(topology)
         specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type, where], axis=1)
-        for spec in np.unique(specs, axis=0):
+        cores, size, kind = (self.nodes.of(name) for name in ("cores", MEMORY, CORE_TYPE))
+        alone = (cores >= specs[:, :1]) & (size >= specs[:, 1:2])
+        alone &= (kind == specs[:, 2:3]) | (specs[:, 2:3] < 0)
+        for spec in np.unique(specs[~alone.any(axis=1)], axis=0):  # one node is not enough
             if not self._can_hold(*(int(value) for value in spec)):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
@@ -235,7 +244,8 @@ class Panda:
         have = np.stack([nodes.of("cores"), nodes.of("memory")], axis=1)
         for place in np.unique(where[usable]):
             here = have[usable & (where == place)]
-            if _can_reach(here, cores, memory, self.held):
+            largest = here[np.lexsort(here.T[::-1])][::-1][: self.held].sum(axis=0)
+            if (largest >= (cores, memory)).all() or _can_reach(here, cores, memory, self.held):
                 return True
         return False
 

@@ -13,7 +13,7 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.world import get_heuristic
 from cluster_env.objectives import LateCost, Objective, get_objective
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.arrays import DONE, RUNNING, WAITING
+from cluster_env.worlds.panda.arrays import DONE, NODE_SEEN, NODES_AT, RUNNING, WAITING
 from cluster_env.worlds.panda.consumers import NEVER, Consumers
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.nodes import Nodes
@@ -77,6 +77,7 @@ worlds = st.builds(
     observed=st.sampled_from([2, 4]),
     held=st.just(4),
     patience=st.sampled_from([0, 3]),
+    rounds=st.sampled_from([1, 3]),
     max_time=st.sampled_from([25, 60]),
 )
 
@@ -282,7 +283,7 @@ def test_an_announced_departure_is_seen_and_a_sudden_one_is_not() -> None:
     jobset = Consumers.with_supply([0], [9], [8], away=away)
     simulator = play_one(Panda(FOUR), jobset, {})
     seen = simulator.observed[0].tolist()
-    notice = simulator.states[0, 16 + 6 :: 7]
+    notice = simulator.states[0, NODES_AT + 6 :: len(NODE_SEEN)]
     assert notice[seen.index(0)] == 6  # 1 + the 5 steps from 1 to 6
     assert notice[seen.index(1)] == 0
 

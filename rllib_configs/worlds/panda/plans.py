@@ -1,0 +1,66 @@
+"""Plans that the supervisor proposes to agents, for networks: what they see of them, and decide."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_kernel
+from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, NODES_AT, PLAN_SEEN, PLANS
+from cluster_env.worlds.panda.proposals import Proposals, proposals
+from cluster_env.worlds.panda.scoring import PAIR, START, write_pair
+
+__all__ = ["PAIR", "START", "Proposals", "decide_by_plans", "proposals"]
+
+NEED, NEEDS = 1000.0, 1_000_000.0
+"""How finely scores are told apart as needs, and the largest need; below 2**24, for float32."""
+
+_PLANS_AT, _PLAN_SIZE = len(HEADER), len(PLAN_SEEN)
+
+
+@njit_kernel
+def decide_by_plans(
+    states: NDArray[np.int32],
+    which: NDArray[np.int64],
+    thetas: NDArray[np.float64],
+    observed: int,
+    held: int,
+    bias: float,
+    pair: NDArray[np.float64],
+    bits: NDArray[np.int32],
+) -> None:
+    """Takes each agent's best plan, if its score is above a bias; see `meta.panda.plans.PlanShape`.
+
+    Args:
+        states: int32 ``(n, state_size)``.
+        which: int64 ``(n,)``, the actor of each.
+        thetas: float64 ``(actors, len(PAIR))``.
+        observed: places of nodes that may be caught; those that may be released follow.
+        held: how many follow.
+        bias: what a score has to be above.
+        pair: room, ``(len(PAIR),)``.
+        bits: written, int32 ``(n, observed + held + 1)``: 0, or 1 plus the need.
+    """
+    bits[:] = 0
+    for i in range(states.shape[0]):
+        s, theta, best, most = states[i], thetas[which[i]], -1, -np.inf
+        for p in range(len(PLANS)):
+            plan = s[_PLANS_AT + p * _PLAN_SIZE : _PLANS_AT + (p + 1) * _PLAN_SIZE]
+            if not plan[0]:
+                continue
+            write_pair(
+                *(np.float64(s[1]), s[2], s[0], s[5], s[4] > 0, s[11], np.float64(s[16])),
+                *(plan[0], plan[1], np.float64(plan[2]), plan[3], plan[4] / 100.0, pair),
+            )
+            score = -bias
+            for k in range(pair.size):
+                score += theta[k] * pair[k]
+            if score > most:
+                most, best = score, p
+        if most > 0.0:
+            need = 1 + np.int32(min(NEED * most, NEEDS))
+            for k in range(observed):
+                if (s[NODES_AT + k * len(NODE_SEEN) + 7] >> best) & 1:
+                    bits[i, k] = need
+        else:
+            bits[i, observed + held] = 1
+            for k in range(observed, observed + held):
+                bits[i, k] = s[NODES_AT + k * len(NODE_SEEN)] > 0

@@ -1,0 +1,73 @@
+"""A central scheduler of 25 numbers, which gives nodes to the pair that scores highest.
+
+It knows all consumers and all nodes, so it is the rival of agents that decide by themselves; a
+search finds its numbers (`training.algorithm=evolution`).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.world import World
+from cluster_env.worlds.panda import Panda
+from cluster_env.worlds.panda.scoring import PAIR, START
+from cluster_env.worlds.panda.simulator import PandaSimulator
+from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
+
+if TYPE_CHECKING:
+    from ray.rllib.core.rl_module.torch import TorchRLModule
+
+    from rllib_configs.schema import ExperimentConfig
+
+
+class PairScorer:
+    """Plays whole episodes; see `rllib_configs.policy_files.PlayedLearnedPolicy`.
+
+    Args:
+        weights: of the features of a pair, float32 ``(25,)``, see
+            `cluster_env.worlds.panda.scoring.PAIR`.
+    """
+
+    def __init__(self, weights: NDArray[np.float32]) -> None:
+        self._weights = weights.astype(np.float64)
+
+    def play(self, simulator: PandaSimulator, void_bias: float) -> None:
+        """Starts the best pair again and again, as long as it scores more than the bias."""
+        weights = self._weights.copy()
+        weights[PAIR.index("constant")] -= void_bias
+        simulator.play(("scored", "arrival"), weights=weights)
+
+    def logits(self, states: NDArray[np.int32]) -> NDArray[np.float32]:
+        """A central scheduler has no decisions of single agents."""
+        raise NotImplementedError("this network plays whole episodes")
+
+    def sample(
+        self, states: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `logits`."""
+        raise NotImplementedError("this network plays whole episodes")
+
+
+def _module() -> "type[TorchRLModule]":
+    from rllib_configs.networks.held import HeldWeights
+
+    return HeldWeights
+
+
+def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any]:
+    _shapes(experiment, world)
+    start = np.array([START.get(name, 0.0) for name in PAIR], np.float32)
+    return {"start": {"network.score": start}}
+
+
+def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> PairScorer:
+    return PairScorer(weights["network.score"])
+
+
+def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
+    require_kind(world, Panda, "the network pair_scorer scores consumers and nodes", "set_scorer")
+    return {"network.score": (len(PAIR),)}
+
+
+NETWORK = Network(_module, _model_config, _sampler, _shapes)

@@ -1,0 +1,131 @@
+"""Actors that weigh plans: what they do, what their network says, and their gradients."""
+
+import numpy as np
+import pytest
+import torch
+
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
+from cluster_env.worlds.panda.proposals import proposals
+from cluster_env.worlds.panda.scoring import PAIR
+from meta.panda.advisor import PolicyAdvisor
+from meta.panda.network import planted
+from meta.panda.sampler import AdvisedSampler
+from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
+from rllib_configs.loading import load_config
+from rllib_configs.networks import make_sampler
+from rllib_configs.policy_files import policy_of
+
+PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")
+
+
+def config_of(advisor: str, *changes: str):
+    return load_config("panda-elastic", [*PLANS, f"training.advisor={advisor}", *changes])
+
+
+def weights_of(network: PolicyAdvisor) -> dict[str, np.ndarray]:
+    return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+
+
+@pytest.fixture(scope="module")
+def task():
+    return config_of("none").task.build(seed=0)
+
+
+@pytest.fixture(scope="module")
+def states(task) -> np.ndarray:
+    """Of agents in the middle of episodes, some of which hold nodes."""
+    simulator = task.world.simulator()
+    simulator.load(task.jobsets(Split.TRAIN, range(16)), task.objective)
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        rows = np.flatnonzero(simulator.active).astype(np.int32)
+        bits = rng.random((rows.size, task.world.num_actions)) < 0.1
+        simulator.step(rows, bits.astype(np.int32), np.empty(rows.size))
+    return simulator.states[simulator.active].copy()
+
+
+@pytest.mark.parametrize("advisor", ["flat", "none"])
+def test_gradients_agree_with_finite_differences(task, states, advisor: str) -> None:
+    network = planted(config_of(advisor), task.world).double()
+    features = task.world.features(states)
+    plans = proposals(states, task.world.observed + task.world.held)
+    rng = np.random.default_rng(0)
+    actions = torch.from_numpy((features.allowed & (rng.random(features.allowed.shape) < 0.5)) * 3)
+    with torch.no_grad():
+        old = log_probabilities_of(network(features, plans), actions)[0] + 0.05
+    advantages = torch.linspace(-1, 1, len(actions), dtype=torch.float64)
+
+    def loss() -> torch.Tensor:
+        value, entropy = clipped_loss(network(features, plans), actions, old, advantages, 0.2)
+        return value - 0.1 * entropy.mean()
+
+    loss().backward()
+    for name, parameter in network.named_parameters():
+        direction = torch.from_numpy(rng.standard_normal(tuple(parameter.shape)))
+        values = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                parameter += sign * 1e-6 * direction
+                values.append(float(loss()))
+                parameter -= sign * 1e-6 * direction
+        expected = (values[0] - values[1]) / 2e-6
+        found = float((parameter.grad * direction).sum())
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-6), name
+
+
+@pytest.mark.parametrize("advisor", ["tree", "none"])
+def test_what_is_done_is_what_the_network_finds_likeliest(task, states, advisor: str) -> None:
+    """Compiled code against PyTorch, wherever no plan is in doubt."""
+    config = config_of(advisor)
+    network = planted(config, task.world)
+    with torch.no_grad():
+        network.shared.copy_(torch.from_numpy(np.random.default_rng(3).normal(0, 2, len(PAIR))))
+    sampler = make_sampler(config, weights_of(network), task.world)
+    assert isinstance(sampler, AdvisedSampler)
+    num_actions = task.world.num_actions
+    bits = sampler.logits(states)[:, :num_actions]
+    sure = (np.abs(bits) > 2).all(axis=1)
+    allowed = task.world.features(states).allowed
+    allowed[:, -1] &= allowed[:, :-1].any(axis=1)
+    done = sampler.likeliest(states)
+    assert sure.sum() > 20
+    assert ((done > 0) == (bits > 0))[allowed & sure[:, None]].all()
+
+
+def test_needs_rise_with_scores(task, states) -> None:
+    config = config_of("none")
+    weights = {"network.shared": np.array([name == "left" for name in PAIR], np.float32)}
+    weights["network.shared"][-1] = 10
+    done = make_sampler(config, weights, task.world).likeliest(states)
+    catches = done[:, : task.world.observed].max(axis=1)
+    asking = catches > 0
+    assert asking.sum() > 5
+    order = np.argsort(states[asking, 1], kind="stable")
+    assert (np.diff(catches[asking][order]) >= 0).all()
+    assert len(set(catches[asking])) > 2
+
+
+def test_a_searched_policy_draws_nothing_and_a_higher_bias_holds_back(task, states) -> None:
+    config = config_of("none")
+    weights = weights_of(planted(config, task.world))
+    sampler = make_sampler(config, weights, task.world)
+    uniforms = np.random.default_rng(0).random(len(states))
+    assert (sampler.sample(states, uniforms)[0] == sampler.likeliest(states)).all()
+    assert not sampler.likeliest(states, 1e6)[:, : task.world.observed].any()
+
+
+def test_agents_and_a_central_rival_finish_all_consumers(task) -> None:
+    """With the weights that a search begins with."""
+    jobsets = task.jobsets(Split.VALIDATION, range(3))
+    own = config_of("none")
+    agents = policy_of(own, weights_of(planted(own, task.world)), "own", "argmax", task.world)
+    rival = load_config(
+        "panda-elastic", ["task.workload.window=25", "training.network=pair_scorer"]
+    )
+    score = np.array([{"left": -2, "constant": 10}.get(name, 0) for name in PAIR], np.float32)
+    central = policy_of(rival, {"network.score": score}, "central", "argmax", task.world)
+    for policy in (agents, central):
+        schedule = evaluate(policy, jobsets, task.world)
+        assert schedule.finished.all()
+        assert schedule.num_episodes == 3
