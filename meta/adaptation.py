@@ -24,7 +24,7 @@ from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.steps import Parameters
 from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
 from rllib_configs.networks import Weights, make_sampler, require_shapes
-from rllib_configs.networks.conditions import seen_world
+from rllib_configs.networks.conditions import Wanted, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import rollout
@@ -203,7 +203,7 @@ def learned_policy(
 ) -> LearnedPolicy:
     """A policy for a task's world, with these parameters; see `LearnedPolicy` for ``decode``."""
     weights = {**policy.weights, **_by_weight(parameters)}
-    sampler = make_sampler(policy.config, weights, task.world, task.objective)
+    sampler = make_sampler(policy.config, weights, task.world, Wanted(task.objective))
     return LearnedPolicy(name, sampler, decode)
 
 

@@ -8,12 +8,11 @@ from pydantic import ConfigDict, Field, create_model, field_validator, model_val
 from pydantic_core import PydanticCustomError
 
 import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
-from cluster_env.core.conditioned import check_conditions
-from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
+from rllib_configs.conditions import ConditionOption
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
-from rllib_configs.sections import Count, Positive, Section, Share, Width, refused
+from rllib_configs.sections import Count, Positive, Section, Share, Width
 
 
 class TrainingSection(Section):
@@ -285,24 +284,6 @@ class PPOOptions(CriticOption, ClippedOptions, BatchedOptions):
     joint: Share = 0.0
     """Where many agents decide in an episode: the share of what all of them get from then on in
     what an agent learns from; the rest is what it gets by itself."""
-
-
-class ConditionOption(Section):
-    """An option of networks that can be told what counts."""
-
-    conditioned_on: tuple[str, ...] = ()
-    """What the network is told of the objective, by name: objectives, of which it is told the share
-    of the weights, and the weights of classes as class_weight_0; so it need not find out. For
-    algorithms that learn from several objectives. Unset: it is told nothing."""
-
-    @field_validator("conditioned_on")
-    @classmethod
-    def _check_conditions(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        try:
-            check_conditions(names)
-        except InputError as error:
-            raise refused(error) from None
-        return names
 
 
 class SetScorerSection(ConditionOption, CriticOption):

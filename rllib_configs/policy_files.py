@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
-from cluster_env.objectives import Objective
 from cluster_env.worlds import shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.networks import Shapes, Weights, make_sampler, network_of
+from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.schema import ExperimentConfig
 
@@ -52,20 +52,20 @@ class LearnedPolicy:
     network: Sampler
     decode: Decode = "sample"
     void_bias: float = 0.0
-    make: Callable[[World, Objective | None], Sampler] | None = None
+    make: Callable[[World, Wanted | None], Sampler] | None = None
 
-    def acting_in(self, world: World, objective: Objective | None = None) -> "LearnedPolicy":
+    def acting_in(self, world: World, wanted: Wanted | None = None) -> "LearnedPolicy":
         """The policy with features that are computed by another world's rules.
 
         Args:
             world: where it acts.
-            objective: what counts there, for a network that is told; by default what counted where
-                it was trained.
+            wanted: what counts there, for a network that is told; by default what counted where it
+                was trained.
 
         Raises:
             InputError: if it cannot act there, or cannot be told of the objective.
         """
-        return self if self.make is None else replace(self, network=self.make(world, objective))
+        return self if self.make is None else replace(self, network=self.make(world, wanted))
 
     def act(self, states: State, uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy`."""
@@ -300,7 +300,7 @@ def policy_of(
     name: str,
     decode: Decode,
     world: World | None = None,
-    objective: Objective | None = None,
+    wanted: Wanted | None = None,
 ) -> LearnedPolicy:
     """A policy of an experiment's network; `rllib_configs.networks.make_sampler` says of what.
 
@@ -308,6 +308,6 @@ def policy_of(
         InputError: if the weights are those of another network.
     """
     make = partial(make_sampler, config, weights)
-    network = make(world, objective)
+    network = make(world, wanted)
     kind = PlayedLearnedPolicy if hasattr(network, "play") else LearnedPolicy
     return kind(name, network, decode, make=make)

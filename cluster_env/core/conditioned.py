@@ -4,7 +4,8 @@ To a policy that is told nothing, an objective shows in the rewards alone. One t
 simple rival of learning to adapt: it knows at once what the other has to find out.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,15 @@ the objective does not weigh classes. A weight of 0 counts as a thousandth."""
 
 _LEAST_WEIGHT = 1e-3
 
+LIMIT = "limit_"
+"""Before the name of a metric: what is told is how tight its limit is, 1 where it may be no worse
+than the reference's, 0 where it may be twice as bad, or has no limit."""
+
+_CONCENTRATION = 0.15
+"""Of the Dirichlet distribution of weights: mostly one objective counts, the others a little."""
+
+_LEAST_SHARE = 0.005
+
 Condition = tuple[tuple[str, float], ...]  # what is told, by name
 
 
@@ -37,23 +47,43 @@ def check_conditions(names: Sequence[str]) -> None:
         if names.count(name) > 1:
             raise InputError(f"a policy is told of {name} once, but it stands there twice")
         number = name.removeprefix(CLASS_WEIGHT)
-        if number == name and find_objective(name) is None:
-            raise InputError(
-                f"a policy can be told of objectives (slowdown, makespan, ...) and of the weights "
-                f"of classes ({CLASS_WEIGHT}0, ...), but '{name}' was given"
-            )
         if number != name and not number.isdecimal():
             raise InputError(f"'{name}' names no class; {CLASS_WEIGHT}0 is that of the first one")
+        if number == name and not name.startswith(LIMIT) and find_objective(name) is None:
+            raise InputError(
+                f"a policy can be told of objectives (slowdown, makespan, ...), of the weights of "
+                f"classes ({CLASS_WEIGHT}0, ...) and of limits ({LIMIT}wait, ...), but '{name}' "
+                f"was given"
+            )
 
 
-def condition_of(names: Sequence[str], objective: Objective) -> Condition:
+def objectives_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Those of the names of a condition that are objectives."""
+    return tuple(name for name in names if not name.startswith((CLASS_WEIGHT, LIMIT)))
+
+
+def limits_in(names: Sequence[str]) -> tuple[str, ...]:
+    """The metrics whose limits a condition tells."""
+    return tuple(name.removeprefix(LIMIT) for name in names if name.startswith(LIMIT))
+
+
+def draw_weights(names: Sequence[str], rng: np.random.Generator) -> dict[str, float]:
+    """Draws weights of objectives that sum up to 1 but for rounding; small ones are left out."""
+    drawn = rng.dirichlet([_CONCENTRATION] * len(names)).round(2)
+    return {name: float(w) for name, w in zip(names, drawn, strict=True) if w > _LEAST_SHARE}
+
+
+def condition_of(
+    names: Sequence[str], objective: Objective, limits: Mapping[str, float] | None = None
+) -> Condition:
     """What a policy is told of an objective.
 
     Args:
-        names: of objectives, of which it is told the share of the weights, 0 to 1, and of the
-            weights of classes, see `CLASS_WEIGHT`.
+        names: of objectives, of which it is told the share of the weights, 0 to 1, of the weights
+            of classes, see `CLASS_WEIGHT`, and of limits, see `LIMIT`.
         objective: one of these, or a mixture of them; where weights of classes are told,
             ``class_slowdown(...)``, too.
+        limits: by what share a metric may be worse than a reference's, at least 0.
 
     Raises:
         InputError: if the objective counts what the policy is not told of.
@@ -64,22 +94,18 @@ def condition_of(names: Sequence[str], objective: Objective) -> Condition:
     for name in weights:
         found = read_class_weights(name) or ()
         of_classes |= {f"{CLASS_WEIGHT}{k}": weight for k, weight in enumerate(found)}
-        told = of_classes if found else {name: 1.0}
-        unknown = [one for one in told if one not in names]
+        unknown = [one for one in (of_classes if found else (name,)) if one not in names]
         if unknown:
             raise InputError(
                 f"a policy that is told of {', '.join(names)} cannot be told of the objective "
                 f"{objective.name}, which counts {unknown[0]}"
             )
-    return tuple(
-        (
-            name,
-            float(np.log10(max(of_classes.get(name, 1.0), _LEAST_WEIGHT)))
-            if name.startswith(CLASS_WEIGHT)
-            else weights.get(name, 0.0) / total,
-        )
-        for name in names
-    )
+    told = {name: weights.get(name, 0.0) / total for name in objectives_of(names)}
+    told |= {name: 0.0 for name in names if name.startswith(CLASS_WEIGHT)}
+    told |= {name: math.log10(max(w, _LEAST_WEIGHT)) for name, w in of_classes.items()}
+    told |= {f"{LIMIT}{name}": 0.0 for name in limits_in(names)}
+    told |= {f"{LIMIT}{name}": max(1.0 - worse, 0.0) for name, worse in (limits or {}).items()}
+    return tuple((name, told[name]) for name in names)
 
 
 @dataclass(frozen=True)

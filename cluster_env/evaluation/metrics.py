@@ -142,6 +142,8 @@ for _metric in (
     OBJECTIVES.get("completion_time").metric,
     OBJECTIVES.get("weighted_completion_time").metric,
     OBJECTIVES.get("duration_weighted_completion_time").metric,
+    OBJECTIVES.get("relative_completion_time").metric,
+    OBJECTIVES.get("relative_weighted_completion_time").metric,
     OBJECTIVES.get("fair_slowdown").metric,
     OBJECTIVES.get("makespan").metric,
     OBJECTIVES.get("utilization").metric,

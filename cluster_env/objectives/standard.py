@@ -16,6 +16,8 @@ the same                               window :math:`\times (1 -` ``idle`` :math
 ``weighted_completion_time``           :math:`-\sum` ``weighted_completion_time``
 ``duration_weighted_completion_time``  :math:`-\sum` of that metric, :math:`= -\sum_j T_j C_j`
 ``fair_slowdown``                      :math:`-\sum` ``fair_slowdown``
+``relative_completion_time``           :math:`-\sum` ``relative_completion_time``
+``relative_weighted_completion_time``  :math:`-\sum` of that metric
 ``class_slowdown(...)``                :math:`-\sum` of the metric of the same name
 any other without a gain or busy cost  :math:`-\sum` of the metric of the same name
 any other, and mixtures                :math:`-` its `cost_metric`
@@ -35,6 +37,10 @@ any other, and mixtures                :math:`-` its `cost_metric`
   with ``slowdown`` it costs the less. On a machine that runs one job at a time every order would be
   worth the same (Smith's rule, 1956); here long jobs are to start while there is room for them, and
   of equally long ones those with small demands;
+* ``relative_completion_time``: :math:`C_j / \bar T`, with :math:`\bar T` the mean duration of the
+  jobset's jobs; ``relative_weighted_completion_time``: :math:`w_j C_j` over the mean of
+  :math:`w_j T_j`. Both are 1 on average where nobody waits, on any machine, so that they can be
+  weighed against each other and against slowdowns;
 * ``fair_slowdown``: :math:`f_j = C_j / T_j` for small jobs, those that last at most `SMALL_AT_MOST`
   steps, and :math:`f_j = C_j / T_j + a \max(0, C_j / T_j - b)` for large ones, with :math:`a` =
   `FAIR_WEIGHT` and :math:`b` = `FAIR_BOUND`: the slowdown, under the soft constraint that no large
@@ -112,6 +118,19 @@ def _area_cost(jobset: JobSet) -> NDArray[np.float64]:
     return area
 
 
+def _relative_cost(jobset: JobSet) -> NDArray[np.float64]:
+    return np.full(jobset.num_jobs, 1.0 / max(_mean(jobset.duration.astype(np.float64)), 1.0))
+
+
+def _relative_area_cost(jobset: JobSet) -> NDArray[np.float64]:
+    area = _area_cost(jobset)
+    return area / max(_mean(area * jobset.duration), 1.0)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    return float(values.mean()) if values.size else 0.0
+
+
 def _duration_cost(jobset: JobSet) -> NDArray[np.float64]:
     return jobset.duration.astype(np.float64)
 
@@ -171,6 +190,16 @@ for _objective in (
         "duration_weighted_completion_time",
         _duration_cost,
         label="mean duration-weighted completion time (steps²)",
+    ),
+    Objective(
+        "relative_completion_time",
+        _relative_cost,
+        label="mean completion time over the mean duration",
+    ),
+    Objective(
+        "relative_weighted_completion_time",
+        _relative_area_cost,
+        label="mean area-weighted completion time over that of jobs that do not wait",
     ),
     Objective(
         "fair_slowdown",

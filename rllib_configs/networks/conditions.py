@@ -1,8 +1,11 @@
 """What a network is told of the objective, beside what it sees of a state."""
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from cluster_env.core.conditioned import Condition, ConditionedWorld, condition_of
+from cluster_env.core.conditioned import Condition, ConditionedWorld, condition_of, limits_in
 from cluster_env.core.world import World
 from cluster_env.objectives import Objective
 
@@ -11,13 +14,19 @@ if TYPE_CHECKING:
 
 
 def told(training: "TrainingSection", objective: Objective) -> Condition:
-    """What a network is told of an objective; nothing, if it is not conditioned.
+    """What a network is told of an objective, and of the limits of its training, if it has some.
+
+    Returns:
+        Nothing, if it is not conditioned.
 
     Raises:
         InputError: if the objective counts what it is not told of.
     """
     names = getattr(training, "conditioned_on", ())
-    return condition_of(names, objective) if names else ()
+    limits = getattr(training, "limits", None)
+    return (
+        condition_of(names, objective, None if limits is None else limits.given()) if names else ()
+    )
 
 
 def seen_world(training: "TrainingSection", world: World, objective: Objective) -> World:
@@ -31,17 +40,39 @@ def seen_world(training: "TrainingSection", world: World, objective: Objective) 
     return cast("World", ConditionedWorld(world, condition)) if condition else world
 
 
-def with_objective(
-    experiment: "ExperimentConfig", objective: Objective | None
-) -> "ExperimentConfig":
+@dataclass(frozen=True)
+class Wanted:
+    """What a network can be told.
+
+    Attributes:
+        objective: what counts.
+        limits: by what share metrics may be worse than a reference's; none leaves those of the
+            experiment.
+    """
+
+    objective: Objective
+    limits: Mapping[str, float] | None = None
+
+
+def with_wanted(experiment: "ExperimentConfig", wanted: Wanted | None) -> "ExperimentConfig":
     """The experiment as a network that is told of the objective is to see it.
 
     Args:
         experiment: what the network was trained with.
-        objective: what counts now; none leaves that of the experiment, and so does a network that
-            is told nothing.
+        wanted: what counts now; none leaves that of the experiment, and so does a network that is
+            told nothing.
     """
-    if objective is None or not getattr(experiment.training, "conditioned_on", ()):
+    names = getattr(experiment.training, "conditioned_on", ())
+    if wanted is None or not names:
         return experiment
-    task = experiment.task.model_copy(update={"objective": objective.name})
-    return experiment.model_copy(update={"task": task})
+    task = experiment.task.model_copy(update={"objective": wanted.objective.name})
+    changed = experiment.model_copy(update={"task": task})
+    told_limits = limits_in(names)
+    if wanted.limits is None or not told_limits:
+        return changed
+    limits = {name: wanted.limits[name] for name in told_limits if name in wanted.limits}
+    section = type(experiment.training.limits)(
+        **{name: worse for name, worse in limits.items() if math.isfinite(worse)}
+    )
+    training = experiment.training.model_copy(update={"limits": section})
+    return changed.model_copy(update={"training": training})

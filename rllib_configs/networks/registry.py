@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
-from cluster_env.objectives import Objective
-from rllib_configs.networks.conditions import with_objective
+from rllib_configs.networks.conditions import Wanted, with_wanted
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.registries import NETWORKS, found
 
@@ -63,7 +62,7 @@ def make_sampler(
     experiment: "ExperimentConfig",
     weights: Weights,
     world: World | None = None,
-    objective: Objective | None = None,
+    wanted: Wanted | None = None,
 ) -> Sampler:
     """A sampler of an experiment's network.
 
@@ -72,13 +71,13 @@ def make_sampler(
         weights: by name, as the RLModule has them; an algorithm may keep more beside the network.
         world: where it acts, by default where it was trained. It may have other rules, and for a
             set scorer other capacities and another number of items: features are computed by it.
-        objective: what counts there, for networks that are told; by default the experiment's.
+        wanted: what counts there, for networks that are told; by default as in the experiment.
 
     Raises:
         InputError: if the weights are those of another network, or cannot be used in the world, or
             the network cannot be told of the objective.
     """
-    experiment = with_objective(experiment, objective)
+    experiment = with_wanted(experiment, wanted)
     network = network_of(experiment)
     acting = experiment.task.build_world() if world is None else world
     expected = network.shapes(experiment, acting)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.conditioned import draw_weights, limits_in, objectives_of
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
@@ -17,17 +18,26 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.world import World, get_heuristic, kind_of
 from cluster_env.evaluation import cost_of, evaluate, get_metric, objective_metric
 from cluster_env.evaluation.metrics import episode_means
+from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import LEAST_COST, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
+from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.sums import Part
 from rllib_configs.schema import ExperimentConfig
 
 CANDIDATES = "candidates"
+_OF_WANTED = 2  # last key of the stream that objectives and limits come from
 SLACK = 0.1
 """Of the mean run time of jobs: waits count beside it, where limits hold on a mean that jobsets on
 which hardly anybody waits would else decide; see `Limit.excess`."""
+
+KEPT = -1.0
+"""How far within a limit a policy counts on a jobset on which there is none."""
+
+UNLIMITED = 0.25
+"""Share of the jobsets on which there is no limit of a metric, where limits are told."""
 
 JOBS = 512
 """Of a jobset of a family, where the task's jobsets have no fixed number."""
@@ -59,9 +69,8 @@ class CandidateWork:
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._experiment = experiment
         self._source = Source(experiment)
-        self._limits = limits_of(experiment)
+        self._limits = tuple(experiment.training.limits.given())
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
-        self._cost = cost_of(self._source.task.objective)
         self._headline = get_metric(self._source.task.kind.headline)
         self._shapes = network_of(experiment).shapes(experiment, self._source.task.world)
         self._candidates: list[dict[str, NDArray[np.float32]]] = []
@@ -74,18 +83,21 @@ class CandidateWork:
         """Plays all candidates on the jobsets of a unit."""
         judged = np.empty((len(self._candidates), len(unit.jobsets), 1 + len(self._limits)))
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
-        for places, world, jobsets in self._source.draw(unit.split, unit.jobsets):
+        for places, world, jobsets, wanted in self._source.draw(unit.split, unit.jobsets):
+            cost = cost_of(wanted.objective)
+            limits = limits_of(wanted.limits or {})
             references = self._measure(self._reference(world, jobsets)) if self._limits else {}
             slack = 1.0 + self._slack * np.array([float(one.duration.mean()) for one in jobsets])
             for number, weights in enumerate(self._candidates):
-                policy = policy_of(self._experiment, weights, "candidate", "argmax", world)
+                policy = policy_of(self._experiment, weights, "candidate", "argmax", world, wanted)
                 schedule = evaluate(policy, jobsets, world)
-                costs = episode_means(self._cost, schedule)
+                costs = episode_means(cost, schedule)
                 judged[number, places, 0] = np.log(np.maximum(costs, LEAST_COST))
                 values = self._measure(schedule)
-                for column, (name, limit) in enumerate(self._limits.items(), 1):
+                judged[number, places, 1:] = KEPT
+                for name, limit in limits.items():
                     excess = limit.excess(values[name], references[name], slack)
-                    judged[number, places, column] = excess
+                    judged[number, places, 1 + self._limits.index(name)] = excess
                 self._count(sums, schedule)
         return Part(None, sums, {unit.index: judged}), None
 
@@ -113,31 +125,60 @@ class CandidateWork:
 
 
 class Source:
-    """Where the jobsets of a search come from: the task, or a family of its world.
+    """Where the jobsets of a search come from, and what counts on each.
 
-    A family's jobsets come from the random stream of (seed, split, index), as tasks do.
+    That is the task, or a family of its world, and the task's objective within the limits of the
+    training. A network that is told of objectives or limits learns from others on each jobset:
+    weights of the objectives that it is told of, and limits from none to no worse at all. All of
+    it comes from the random streams of (seed, split, index), as tasks do.
     """
 
     def __init__(self, experiment: ExperimentConfig) -> None:
         self.task = experiment.task.build(seed=experiment.seed)
         self._seed = experiment.seed
-        name = experiment.training.family
+        training = experiment.training
+        name = training.family
         families = self.task.kind.families
         if name and name not in families:
             raise unknown("family of jobsets", name, families)
         num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
         self._family = partial(families[name], self.task.world, num_jobs) if name else None
+        self._wanted = Wanted(self.task.objective, training.limits.given())
+        told = getattr(training, "conditioned_on", ())
+        self._objectives, self._told_limits = objectives_of(told), limits_in(told)
 
     def draw(
         self, split: Split, indices: Sequence[int]
-    ) -> Iterator[tuple[Sequence[int], World, Sequence[JobSet]]]:
-        """The jobsets of indices by world, with their places; the same whoever draws them."""
-        if self._family is None:
-            yield range(len(indices)), self.task.world, self.task.jobsets(split, indices)
+    ) -> Iterator[tuple[Sequence[int], World, Sequence[JobSet], Wanted]]:
+        """The jobsets of indices with their places, by world and by what counts on them.
+
+        It is the same whoever draws them.
+        """
+        alike = not self._objectives and not self._told_limits
+        if self._family is None and alike:
+            found = self.task.jobsets(split, indices)
+            yield range(len(indices)), self.task.world, found, self._wanted
             return
         for place, index in enumerate(indices):
-            world, jobset = self._family(generator(self._seed, Purpose.TASK, int(split), index))
-            yield [place], world, [jobset]
+            keys = (self._seed, Purpose.TASK, int(split), index)
+            world, jobset = self.task.world, None
+            if self._family is not None:
+                world, jobset = self._family(generator(*keys))
+            jobsets = self.task.jobsets(split, [index]) if jobset is None else [jobset]
+            wanted = self._wanted if alike else self._draw_wanted(generator(*keys, _OF_WANTED))
+            yield [place], world, jobsets, wanted
+
+    def _draw_wanted(self, rng: np.random.Generator) -> Wanted:
+        objective, limits = self._wanted.objective, dict(self._wanted.limits or {})
+        if self._objectives:
+            objective = mixture(draw_weights(self._objectives, rng))
+        for name in self._told_limits:
+            worse = float(rng.random()) ** 2
+            if rng.random() < UNLIMITED:
+                del limits[name]
+            else:
+                limits[name] = worse
+        return Wanted(objective, limits)
 
 
 def units_of(split: Split, first: int, count: int, size: int) -> list[CandidateUnit]:
@@ -170,12 +211,9 @@ def joined(weights: Mapping[str, NDArray[np.float32]], shapes: Shapes) -> Vector
     return np.concatenate([weights[name].ravel() for name in shapes]).astype(np.float32)
 
 
-def limits_of(experiment: ExperimentConfig) -> dict[str, Limit]:
-    """The limits of an experiment by name of the metric."""
-    return {
-        name: Limit(worse, get_metric(name).higher_is_better)
-        for name, worse in experiment.training.limits.given().items()
-    }
+def limits_of(limits: Mapping[str, float]) -> dict[str, Limit]:
+    """Limits by name of the metric, from the shares by which metrics may be worse."""
+    return {name: Limit(worse, get_metric(name).higher_is_better) for name, worse in limits.items()}
 
 
 def reference_of(experiment: ExperimentConfig, world: World) -> Policy:
@@ -191,7 +229,20 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
     """
     task = Source(experiment).task
     headline = objective_metric(task.objective).name
-    for name in limits_of(experiment):
+    training = experiment.training
+    told = limits_in(getattr(training, "conditioned_on", ()))
+    for name in told:
+        if name not in training.limits.given():
+            raise InputError(
+                f"training.conditioned_on tells a policy of the limit of {name}, so give "
+                f"training.limits.{name}, which it is told where nobody says otherwise"
+            )
+    if told and (training.limits_hold == "mean" or training.multiplier_rate):
+        raise InputError(
+            "limits that a policy is told of differ from jobset to jobset, so they hold on each, "
+            "with multipliers that stay; leave out training.limits_hold and multiplier_rate"
+        )
+    for name in training.limits.given():
         if name.startswith(headline):  # utilization, and that up to the last finish
             raise InputError(
                 f"training.limits: {headline} is what the objective makes as good as can be, so a "

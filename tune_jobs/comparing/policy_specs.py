@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster_env.core.policy import PlayedPolicy
 from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
-from rllib_configs.networks.conditions import told
+from rllib_configs.networks.conditions import Wanted, told
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import (
     AT,
@@ -108,7 +108,8 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
         task = protocol.task
-        policies = [run.policy.acting_in(task.world, task.objective) for run in runs]
+        wanted = Wanted(task.objective, protocol.prices)
+        policies = [run.policy.acting_in(task.world, wanted) for run in runs]
         if decode != "tuned":
             return PolicyGroup(name, tuple(policies))
         where = repr((protocol.task, protocol.metric, protocol.warmup))

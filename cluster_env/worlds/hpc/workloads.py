@@ -1,7 +1,7 @@
 """Where jobs come from: logs of a site's own, and generators."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import WorkloadKind
 from cluster_env.workloads.estimates import get_estimates
-from cluster_env.workloads.lublin import draw_jobs, pass_through_days, types_for
+from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.worlds.hpc.traces import TraceWorkload
 from cluster_env.worlds.hpc.world import HPC
 
@@ -30,6 +30,9 @@ class LublinWorkload:
         load: work that arrives over what the machine can do; times of arrival are stretched to
             have it on average. 0 leaves them as the model has them.
         typed: whether there are interactive and batch jobs, and not one kind of job.
+        serial: share of jobs on one processor; below 0, the model's.
+        u_first: share of the other jobs that are small; below 0, the model's.
+        run_scale: what run times are multiplied by; 1 leaves them as the model has them.
         start_hour: time of day at which a jobset begins; below 0, any.
         estimates: ``exact``, ``gaussian:0.5`` (a normal error of half the run time; ``over`` and
             ``under`` on one side alone), ``uniform:5`` (up to five times the run time) or
@@ -40,11 +43,19 @@ class LublinWorkload:
     jobs: int = 256
     load: float = 0.9
     typed: bool = False
+    serial: float = -1.0
+    u_first: float = -1.0
+    run_scale: float = 1.0
     start_hour: float = -1.0
     estimates: str = "exact"
 
     def __post_init__(self) -> None:
         _check(self.jobs, self.load, self.estimates)
+        if max(self.serial, self.u_first) > 1 or not 1e-3 <= self.run_scale <= 1e3:
+            raise InputError(
+                f"serial and u_first are shares, at most 1, and run_scale lies in 0.001..1000, but "
+                f"{self.serial:g}, {self.u_first:g} and {self.run_scale:g} were given"
+            )
         if self.processors < 4:
             raise InputError(
                 f"this model needs a machine of 4 processors or more, not {self.processors}"
@@ -53,10 +64,16 @@ class LublinWorkload:
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
         hour = self.start_hour if self.start_hour >= 0 else float(rng.integers(24))
-        types = types_for(self.processors, self.typed)
-        arrival, run, size, kind = draw_jobs(rng, self.jobs, types, hour)
-        factor = _natural_load(self.processors, self.typed) / self.load if self.load else 1.0
+        arrival, run, size, kind = draw_jobs(rng, self.jobs, self._types, hour)
+        run = _scaled(run, self.run_scale)
+        natural = _natural_load(self.processors, self._types, self.run_scale)
+        factor = natural / self.load if self.load else 1.0
         return _jobset(rng, arrival, run, size, factor, self.estimates, kind)
+
+    @property
+    def _types(self) -> tuple[JobType, ...]:
+        types = types_for(self.processors, self.typed)
+        return tuple(_with_shares(kind, self.serial, self.u_first) for kind in types)
 
 
 @dataclass(frozen=True)
@@ -162,12 +179,28 @@ def _jobset(
     )
 
 
+def _with_shares(kind: JobType, serial: float, u_first: float) -> JobType:
+    """A stream of jobs with other shares, where they are not below 0.
+
+    As many of the jobs on several processors as before have a power of two of them.
+    """
+    if serial >= 0:
+        powers = kind.power_of_two / (1 - kind.serial) * (1 - serial)
+        kind = replace(kind, serial=serial, power_of_two=powers)
+    return kind if u_first < 0 else replace(kind, u_first=u_first)
+
+
+def _scaled(run: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+    return run if scale == 1 else np.maximum(np.ceil(run * scale), 1).astype(np.int64)
+
+
 @lru_cache
-def _natural_load(processors: int, typed: bool) -> float:
+def _natural_load(processors: int, types: tuple[JobType, ...], run_scale: float) -> float:
     """Load of the model as it is, measured on many jobs."""
     rng = np.random.default_rng(0)
-    arrival, run, size, _ = draw_jobs(rng, _SAMPLE, types_for(processors, typed))
-    return float((run * size).sum()) / processors / float(arrival[-1])
+    arrival, run, size, _ = draw_jobs(rng, _SAMPLE, types)
+    work = (_scaled(run, run_scale) * size).sum()
+    return float(work) / processors / float(arrival[-1])
 
 
 def _check(jobs: int, load: float, estimates: str) -> None:

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from rllib_configs.registries import NETWORKS, NetworkEntry
-from rllib_configs.sections import Section
+from rllib_configs.conditions import ConditionOption
+from rllib_configs.registries import NETWORKS, RANGES, NetworkEntry
 
 
-class ScorerOptions(Section):
+class ScorerOptions(ConditionOption):
     """A score of each waiting job from a few features of it, of the queue and of the machine."""
 
     mode: Literal["strict", "skip", "easy", "gate", "gated_easy"] = "gated_easy"
@@ -20,3 +20,4 @@ class ScorerOptions(Section):
 NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
+RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")

@@ -9,6 +9,7 @@ from cluster_env.core.world import PlayingSimulator, State, World
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import JOB_FEATURES, SIZE, STATE_FEATURES, Scorer, from_parts
 from cluster_env.worlds.hpc.scoring import score_states
+from rllib_configs.networks.conditions import told
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.networks.sampling import sample_actions
 
@@ -79,9 +80,13 @@ def start_weights(experiment: "ExperimentConfig") -> dict[str, NDArray[np.float3
 
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> ScorerSampler:
-    filled = from_parts(
-        weights["network.job"], weights["network.state"], weights.get("network.cross")
-    )
+    job, state = weights["network.job"], weights["network.state"]
+    condition = told(experiment.training, experiment.task.build_objective())
+    if condition:
+        values = np.array([value for _, value in condition], np.float32)
+        job = job + values @ weights["network.told_job"]
+        state = state + values @ weights["network.told_state"]
+    filled = from_parts(job, state, weights.get("network.cross"))
     return ScorerSampler(Scorer(filled, experiment.training.mode), _require_hpc(world))
 
 
@@ -94,6 +99,10 @@ def _sizes(experiment: "ExperimentConfig") -> Shapes:
     sizes: dict[str, tuple[int, ...]] = {"network.job": (SIZE - 1,), "network.state": (SIZE,)}
     if experiment.training.bilinear:
         sizes["network.cross"] = (SIZE - 1, SIZE - 1)
+    count = len(experiment.training.conditioned_on)
+    if count:  # what each thing that is told adds to the weights
+        sizes["network.told_job"] = (count, SIZE - 1)
+        sizes["network.told_state"] = (count, SIZE)
     return sizes
 
 

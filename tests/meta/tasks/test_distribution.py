@@ -25,6 +25,7 @@ from rllib_configs.loading import parse_section
 from rllib_configs.task_schema import TaskSection
 
 FAMILIES = TASK_DISTRIBUTIONS.names()
+OF_DEEPRM = [name for name in FAMILIES if get_distribution(name).base.world.kind == "deeprm"]
 
 
 class TwoLoads:
@@ -39,7 +40,7 @@ class TwoLoads:
         return self.base.model_copy(update={"workload": workload})
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", OF_DEEPRM)
 def test_every_family_gives_tasks_that_can_be_built_and_have_a_cost(name: str) -> None:
     tasks = TaskSplit(get_distribution(name), 0, Split.TRAIN)
     base = tasks.distribution.base
@@ -53,6 +54,23 @@ def test_every_family_gives_tasks_that_can_be_built_and_have_a_cost(name: str) -
         world.check(jobset)
         assert task.workload.window == 50
         assert not cost_of(task.objective).higher_is_better
+
+
+def test_sites_differ_in_machine_jobs_estimates_and_objective() -> None:
+    tasks = TaskSplit(get_distribution("sites"), 0, Split.TRAIN)
+    found = [tasks.task(index) for index in range(40)]
+    for task in found:
+        (jobset,) = task.jobsets(Split.TRAIN, [0])
+        task.world.check(jobset)
+        assert jobset.num_jobs == 96
+        assert not cost_of(task.objective).higher_is_better
+    assert {type(task.workload).__name__ for task in found} == {
+        "LublinWorkload",
+        "LognormalWorkload",
+    }
+    assert len({task.world.processors for task in found}) > 30
+    assert len({task.objective.name for task in found}) > 20
+    assert {task.workload.estimates for task in found} > {"exact", "tsafrir"}
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -73,7 +91,7 @@ DIGESTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", DIGESTS)
 def test_tasks_and_their_jobsets_are_what_they_were(name: str) -> None:
     digest = sha256()
     for split in Split:
@@ -88,7 +106,7 @@ def test_tasks_and_their_jobsets_are_what_they_were(name: str) -> None:
 
 
 def test_the_families_are_registered_by_their_names() -> None:
-    assert set(FAMILIES) == {"objectives", "priorities", "workloads", "mixed"}
+    assert set(FAMILIES) == {"objectives", "priorities", "workloads", "mixed", "sites"}
     assert all(get_distribution(name).name == name for name in FAMILIES)
 
 

@@ -3,16 +3,23 @@
 import numpy as np
 import pytest
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.policy import PlayedPolicy
+from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
+from cluster_env.objectives.mixtures import weights_of
 from cluster_env.worlds import get_kind
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.sites import any_site
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from rllib_configs.loading import load_config
-from rllib_configs.policy_files import policy_of
+from rllib_configs.networks import network_of
+from rllib_configs.networks.conditions import Wanted
+from rllib_configs.policy_files import LearnedPolicy, policy_of
+from rllib_configs.registries import prepare
+from rllib_configs.runners.candidates import CANDIDATES, KEPT, CandidateWork, Source, units_of
 from rllib_configs.worlds.hpc.scorer import START, ScorerSampler, start_weights
 
 WORLD = HPC(processors=64, queue=64)
@@ -90,3 +97,65 @@ def test_jobs_of_any_site_differ_and_keep_their_machine_busy() -> None:
     again = any_site(HPC(), 200, np.random.default_rng(7))[1]
     assert np.array_equal(again.arrival, drawn[7][1].arrival)
     assert get_kind("hpc").families["any-site"] is any_site
+
+
+TOLD = "training.conditioned_on=[bounded_slowdown, makespan, limit_wait]"
+
+
+def test_what_a_scorer_is_told_adds_to_its_weights() -> None:
+    config = load_config("hpc-universal", [TOLD, "training.limits.wait=0.4"])
+    shapes = network_of(config).shapes(config, WORLD)
+    rng = np.random.default_rng(1)
+    weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    plain = load_config("hpc-universal")
+
+    def starts(policy: LearnedPolicy) -> np.ndarray:
+        return evaluate(policy, JOBSETS, WORLD).start
+
+    for objective, limits, told in (
+        ("bounded_slowdown", {"wait": 0.25}, (1, 0, 0.75)),
+        ("1 bounded_slowdown + 3 makespan", {}, (0.25, 0.75, 0)),
+        ("makespan", None, (0, 1, 0.6)),  # the limit of the training
+    ):
+        wanted = Wanted(get_objective(objective), limits)
+        found = starts(policy_of(config, weights, "told", "argmax", WORLD, wanted))
+        folded = {
+            name: weights[name]
+            + np.array(told, np.float32) @ weights[name.replace("network.", "network.told_")]
+            for name in ("network.job", "network.state")
+        }
+        assert np.array_equal(found, starts(policy_of(plain, folded, "plain", "argmax", WORLD)))
+
+
+def test_a_search_that_tells_draws_objectives_and_limits_for_each_jobset() -> None:
+    config = load_config(
+        "hpc-universal", [TOLD, "training.limits.wait=0.4", "task.workload.jobs=20"]
+    )
+    source = Source(prepare(config))
+    found, again = ([w for *_, w in source.draw(Split.TRAIN, range(40))] for _ in range(2))
+    told = [(one.objective.name, one.limits) for one in found]
+    assert told == [(one.objective.name, one.limits) for one in again]
+    weights = [weights_of(wanted.objective.name) for wanted in found]
+    assert all(set(one) <= {"bounded_slowdown", "makespan"} for one in weights)
+    assert len({str(one) for one in weights}) > 8
+    limits = [(wanted.limits or {}).get("wait") for wanted in found]
+    assert 2 < limits.count(None) < 25
+    assert all(limit is None or 0 <= limit <= 1 for limit in limits)
+    work = CandidateWork(config)
+    count = sum(int(np.prod(shape)) for shape in network_of(config).shapes(config, WORLD).values())
+    work.begin({CANDIDATES: np.zeros((1, count), np.float32)})
+    part, _ = work.play(units_of(Split.TRAIN, 0, 40, 40)[0])
+    kept = part.apart[0][0, :, 1] == KEPT
+    assert kept.tolist() == [limit is None for limit in limits]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([TOLD], r"give training.limits.wait"),
+        ([TOLD, "training.limits.wait=0.1", "training.limits_hold=mean"], "hold on each"),
+    ],
+)
+def test_limits_that_cannot_be_told_are_refused(changes: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        prepare(load_config("hpc-universal", changes))

@@ -11,6 +11,7 @@ from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup, objective_metric
 from cluster_env.objectives import get_objective
 from rllib_configs.changes import Changes, changed_keys
+from rllib_configs.networks.conditions import Wanted
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.choices import choose_comparison, order_specs
 from tune_jobs.comparing.comparison import compare as compare_specs
@@ -111,7 +112,7 @@ class _OwnPolicy(PolicySpec):
             # One that was learned may act in a world that differs in what does not matter to it.
             acting_in: Any = getattr(policy, "acting_in", lambda *_: policy)
             task = protocol.task
-            return PolicyGroup(policy.name, (acting_in(task.world, task.objective),))
+            return PolicyGroup(policy.name, (acting_in(task.world, Wanted(task.objective)),))
 
         return cls(policy.name, make)
 
