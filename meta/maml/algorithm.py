@@ -99,10 +99,10 @@ class MAML(UnitAlgorithm):
         started = perf_counter()
         experiment: ExperimentConfig = self.config.experiment
         weights = module_weights(self)
-        with self.begin(iteration_tasks(experiment, self.iteration), weights) as iteration:
-            sampled = iteration.play()
-            gathered = perf_counter()
-            stats = self._learn(iteration)
+        iteration = self.begin(iteration_tasks(experiment, self.iteration), weights)
+        sampled = iteration.play()
+        gathered = perf_counter()
+        stats = self._learn(iteration)
         scores: list[Scores] = [one for _, one in sorted(sampled.part.apart.items())]
         skipped = self.count_skipped()
         self._set_coefficient(weights, stats)

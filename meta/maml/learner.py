@@ -16,7 +16,7 @@ class MAMLLearner(AdamLearner):
     """Adam on the outer loss; inner rates have a learning rate of their own."""
 
     def groups(self, parameters: list[torch.nn.Parameter]) -> list[dict[str, Any]]:
-        """See `AdamLearner`; rates are what has no dimensions."""
+        """See `UnitLearner`; rates are what has no dimensions."""
         rates = [each for each in parameters if each.ndim == 0]
         weights = [each for each in parameters if each.ndim > 0]
         groups: list[dict[str, Any]] = [{"params": weights, "scale": 1.0}]

@@ -1,5 +1,6 @@
 """What every algorithm here shares: units done by runners, and a learner that adds nothing up."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +18,18 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from cluster_env.core.world import kind_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
-from rllib_configs.learning.flat import flat_parameters, flattened, learned_parameters, shaped
-from rllib_configs.learning.optimizers import Adam
+from rllib_configs.learning.flat import (
+    flat_parameters,
+    flattened,
+    joined,
+    learned_parameters,
+    shaped,
+)
+from rllib_configs.learning.optimizers import Adam, joined_state
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.crew import RunnerGroup
 from rllib_configs.runners.iteration import Iteration
+from rllib_configs.runners.lines import Lines
 from rllib_configs.runners.patience import Patience
 from rllib_configs.runners.requests import Arrays, Errand, Errands, Unit
 from rllib_configs.runners.stations import Stations
@@ -84,19 +92,49 @@ class UnitLearner(FiniteUpdates, TorchLearner):
             lr: learning rate.
         """
         self.set_options(lr)
-        pieces = list(shaped(gradient, self._learned))
-        accepted = self.accepts({self.get_param_ref(one): piece for one, piece in pieces})
+        norm = math.sqrt(np.square(gradient, dtype=np.float64).sum())
+        accepted = self.accepts(math.isfinite(norm), lambda: self._by_parameter(gradient))
         if accepted:  # RLlib's `apply_gradients` would look whether they are finite twice more
-            for parameter, piece in pieces:
-                parameter.grad = piece
+            for vector, piece in shaped(gradient, self._vectors):
+                vector.grad = piece
             for optimizer in self._optimizer_parameters:
                 optimizer.step()
-        norm = float(np.sqrt(np.square(gradient, dtype=np.float64).sum()))
-        return Updated(flattened(self._learned), norm, accepted)
+        return Updated(flattened(self._vectors), norm, accepted)
 
-    @cached_property
-    def _learned(self) -> list[torch.nn.Parameter]:
-        return learned_parameters(self.module[DEFAULT_MODULE_ID].unwrapped())
+    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+        """An optimizer of a few vectors, in whose parts the parameters stand from then on."""
+        learned = learned_parameters(self._module[module_id])
+        groups = self.groups(learned)
+        if [each for group in groups for each in group["params"]] != learned:
+            raise RuntimeError("groups of parameters have to be in the module's order")
+        self._vectors = [joined(group["params"]) for group in groups]
+        each = [
+            {**group, "params": [one]} for group, one in zip(groups, self._vectors, strict=True)
+        ]
+        self.register_optimizer(
+            module_id=module_id,
+            optimizer=self.make_optimizer(each),
+            params=self._vectors,
+            lr_or_lr_schedule=self.config.experiment.training.lr,
+        )
+
+    def groups(self, parameters: list[torch.nn.Parameter]) -> list[dict[str, Any]]:
+        """Parameters that share options, in order; see `set_options`."""
+        return [{"params": parameters}]
+
+    @abstractmethod
+    def make_optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+        """The optimizer, with the experiment's settings."""
+
+    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+        """Also takes states of before parameters were joined."""
+        super()._set_optimizer_state(
+            {name: {**each, "state": joined_state(each["state"])} for name, each in state.items()}
+        )
+
+    def _by_parameter(self, gradient: Vector) -> dict[Any, torch.Tensor]:
+        learned = learned_parameters(self.module[DEFAULT_MODULE_ID].unwrapped())
+        return dict(shaped(gradient, learned))
 
     def set_options(self, lr: float) -> None:
         """Sets what changes in the course of a run, or what a checkpoint may have brought back.
@@ -116,23 +154,9 @@ class UnitLearner(FiniteUpdates, TorchLearner):
 class AdamLearner(UnitLearner):
     """Adam, as PPO's clipped objective is used to."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def make_optimizer(self, groups: list[dict[str, Any]]) -> Adam:
         """Adam with the experiment's learning rate."""
-        found = [
-            each for each in self.get_parameters(self._module[module_id]) if each.requires_grad
-        ]
-        lr = self.config.experiment.training.lr
-        groups = self.groups(found)
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=Adam(groups, lr, betas=(0.9, 0.99), fused=True),
-            params=[each for group in groups for each in group["params"]],
-            lr_or_lr_schedule=lr,
-        )
-
-    def groups(self, parameters: list[torch.nn.Parameter]) -> list[dict[str, Any]]:
-        """Parameters that share options; see `UnitLearner.set_options`."""
-        return [{"params": parameters}]
+        return Adam(groups, self.config.experiment.training.lr, betas=(0.9, 0.99))
 
 
 class UnitAlgorithm(Algorithm):
@@ -162,15 +186,21 @@ class UnitAlgorithm(Algorithm):
         timeout_s = self.config.experiment.resources.runner_timeout_s
         return Stations(RunnerGroup(self.env_runner_group), timeout_s)
 
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines()
+
     def cleanup(self) -> None:
         """Ends stations, and all that RLlib has started."""
         if "_stations" in vars(self):  # not where building has failed
             self._stations.stop()
+        self._lines.close()
         super().cleanup()
 
     def begin(self, units: Sequence[Unit], weights: Arrays) -> Iteration:
         """The rounds of this iteration."""
-        return Iteration(self._stations.crew(), units, weights, self._patience)
+        crew = self._stations.crew()
+        return Iteration(crew, units, weights, self._patience, self._lines)
 
     def spread(
         self, function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
@@ -187,7 +217,8 @@ class UnitAlgorithm(Algorithm):
         """
         errands = [Errand(index, piece) for index, piece in enumerate(pieces)]
         start = Errands(function, shared)
-        done = Iteration(self._stations.crew(), errands, start, self._errand_patience).play()
+        crew = self._stations.crew()
+        done = Iteration(crew, errands, start, self._errand_patience, self._lines).play()
         return [done.part.apart[errand.index] for errand in errands]
 
     @property

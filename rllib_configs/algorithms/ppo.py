@@ -56,10 +56,10 @@ class BatchedPPO(UnitAlgorithm):
     def training_step(self) -> None:
         """Units sample; then each update is one round trip, weights out and gradients in."""
         started = perf_counter()
-        with self._begun() as iteration:
-            gathered = iteration.play()
-            sampled = perf_counter()
-            learned = self._learn(iteration, gathered)
+        iteration = self._begun()
+        gathered = iteration.play()
+        sampled = perf_counter()
+        learned = self._learn(iteration, gathered)
         skipped = self.count_skipped()
         ended = perf_counter()
         sums = gathered.part.sums

@@ -110,18 +110,10 @@ class ReinforceWork:
 class ReinforceLearner(UnitLearner):
     """RMSProp with the experiment's settings."""
 
-    def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
+    def make_optimizer(self, groups: list[dict[str, Any]]) -> RootMeanSquare:
         """See `RootMeanSquare`."""
         training = self.config.experiment.training
-        parameters = self.get_parameters(self._module[module_id])
-        self.register_optimizer(
-            module_id=module_id,
-            optimizer=RootMeanSquare(
-                parameters, training.lr, training.rmsprop_decay, training.rmsprop_eps
-            ),
-            params=parameters,
-            lr_or_lr_schedule=training.lr,
-        )
+        return RootMeanSquare(groups, training.lr, training.rmsprop_decay, training.rmsprop_eps)
 
     def set_options(self, lr: float) -> None:
         """Sets all of them: a checkpoint may have brought back others, as in a population."""
@@ -144,8 +136,7 @@ class Reinforce(UnitAlgorithm):
         """Units sample and answer with gradients; the learner steps along their sum."""
         started = perf_counter()
         units = iteration_units(self.config.experiment, self.iteration)
-        with self.begin(units, module_weights(self)) as iteration:
-            gathered = iteration.play()
+        gathered = self.begin(units, module_weights(self)).play()
         answered = perf_counter()
         updated = self.learn(gathered.part.gradient)
         skipped = self.count_skipped()

@@ -1,6 +1,6 @@
 """What becomes of a gradient that is not finite: it is named, and never applied."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -37,18 +37,20 @@ class FiniteUpdates:
     module: Any
     get_param_ref: Any
 
-    def accepts(self, gradients: Mapping[Any, torch.Tensor]) -> bool:
+    def accepts(self, is_finite: bool, gradients: Callable[[], Mapping[Any, torch.Tensor]]) -> bool:
         """Whether an update may be made; if not, it is remembered.
 
         With ``training.on_nan: stop``, no update is accepted any more after the first that was not.
+
+        Args:
+            is_finite: whether the gradient is.
+            gradients: its parts by parameter, wanted where it is not.
         """
         if self._skipped and self.config.experiment.training.on_nan == "stop":
             return False
-        every = torch.cat([gradient.reshape(-1) for gradient in gradients.values()])
-        if bool(torch.isfinite(every).all()):
-            return True
-        self._skipped = (*self._skipped, broken_blocks(gradients, self._names()))
-        return False
+        if not is_finite:
+            self._skipped = (*self._skipped, broken_blocks(gradients(), self._names()))
+        return is_finite
 
     def take_skipped(self) -> tuple[tuple[str, ...], ...]:
         """The broken parameters of each update that was left out since the last call."""

@@ -13,6 +13,16 @@ def learned_parameters(module: nn.Module) -> list[nn.Parameter]:
     return [parameter for parameter in module.parameters() if parameter.requires_grad]
 
 
+@torch.no_grad()
+def joined(parameters: Sequence[nn.Parameter]) -> nn.Parameter:
+    """One vector, in whose parts parameters stand from now on: who changes it changes them."""
+    vector = nn.Parameter(torch.cat([parameter.reshape(-1) for parameter in parameters]))
+    pieces = vector.data.split([parameter.numel() for parameter in parameters])
+    for parameter, piece in zip(parameters, pieces, strict=True):
+        parameter.data = piece.view_as(parameter)
+    return vector
+
+
 def flat_gradient(loss: torch.Tensor, module: nn.Module) -> NDArray[np.float32]:
     """The gradient of a scalar by `learned_parameters`, float32 ``(num_learned,)``.
 

@@ -23,8 +23,8 @@ class Crew(Protocol):
     def healthy(self) -> list[int]:
         """Numbers of the members that there are."""
 
-    def width(self, member: int) -> int:
-        """How many runners a member stands for."""
+    def team(self, member: int) -> tuple[int, ...]:
+        """Numbers of the runners that a member stands for."""
 
     def name(self, member: int) -> str:
         """What to call it in a message."""
@@ -33,7 +33,7 @@ class Crew(Protocol):
         """Sends a request to one of them, and does not wait."""
 
     def serve(self, member: int, meeting: Meeting) -> "ray.ObjectRef[None]":
-        """Has one of them open a line and answer on it; see `rllib_configs.runners.lines`."""
+        """Asks one of them to open a line and answer on it; see `rllib_configs.runners.lines`."""
 
     def lose(self, member: int, *, hangs: bool) -> None:
         """Takes note that one has died, or ends and replaces one that hangs."""
@@ -59,9 +59,9 @@ class RunnerGroup:
         found: list[int] = self._group.healthy_env_runner_ids()
         return found
 
-    def width(self, member: int) -> int:
+    def team(self, member: int) -> tuple[int, ...]:
         """See `Crew`."""
-        return 1
+        return (member,)
 
     def name(self, member: int) -> str:
         """See `Crew`."""

@@ -2,8 +2,8 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -13,10 +13,11 @@ from ray.exceptions import RayError
 
 from rllib_configs.runners.crew import Crew
 from rllib_configs.runners.lanes import Lanes
-from rllib_configs.runners.lines import Line, answered, open_lines
+from rllib_configs.runners.lines import Line, Lines, answered
 from rllib_configs.runners.patience import Patience
 from rllib_configs.runners.requests import Answer, Errands, Request, Round
 from rllib_configs.runners.sums import Node, Part, merged
+from rllib_configs.runners.wire import RequestWriter, read_answer
 
 logger = logging.getLogger(__name__)
 
@@ -38,43 +39,31 @@ class Gatherer:
     Args:
         crew: who does the work.
         patience: how long a member may take.
+        lines: to some of them; by default all are called by Ray.
     """
 
-    def __init__(self, crew: Crew, patience: Patience) -> None:
+    def __init__(self, crew: Crew, patience: Patience, lines: Lines | None = None) -> None:
         self._crew, self._patience = crew, patience
+        self._lines = Lines() if lines is None else lines
+        if lines is not None and crew.size:
+            lines.begin(crew)
         self._holder: dict[int, int] = {}  # of each unit's rows: a member that may be gone
         self._begun: set[int] = set()  # members that have the weights of the iteration
-        self._lines: dict[int, Line] = {}
-        self._store = _Store()
-
-    @contextmanager
-    def connected(self) -> Iterator[None]:
-        """Has lines to all, for the rounds of a ``with`` block; see `open_lines`."""
-        members = self._crew.healthy()
-        if not members or not self._patience.for_lines:
-            yield
-            return
-        with open_lines(self._crew, members) as self._lines:
-            if self._patience.ends_lines(all_came=len(self._lines) == len(members)):
-                logger.warning(
-                    "some runners open no lines to %s, so rounds go by calls of Ray from now on, "
-                    "which take longer; a firewall may be in the way",
-                    ray.util.get_node_ip_address(),
-                )
-            yield
+        self._store, self._writer = _Store(), RequestWriter()
 
     def do(self, request: Request) -> Answer:
         """The sums of all units of a request; at the first fault in the program, that alone."""
+        self._lines.admit()
         places = sorted(request.units)
         lanes, free = self._dealt(places, request)
-        begun, ways = self._begun, (self._lines, self._store)
+        begun, ways = self._begun, (self._lines, self._store, self._writer)
         calls = _Calls(self._crew, request, self._patience, begun, *ways)
         parts: dict[Node, Part] = {}
         spent: dict[int, float] = defaultdict(float)
         unit_s = 0.0
         while True:
             for member in dict.fromkeys(free):
-                width = self._crew.width(member)
+                width = self._width(member)
                 least = STATION_UNITS * width if width > 1 else 1
                 if taken := lanes.take(member, least):
                     calls.send(member, taken)
@@ -83,6 +72,7 @@ class Gatherer:
             free = []
             for member, taken, answer in calls.wait(every=lanes.empty):
                 for lost in () if answer is None else answer.lost:
+                    self._lines.drop(lost)
                     self._crew.lose(lost, hangs=False)
                 if answer is None:
                     healthy = self._crew.healthy()
@@ -90,6 +80,7 @@ class Gatherer:
                     free += [other for other in healthy if not calls.has(other)]
                     continue
                 if answer.error:
+                    calls.give_up()
                     return answer
                 self._patience.observe(answer)
                 unit_s = max(unit_s, answer.unit_s)
@@ -115,14 +106,17 @@ class Gatherer:
         healthy = self._crew.healthy()
         if request.round.step is None:
             asked = healthy[: len(places)]
-            return Lanes.even(places, {each: self._crew.width(each) for each in asked}), asked
+            return Lanes.even(places, {each: self._width(each) for each in asked}), asked
         lanes: dict[int, list[int]] = defaultdict(list)
         for place in places:
             holder = self._holder.get(request.units[place].index)
             if holder not in healthy and healthy:
-                holder = min(healthy, key=lambda each: len(lanes[each]) / self._crew.width(each))
+                holder = min(healthy, key=lambda each: len(lanes[each]) / self._width(each))
             lanes[0 if holder is None else holder].append(place)
         return Lanes(lanes, fixed=True), [each for each in healthy if lanes.get(each)]
+
+    def _width(self, member: int) -> int:
+        return len(self._crew.team(member))
 
 
 @dataclass(frozen=True)
@@ -145,6 +139,7 @@ class _Calls:
         begun: members that have the weights of the iteration, and are not sent them again.
         lines: to some of them.
         store: for what the others are sent.
+        writer: of what goes on lines.
     """
 
     def __init__(
@@ -153,12 +148,13 @@ class _Calls:
         request: Request,
         patience: Patience,
         begun: Collection[int],
-        lines: dict[int, Line],
+        lines: Lines,
         store: "_Store",
+        writer: RequestWriter,
     ) -> None:
         self._crew, self._request, self._patience, self._begun = crew, request, patience, begun
         self._short = replace(request.round, start=None)
-        self._lines, self._store = lines, store
+        self._lines, self._store, self._writer = lines, store, writer
         self.waiting: dict[Any, _Call] = {}  # by what the answer will come from
 
     def has(self, member: int) -> bool:
@@ -168,16 +164,23 @@ class _Calls:
     def send(self, member: int, places: tuple[int, ...]) -> None:
         """Asks a member for some units."""
         units = {place: self._request.units[place] for place in places}
-        limit_s = self._patience.limit_s(len(places), self._crew.width(member))
+        team = self._crew.team(member)
+        limit_s = self._patience.limit_s(len(places), len(team))
         call = _Call(member, places, perf_counter() + limit_s, limit_s)
         given = self._short if member in self._begun else self._request.round
         line = self._lines.get(member)
         if line is None:
-            self.waiting[self._crew.ask(member, Request(units, self._store.put(given)))] = call
+            request = Request(units, self._store.put(given), team)
+            self.waiting[self._crew.ask(member, request)] = call
             return
         self.waiting[line] = call
         with suppress(OSError):  # whoever waits for the answer will see that it is broken
-            line.send(Request(units, given))
+            line.send(self._writer.message(Request(units, given, team)))
+
+    def give_up(self) -> None:
+        """Waits for nobody any longer; what comes on lines is not to be taken for later answers."""
+        for call in self.waiting.values():
+            self._lines.drop(call.member)
 
     def wait(self, *, every: bool) -> list[tuple[int, tuple[int, ...], Answer | None]]:
         """Waits for an answer, and takes those that are there.
@@ -217,15 +220,14 @@ class _Calls:
                 return found
 
     def _lose(self, member: int, *, hangs: bool) -> None:
-        if member in self._lines:
-            self._lines.pop(member).close()
+        self._lines.drop(member)
         self._crew.lose(member, hangs=hangs)
 
     def _received(self, reference: Any) -> tuple[int, tuple[int, ...], Answer | None]:
         call = self.waiting.pop(reference)
         try:
             on_line = isinstance(reference, Line)
-            answer = reference.receive() if on_line else ray.get(reference)
+            answer = read_answer(reference.receive()) if on_line else ray.get(reference)
             return call.member, call.places, answer
         except (RayError, EOFError, OSError):
             name = self._crew.name(call.member)

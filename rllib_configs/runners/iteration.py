@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from rllib_configs.runners.crew import Crew
 from rllib_configs.runners.gathering import Gatherer
+from rllib_configs.runners.lines import Lines
 from rllib_configs.runners.patience import Patience
 from rllib_configs.runners.requests import Arrays, Errands, Request, Round, Unit
 from rllib_configs.runners.sums import Part, total
@@ -37,33 +37,27 @@ class Gathered:
 class Iteration:
     """The rounds of an iteration; see `Gatherer`. Without any runner, the driver does the work.
 
-    In a ``with`` block it keeps lines to those who work; see `rllib_configs.runners.lines`.
-
     Args:
         crew: who does the work.
         units: of the iteration.
         start: weights, that units are played with, or what `Errands` are to do.
         patience: how long a runner may take.
+        lines: to some of the crew; by default there are none.
     """
 
     def __init__(
-        self, crew: Crew, units: Sequence[Unit], start: Arrays | Errands, patience: Patience
+        self,
+        crew: Crew,
+        units: Sequence[Unit],
+        start: Arrays | Errands,
+        patience: Patience,
+        lines: Lines | None = None,
     ) -> None:
-        self._gatherer, self._units = Gatherer(crew, patience), list(units)
+        self._gatherer, self._units = Gatherer(crew, patience, lines), list(units)
         self._number = next(_iterations)
-        self._remote = crew.size > 0
         self._start: Arrays | Errands = start
         if not isinstance(start, Errands):  # a copy, because learning changes the module
             self._start = {name: np.array(value) for name, value in start.items()}
-        self._lines = ExitStack()
-
-    def __enter__(self) -> "Iteration":
-        if self._remote:
-            self._lines.enter_context(self._gatherer.connected())
-        return self
-
-    def __exit__(self, *fault: object) -> None:
-        self._lines.close()
 
     def play(self) -> Gathered:
         """Has all units played.

@@ -13,26 +13,11 @@ class Patience:
     FACTOR = 10.0
     LEAST_S = 120.0  # a machine may be busy with something else
     FIRST_S = 600.0  # before the first answer; a runner may have to compile
-    ABSENT = 3  # iterations in a row in which somebody opened no line
     STATION = 2.0  # a station may have to wait for a runner, and then has to do its work again
 
     def __init__(self, timeout_s: float = 0.0) -> None:
         self._timeout_s = timeout_s
         self._unit_s = 0.0
-        self._absent = 0
-
-    @property
-    def for_lines(self) -> bool:
-        """Whether it is worth to wait for lines; not where somebody, again and again, opens none.
-
-        A firewall may be in the way, and each iteration would wait for nothing.
-        """
-        return self._absent < self.ABSENT
-
-    def ends_lines(self, *, all_came: bool) -> bool:
-        """Learns from an attempt to have lines to all; returns whether it was the last one."""
-        self._absent = 0 if all_came else self._absent + 1
-        return not self.for_lines
 
     def observe(self, answer: Answer) -> None:
         """Learns from an answer."""

@@ -49,10 +49,12 @@ class Request:
     Attributes:
         units: what to do, by place in the round.
         round: what these units have in common with the others.
+        team: numbers of the runners that are to share the units.
     """
 
     units: Mapping[int, Any]
     round: Round
+    team: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
+from threading import Lock
 from typing import Any
 
 import ray
@@ -16,7 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from rllib_configs.runners.crew import Crew, RunnerGroup
 from rllib_configs.runners.gathering import Gatherer
-from rllib_configs.runners.lines import answer_on_line
+from rllib_configs.runners.lines import Lines, answer_in_thread
 from rllib_configs.runners.patience import Patience
 from rllib_configs.runners.requests import Answer, Meeting, Request
 
@@ -53,9 +55,9 @@ class Neighbors:
         """See `Crew`."""
         return list(self._healthy)
 
-    def width(self, member: int) -> int:
+    def team(self, member: int) -> tuple[int, ...]:
         """See `Crew`."""
-        return 1
+        return (member,)
 
     def name(self, member: int) -> str:
         """See `Crew`."""
@@ -97,51 +99,36 @@ class Station:
 
     def __init__(self, runners: Mapping[int, Any], timeout_s: float) -> None:
         self._neighbors = Neighbors(runners)
-        self._patience = Patience(timeout_s)
-        self._gatherer = Gatherer(self._neighbors, self._patience)
-        self._iteration: int | None = None  # of the gatherer, once it has done something
+        self._patience, self._lines = Patience(timeout_s), Lines()
+        self._gatherer: Gatherer
+        self._iteration: int | None = None  # of the gatherer
         self._start: Any = None
+        self._busy = Lock()
 
     def ready(self) -> None:
         """Answers once it has started."""
 
-    def work(self, request: Request, healthy: Sequence[int]) -> Answer:
+    def work(self, request: Request) -> Answer:
         """Has its runners do the units of a request.
 
         Args:
-            request: as runners get it.
-            healthy: numbers of the runners that there are.
+            request: as runners get it, with the team of those that there are.
 
         Raises:
             RuntimeError: if none of them is left.
         """
-        given = request.round
-        if given.iteration != self._iteration:
-            if self._iteration is not None:
-                self._gatherer = Gatherer(self._neighbors, self._patience)
-            self._iteration, self._start = given.iteration, given.start
-        request = Request(request.units, replace(given, start=self._start))
-        self._neighbors.begin(healthy)
-        return replace(self._gatherer.do(request), lost=tuple(self._neighbors.lost))
+        with self._busy:
+            given = request.round
+            self._neighbors.begin(request.team)
+            if given.iteration != self._iteration:
+                self._gatherer = Gatherer(self._neighbors, self._patience, self._lines)
+                self._iteration, self._start = given.iteration, given.start
+            request = Request(request.units, replace(given, start=self._start))
+            return replace(self._gatherer.do(request), lost=tuple(self._neighbors.lost))
 
-    def serve(self, meeting: Meeting, healthy: Sequence[int]) -> None:
-        """Does requests that come on a line, and has lines to its runners meanwhile.
-
-        Args:
-            meeting: with the driver.
-            healthy: numbers of the runners that there are.
-        """
-        left = list(healthy)
-        self._gatherer, self._iteration = Gatherer(self._neighbors, self._patience), None
-
-        def do(request: Request) -> Answer:
-            answer = self.work(request, left)
-            left[:] = [each for each in left if each not in answer.lost]
-            return answer
-
-        self._neighbors.begin(healthy)
-        with self._gatherer.connected():
-            answer_on_line(meeting, do)
+    def serve(self, meeting: Meeting) -> None:
+        """Opens a line to the driver, and does the requests that come on it, in a thread."""
+        answer_in_thread(meeting, self.work)
 
 
 @dataclass(frozen=True)
@@ -183,9 +170,9 @@ class StationCrew:
         stations = [each for each in self._stations if self._behind(each)]
         return [*stations, *(runner for runner in self._alive if runner not in served)]
 
-    def width(self, member: int) -> int:
+    def team(self, member: int) -> tuple[int, ...]:
         """See `Crew`."""
-        return len(self._behind(member)) if member < 0 else self._runners.width(member)
+        return self._behind(member) if member < 0 else self._runners.team(member)
 
     def name(self, member: int) -> str:
         """See `Crew`."""
@@ -198,7 +185,7 @@ class StationCrew:
         if member > 0:
             return self._runners.ask(member, request)
         station = self._stations[member]
-        reference: ray.ObjectRef[Answer] = station.actor.work.remote(request, self._behind(member))
+        reference: ray.ObjectRef[Answer] = station.actor.work.remote(request)
         return reference
 
     def serve(self, member: int, meeting: Meeting) -> "ray.ObjectRef[None]":
@@ -206,7 +193,7 @@ class StationCrew:
         if member > 0:
             return self._runners.serve(member, meeting)
         station = self._stations[member]
-        reference: ray.ObjectRef[None] = station.actor.serve.remote(meeting, self._behind(member))
+        reference: ray.ObjectRef[None] = station.actor.serve.remote(meeting)
         return reference
 
     def lose(self, member: int, *, hangs: bool) -> None:
@@ -221,8 +208,9 @@ class StationCrew:
         """See `Crew`."""
         return self._runners.do_here(request)
 
-    def _behind(self, station: int) -> list[int]:
-        return [runner for runner in self._stations[station].runners if runner in self._alive]
+    def _behind(self, station: int) -> tuple[int, ...]:
+        runners = self._stations[station].runners
+        return tuple(runner for runner in runners if runner in self._alive)
 
 
 @dataclass
@@ -230,11 +218,13 @@ class _Starting:
     """A station, maybe not yet there.
 
     Attributes:
+        number: from -1 down; no other station has had it.
         stationed: it.
         ready: reference to its answer that it is there.
         proven: whether it has answered before.
     """
 
+    number: int
     stationed: Stationed
     ready: Any
     proven: bool = False
@@ -256,6 +246,7 @@ class Stations:
         self._started: dict[str, _Starting] = {}
         self._moved: set[int] = set()
         self._failed: dict[str, int] = {}  # times in a row, by node
+        self._numbers = count(-1, -1)
 
     def crew(self) -> Crew:
         """Who does the work of an iteration."""
@@ -270,7 +261,7 @@ class Stations:
             self._start(node, runners)
         up = [self._started[node] for node in there if node in self._started]
         return StationCrew(
-            self._runners, {-1 - k: each.stationed for k, each in enumerate(up) if each.proven}
+            self._runners, {each.number: each.stationed for each in up if each.proven}
         )
 
     def forget(self, runners: Sequence[int]) -> None:
@@ -321,7 +312,9 @@ class Stations:
             .remote({each: self._runners.handle(each) for each in runners}, self._timeout_s)
         )
         address = self._nodes[runners[0]][1]
-        self._started[node] = _Starting(Stationed(actor, address, runners), actor.ready.remote())
+        self._started[node] = _Starting(
+            next(self._numbers), Stationed(actor, address, runners), actor.ready.remote()
+        )
 
     def _is_up(self, node: str) -> bool:
         """Whether a station can be called; one that is gone is forgotten."""

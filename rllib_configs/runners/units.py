@@ -2,6 +2,7 @@
 
 import traceback
 from collections.abc import Collection
+from threading import Lock
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from ray.rllib.utils.checkpoints import Checkpointable
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from cluster_env.core.world import World
-from rllib_configs.runners.lines import answer_on_line
+from rllib_configs.runners.lines import answer_in_thread
 from rllib_configs.runners.requests import Answer, Arrays, Errands, Meeting, Request, Round
 from rllib_configs.runners.sums import Part, merged
 
@@ -72,6 +73,7 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         self._iteration: int | None = None
         self._errands: Errands | None = None
         self._rows: dict[int, Any] = {}
+        self._busy = Lock()
 
     def make_module(self) -> None:
         """Builds the policy; its weights come with each request."""
@@ -86,6 +88,10 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         Raises:
             RuntimeError: if it has started anew since it was given the weights of the iteration.
         """
+        with self._busy:  # a request that nobody waits for any longer may still be under way
+            return self._done(request)
+
+    def _done(self, request: Request) -> Answer:
         started = perf_counter()
         if request.round.start is None and request.round.iteration != self._iteration:
             raise RuntimeError("this runner has started anew")
@@ -103,8 +109,8 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
         return Answer(parts, seconds, seconds / max(1, len(request.units)))
 
     def serve(self, meeting: Meeting) -> None:
-        """Does requests that come on a line, until it ends."""
-        answer_on_line(meeting, lambda request: self.sample(request=request))
+        """Opens a line, and does the requests that come on it, in a thread."""
+        answer_in_thread(meeting, lambda request: self.sample(request=request))
 
     def answer(self, unit: Any, step: Any) -> Part:
         """Does a unit, or its part of an update."""

@@ -38,26 +38,27 @@ class Learner(FiniteUpdates):
         self.get_param_ref = lambda parameter: parameter
         self.parameters = list(network.parameters())
 
-    def gradients(self, weight: float, bias: float) -> dict[Any, torch.Tensor]:
+    def takes(self, weight: float, bias: float) -> bool:
         first, second = self.parameters
-        return {first: torch.tensor([[1.0, weight]]), second: torch.tensor([bias])}
+        parts = {first: torch.tensor([[1.0, weight]]), second: torch.tensor([bias])}
+        return self.accepts(bool(np.isfinite([weight, bias]).all()), lambda: parts)
 
 
 @pytest.mark.parametrize("broken", [np.nan, np.inf, -np.inf])
 def test_a_broken_gradient_is_named(broken: float) -> None:
     learner = Learner("skip")
-    assert learner.accepts(learner.gradients(1.0, 1.0))
-    assert not learner.accepts(learner.gradients(broken, 1.0))
-    assert learner.accepts(learner.gradients(1.0, 1.0))
-    assert not learner.accepts(learner.gradients(broken, broken))
+    assert learner.takes(1.0, 1.0)
+    assert not learner.takes(broken, 1.0)
+    assert learner.takes(1.0, 1.0)
+    assert not learner.takes(broken, broken)
     assert learner.take_skipped() == (("weight",), ("weight", "bias"))
     assert learner.take_skipped() == ()
 
 
 def test_a_run_that_is_to_stop_makes_no_update_after_a_broken_one() -> None:
     learner = Learner("stop")
-    assert not learner.accepts(learner.gradients(1.0, np.nan))
-    assert not learner.accepts(learner.gradients(1.0, 1.0))
+    assert not learner.takes(1.0, np.nan)
+    assert not learner.takes(1.0, 1.0)
     with pytest.raises(Failure, match=r"iteration 7: the gradient of bias is not finite.*on_nan"):
         judge_skipped(learner.take_skipped(), "stop", 7)
 
@@ -65,15 +66,16 @@ def test_a_run_that_is_to_stop_makes_no_update_after_a_broken_one() -> None:
 def break_second_iteration(algorithm: Any) -> Callable[[], list[int]]:
     """Makes the first gradient of the next iteration NaN in one parameter."""
     learner = algorithm.learner_group._learner
-    original, calls = learner.accepts, []
+    original, calls = learner.step, []
 
-    def accepts(gradients: dict[Any, torch.Tensor]) -> bool:
+    def step(gradient: np.ndarray, lr: float) -> Any:
         calls.append(1)
         if len(calls) == 1:
-            next(iter(gradients.values())).reshape(-1)[0] = np.nan
-        return original(gradients)
+            gradient = gradient.copy()
+            gradient[0] = np.nan
+        return original(gradient, lr)
 
-    learner.accepts = accepts
+    learner.step = step
     return lambda: calls
 
 

@@ -19,6 +19,8 @@ SMALL = (Layout(1), Layout(1, 1), Layout(1, 10), Layout(4, 10))
 CHECKED = Layout(10, 10)
 PREDICTED = (1, 10, 100, 1000)
 ROUNDS = 5
+WARM_UPS = 2
+"""Iterations that are not measured: lines come in the first one."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,10 @@ def _real(bench: _Bench) -> list[Entry]:
     crew = RunnerGroup(bench.algorithm.env_runner_group)
     crews = {count: Chosen(crew, crew.healthy()[:count]) for count in REAL}
     decisions = len(units) * bench.played[0].sums["decisions"]
-    rounds = [{n: _iterate(bench, crews[n], units) for n in REAL} for _ in range(ROUNDS + 1)][1:]
+    lines = bench.algorithm._lines
+    rounds = [
+        {n: _iterate(bench, crews[n], units, lines) for n in REAL} for _ in range(WARM_UPS + ROUNDS)
+    ][WARM_UPS:]
     speeds = {n: Sample(tuple(decisions / each[n] for each in rounds)) for n in REAL}
     return [
         Entry(
@@ -171,21 +176,26 @@ def costs_of(spent: dict[Layout, Spent], unit_s: float, decisions: float, rounds
 
 
 def _modelled(bench: _Bench) -> list[Entry]:
+    from rllib_configs.runners.lines import Lines
     from tune_jobs.benchmarks.stand_ins import StandIns, StandInStations
 
     (played, play_s), (learned, step_s) = bench.played, bench.learned
     stand_ins = StandIns(CHECKED.total, played, learned, play_s, step_s)
     stations = StandInStations(stand_ins, CHECKED.machines)
+    lines = Lines()
     try:
-        spent = {each: _spent(bench, stand_ins, stations, each) for each in (*SMALL, CHECKED)}
+        spent = {
+            each: _spent(bench, stand_ins, stations, lines, each) for each in (*SMALL, CHECKED)
+        }
     finally:
+        lines.close()
         stations.stop()
         stand_ins.stop()
     costs = costs_of(spent, bench.unit_s, played.sums["decisions"], 1 + len(bench.steps))
     return [_traffic(bench), _check(costs, spent[CHECKED].seconds), *_predictions(costs)]
 
 
-def _spent(bench: _Bench, stand_ins: Any, stations: Any, layout: Layout) -> Spent:
+def _spent(bench: _Bench, stand_ins: Any, stations: Any, lines: Any, layout: Layout) -> Spent:
     """Has iterations done by stand-ins, in a layout."""
     from rllib_configs.runners.sampling import SampleUnit
     from tune_jobs.benchmarks.stand_ins import Chosen
@@ -193,9 +203,10 @@ def _spent(bench: _Bench, stand_ins: Any, stations: Any, layout: Layout) -> Spen
     units = [SampleUnit(index, 0, (0,)) for index in range(layout.total)]
     alone = Chosen(stand_ins, stand_ins.healthy()[: layout.total])
     crew = stations.crew(layout) if layout.runners else alone
-    _iterate(bench, crew, units)
+    for _ in range(WARM_UPS):
+        _iterate(bench, crew, units, lines)
     before = process_time(), stations.cpu_s(), stand_ins.cpu_s()
-    seconds = Sample(tuple(_iterate(bench, crew, units) for _ in range(ROUNDS)))
+    seconds = Sample(tuple(_iterate(bench, crew, units, lines) for _ in range(ROUNDS)))
     after = process_time(), stations.cpu_s(), stand_ins.cpu_s()
     rounds = ROUNDS * (1 + len(bench.steps))
     return Spent(seconds, *((b - a) / rounds for a, b in zip(before, after, strict=True)))
@@ -258,18 +269,18 @@ def _predictions(costs: Costs) -> list[Entry]:
     ]
 
 
-def _iterate(bench: _Bench, crew: Any, units: Sequence[Any]) -> float:
-    """Seconds of an iteration as the algorithms do it, with any crew."""
+def _iterate(bench: _Bench, crew: Any, units: Sequence[Any], lines: Any) -> float:
+    """Seconds of an iteration as the algorithms do it, with any crew and lines to it."""
     from rllib_configs.runners.iteration import Iteration
     from rllib_configs.runners.patience import Patience
 
     started = perf_counter()
-    with Iteration(crew, units, bench.weights, Patience()) as iteration:
-        gradient = iteration.play().part.gradient
-        if gradient is not None:
-            bench.algorithm.learn(gradient)
-        parameters = bench.parameters
-        for step in bench.steps:
-            gradient = iteration.step(step, parameters).part.gradient
-            parameters = bench.algorithm.learn(gradient).parameters
+    iteration = Iteration(crew, units, bench.weights, Patience(), lines)
+    gradient = iteration.play().part.gradient
+    if gradient is not None:
+        bench.algorithm.learn(gradient)
+    parameters = bench.parameters
+    for step in bench.steps:
+        gradient = iteration.step(step, parameters).part.gradient
+        parameters = bench.algorithm.learn(gradient).parameters
     return perf_counter() - started

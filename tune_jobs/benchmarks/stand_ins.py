@@ -13,7 +13,7 @@ from typing import Any
 import ray
 
 from rllib_configs.runners.crew import Crew
-from rllib_configs.runners.lines import answer_on_line
+from rllib_configs.runners.lines import answer_in_thread
 from rllib_configs.runners.requests import Answer, Meeting, Request
 from rllib_configs.runners.stations import Station, StationCrew, Stationed
 from rllib_configs.runners.sums import Part, merged
@@ -50,7 +50,7 @@ class StandIn:
 
     def serve(self, meeting: Meeting) -> None:
         """See `rllib_configs.runners.units.UnitEnvRunner`."""
-        answer_on_line(meeting, lambda request: self.sample(request=request))
+        answer_in_thread(meeting, lambda request: self.sample(request=request))
 
     def cpu_s(self) -> float:
         """CPU time of this process so far."""
@@ -84,9 +84,9 @@ class StandIns:
         """See `Crew`."""
         return list(range(1, self.size + 1))
 
-    def width(self, member: int) -> int:
+    def team(self, member: int) -> tuple[int, ...]:
         """See `Crew`."""
-        return 1
+        return (member,)
 
     def name(self, member: int) -> str:
         """See `Crew`."""
@@ -180,7 +180,7 @@ class Chosen:
     def __init__(self, crew: Crew, members: Sequence[int]) -> None:
         self._members = list(members)
         self.size = len(self._members)
-        self.width, self.name = crew.width, crew.name
+        self.team, self.name = crew.team, crew.name
         self.ask, self.serve = crew.ask, crew.serve
         self.lose, self.do_here = crew.lose, crew.do_here
 

@@ -73,8 +73,8 @@ class Crew:
         answer = self.runners[runner].sample(request=request)
         return ("answers", runner, lambda: answer)
 
-    def width(self, runner: int) -> int:
-        return 1
+    def team(self, runner: int) -> tuple[int, ...]:
+        return (runner,)
 
     def name(self, runner: int) -> str:
         return f"env runner {runner}"
@@ -97,6 +97,7 @@ def _no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RayActorError
         return reference[2]()
 
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "127.0.0.1")
     monkeypatch.setattr(ray, "put", lambda value: ("reference", value))
     monkeypatch.setattr(ray, "wait", wait)
     monkeypatch.setattr(ray, "get", get)
@@ -246,6 +247,10 @@ class RunnerActor:
         lost = len(self.runner.asked) + 1 == self.call
         return Remote(self.runner.sample, self.fate if lost else "answers")
 
+    @property
+    def serve(self) -> Remote:
+        return Remote(lambda meeting: None)  # no line ever comes
+
 
 class StationActor:
     """A station; it may be lost at its n-th call."""
@@ -290,7 +295,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def test_the_driver_calls_each_machine_once_in_a_round(killed: list[Any]) -> None:
     base, crew, stations = stationed(alone=0)
-    assert {each: crew.width(each) for each in crew.healthy()} == {-1: 3, -2: 3}
+    assert {each: crew.team(each) for each in crew.healthy()} == {-1: (1, 2, 3), -2: (4, 5, 6)}
     assert sums_of(crew) == sums_of(Crew({}, size=0))
     assert [each.calls for each in stations] == [3, 3]
     played = [base.runners[k].units() for k in range(1, 7)]
@@ -310,7 +315,7 @@ def test_a_runner_lost_behind_a_station_is_replaced_by_its_neighbors(
     assert sums_of(crew) == sums_of(Crew({}, size=0))
     assert base.lost == [(2, False)]  # a station has killed it already
     assert len(killed) == (fate == "hangs")
-    assert crew.width(-1) == 2
+    assert crew.team(-1) == (1, 3)
 
 
 @pytest.mark.parametrize("call", [1, 2])

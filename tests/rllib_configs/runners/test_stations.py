@@ -13,7 +13,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.runners import stations
 from tests.rllib_configs.dying import end_in_round
 from tests.rllib_configs.training import assert_equal
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_for
 
 SIZES = ["training.jobsets=8", "training.jobsets_per_unit=2", "training.episodes_per_jobset=3"]
 SMALL = [*SIZES, "training.hidden=8", "training.epochs=2", "training.minibatches=2"]
@@ -25,6 +25,17 @@ def wait_for_station(algorithm: Any) -> Any:
     (started,) = algorithm._stations._started.values()
     ray.get(started.ready, timeout=PATIENCE_S)
     return started.stationed.actor
+
+
+def wait_for_lines(algorithm: Any) -> None:
+    """Until all whom the driver has asked for lines have opened them."""
+    lines = algorithm._lines
+
+    def there() -> bool:
+        lines.admit()
+        return lines._asked.keys() == lines._open.keys()
+
+    wait_for(there, "opening lines")
 
 
 def calls_of(algorithm: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -46,7 +57,7 @@ def calls_of(algorithm: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.integration
 def test_a_run_with_stations_is_that_of_the_driver_alone(
-    local_ray: None, monkeypatch: pytest.MonkeyPatch
+    local_ray: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(stations, "FEW", 1)
     alone = build_algorithm(load_config("deeprm-ppo", [*SMALL, "resources.num_runners=0"]))
@@ -63,18 +74,24 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
         calls = calls_of(algorithm, monkeypatch)
         station = wait_for_station(algorithm)
         train()
-        assert calls == [-1]  # a line to this machine, for all rounds
+        assert set(calls) == {-1}
+        wait_for_lines(algorithm)
+        calls.clear()
+        train()
+        assert calls == []  # there is a line to this machine, for all rounds
         assert algorithm.spread(pow, 3, range(4)) == [1, 3, 9, 27] == alone.spread(pow, 3, range(4))
         os.kill(ray.get(station.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
-        train()  # its runners are called by the driver
-        assert calls[-1] > 0
+        train()  # its runners are asked by the driver
+        assert "the station on 127.0.0.1 was lost" in caplog.text
         assert wait_for_station(algorithm) != station
         calls.clear()
         train()
-        assert calls == [-1]
+        assert set(calls) == {-2}  # another one
+        wait_for_lines(algorithm)
         end_in_round(algorithm, 2)  # in an update
+        calls.clear()
         assert train()["workers/healthy"] == 1
-        assert set(calls) == {-1}
+        assert calls == []
     finally:
         algorithm.stop()
         alone.stop()
