@@ -1,5 +1,6 @@
 """``metasched results``: the commands that it gives, and how it goes on after a stop."""
 
+import json
 import os
 import re
 import signal
@@ -11,14 +12,16 @@ import yaml
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
+from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
-from tune_jobs.experiments import running
+from tune_jobs.experiments import recording, running
 from tune_jobs.experiments.commands import list_commands
 from tune_jobs.experiments.definition import experiment_names, load_experiment
 from tune_jobs.figures import FIGURES
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
+from tune_jobs.terminal.tables import read_table
 
 TINY = {
     "seeds": [3],
@@ -48,8 +51,11 @@ def shown(capsys, *args) -> list[str]:
 # How many commands of each kind, counted by hand in the loops that drove the results before.
 COUNTS = {
     "deeprm": {"train": 12, "figure": 2, "compare": 3},
-    "ppo": {"train": 60, "figure": 6, "compare": 8},
-    "meta": {"train": 52, "study": 10, "specialists": 1, "figure": 7},
+    "ppo": {"train": 20, "figure": 5, "compare": 4},
+    "generalist": {"train": 5, "figure": 1, "compare": 4},
+    "objectives": {"train": 35, "figure": 1},
+    "operation": {"train": 10, "figure": 1},
+    "adaptation": {"train": 52, "study": 10, "specialists": 1, "figure": 7},
 }
 
 LINES = {
@@ -68,17 +74,27 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set task.workload.load=1.845 --set training.iterations=400 --seed 4 "
         "--run R/ppo-1.845-4 --continue",
-        "metasched train deeprm-generalist --set task.world.rules=released "
-        "--set training.iterations=400 --seed 1 --run R/gen-1 --continue",
-        "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
-        "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
-        "--run R/obj-fair_slowdown-0 --continue",
-        "metasched compare --policies 'sjf,packer,tetris,hold,R/gen-*' --rules released "
-        "--window 700 --warmup 100 --decode tuned --seed 2 --jobsets 200 --out R/figures/steady",
         "metasched figure optimality-gap --runs 'R/ppo-0.7-*' --jobsets 40 --decode argmax "
         "--out R/figures",
     ],
-    "meta": [
+    "generalist": [
+        "metasched train deeprm-generalist --set task.world.rules=released "
+        "--set training.iterations=400 --seed 1 --run R/gen-1 --continue",
+        "metasched compare --policies 'sjf,packer,tetris,hold,R/gen-*' --rules released "
+        "--window 700 --warmup 100 --decode tuned --seed 2 --jobsets 200 --out R/figures/steady",
+    ],
+    "objectives": [
+        "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
+        "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
+        "--run R/obj-fair_slowdown-0 --continue",
+    ],
+    "operation": [
+        "metasched train deeprm-operation --set training.iterations=100 --seed 3 "
+        "--run R/op-3 --continue",
+        "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
+        "--out R/figures",
+    ],
+    "adaptation": [
         "metasched train deeprm-maml --set training.family=objectives "
         "--set training.iterations=600 --seed 4 --run R/objectives-maml-4 --continue",
         "metasched train deeprm-joint --set training.family=mixed --set training.iterations=330 "
@@ -143,10 +159,10 @@ def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
 
 
 def test_seeds_replace_those_of_all_runs(capsys):
-    lines = [line for line in shown(capsys, "meta", "--seeds", "7") if " train " in line]
+    lines = [line for line in shown(capsys, "adaptation", "--seeds", "7") if " train " in line]
     assert len(lines) == 12
     assert all("--seed 7 " in line for line in lines)
-    assert "runs/results/meta/one-7" in " ".join(lines)
+    assert "runs/results/adaptation/one-7" in " ".join(lines)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +230,108 @@ def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(
     lines = capfd.readouterr().out.splitlines()
     assert lines[0] == f"# {out}/tiny-0.7-3 is done"
     assert [line.split()[1] for line in lines[1:]] == ["train", "compare"]
+
+
+FREE_OF_RUNS = [
+    {"command": "compare --policies sjf,easy --jobsets 4 --window 20 --out {out}/compared"},
+    {"command": "figure deeprm-fig4 --table {out}/compared/comparison.csv --out {out}/figures"},
+]
+
+
+@pytest.fixture
+def inside(monkeypatch) -> list[str]:
+    """Lets commands run in this process; says which did."""
+    given: list[str] = []
+
+    def act(command) -> int:
+        given.append(command.words[0])
+        return run(cli.metasched, list(command.words))
+
+    monkeypatch.setattr(running, "_run", act)
+    return given
+
+
+def digests(out) -> dict[str, str]:
+    record = json.loads((out / "results.json").read_text())
+    return {
+        name: text for one in record["commands"].values() for name, text in one["files"].items()
+    }
+
+
+def test_results_are_the_same_digits_twice_with_their_commit_and_commands(tmp_path, inside):
+    file = write(tmp_path / "tiny.yaml", runs=[], steps=FREE_OF_RUNS)
+    outs = [tmp_path / "one", tmp_path / "two"]
+    for out in outs:
+        assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
+    first, second = map(digests, outs)
+    tables = [name for name in first if name.endswith(".csv")]
+    assert tables == ["compared/comparison.csv"]
+    assert first == second
+    assert "figures/deeprm-fig4.png" in first
+    assert json.loads((outs[0] / "results.json").read_text())["made"]["version.python"]
+    page = (outs[0] / "results.md").read_text()
+    assert (
+        f"    metasched compare --policies sjf,easy --jobsets 4 --window 20 --out {outs[0]}" in page
+    )
+    rows = read_table(outs[0] / "compared" / "comparison.csv", ("policy", "slowdown"))
+    for row in rows:
+        shown = float(row["slowdown"]), float(row["utilization"]), float(row["longest_wait"])
+        line = next(one for one in page.splitlines() if one.startswith(f"| {row['policy']} |"))
+        mean = line.split("|")[2].replace("*", "")
+        assert mean.startswith(f" {shown[0]:.2f} [")
+        assert f"| {shown[1]:.1%} |" in line
+        assert f"| {shown[2]:.0f} |" in line
+
+
+def test_what_is_done_is_left_and_what_was_changed_is_made_again(tmp_path, inside, monkeypatch):
+    file, out = write(tmp_path / "tiny.yaml", runs=[], steps=FREE_OF_RUNS), tmp_path / "out"
+
+    def again() -> list[str]:
+        inside.clear()
+        assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
+        return list(inside)
+
+    assert again() == ["compare", "figure"]
+    assert again() == []
+    (out / "figures" / "deeprm-fig4.png").unlink()
+    assert again() == ["figure"]
+    table = out / "compared" / "comparison.csv"
+    table.write_text(table.read_text().replace("sjf", "sjg"))
+    assert again() == ["compare"]  # the same table again, so that the figure is that of its file
+    monkeypatch.setattr(recording, "provenance", lambda: {"git.commit": "another"})
+    assert again() == ["compare", "figure"]
+
+
+def made_runs(out, *overrides) -> str:
+    """An experiment of one run, which is there already as `overrides` have it."""
+    runs = [
+        {
+            "name": "tiny-{seed}",
+            "preset": "deeprm",
+            "iterations": 6,
+            "settings": dict(text.split("=", 1) for text in SMALL_TASK),
+        }
+    ]
+    folder = make_run(out / "tiny-3", "training.iterations=6", *overrides, seed=3)
+    (folder / "checkpoints" / "iteration_000006").mkdir(parents=True)
+    steps = [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/compared"}]
+    return write(out / "tiny.yaml", runs=runs, steps=steps)
+
+
+def test_a_run_that_is_not_that_of_the_file_is_refused(tmp_path, inside, capsys):
+    file = made_runs(tmp_path, "training.lr=0.5")
+    assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "tiny-3 is not the run that the experiment names: training.lr is 0.5 there" in error
+    assert not inside
+
+
+def test_a_comparison_takes_no_run_that_the_file_does_not_name(tmp_path, inside, capsys):
+    file = made_runs(tmp_path)
+    make_run(tmp_path / "tiny-7", seed=7)
+    assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
+    assert "tiny-7, which the experiment does not name" in capsys.readouterr().err
+    assert not inside
 
 
 def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):

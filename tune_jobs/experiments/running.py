@@ -8,37 +8,53 @@ from pathlib import Path
 
 import click
 
+from tune_jobs.experiments.checking import check_runs, check_trained
 from tune_jobs.experiments.commands import Command, list_commands
-from tune_jobs.experiments.definition import load_experiment
+from tune_jobs.experiments.definition import find_experiment, load_experiment
+from tune_jobs.experiments.recording import Record
+from tune_jobs.terminal.options import first_comment
 from tune_jobs.terminal.stopping import StopRequest
 
 
 def make_results(source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool) -> None:
-    """Trains what is not trained yet, and gives all commands that follow.
+    """Trains what is not trained yet, and gives the commands that follow and are not done.
 
     Args:
         source: name of an experiment, or path of a YAML file.
-        out: folder of its runs and figures.
+        out: folder of its runs, tables and figures; `tune_jobs.experiments.recording` says what
+            else it gets.
         seeds: training seeds of all runs, instead of the experiment's.
         dry_run: show the commands only.
 
     Raises:
-        InputError: if the experiment cannot be used.
+        InputError: if the experiment cannot be used, or the folder holds other runs than it says.
         click.exceptions.Exit: with the status of the first command that fails or is stopped.
     """
     commands = list_commands(load_experiment(source), out, seeds)
+    trained = {command.run: command for command in commands if command.run}
+    for command in trained.values():
+        check_trained(command)
+    record = Record(out, first_comment(find_experiment(source)), list(trained))
     for number, command in enumerate(commands, 1):
         place = f"[{number}/{len(commands)}] "
-        if command.is_done():
-            click.echo(f"# {'' if dry_run else place}{command.run} is done")
+        if command.is_done() if command.run else record.is_done(command):
+            what = command.run or command
+            click.echo(f"# {'' if dry_run else place}{what} is done")
         elif dry_run:
             click.echo(command)
         else:
             click.secho(f"{place}{command}", bold=True)
+            if not command.run:
+                check_runs(command, trained)
+                record.begin()
             status = _run(command)
             if status:
                 click.echo("Give the same command again to go on from here.", err=True)
                 raise click.exceptions.Exit(status)
+            if not command.run:
+                record.add(command)
+    if not dry_run:
+        click.echo(f"Results  {record.close()}")
 
 
 def _run(command: Command) -> int:
