@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
 from cluster_env.core.registry import Registry
+from cluster_env.worlds import shipped_policies
 from rllib_configs.conditions import ConditionOption
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
@@ -26,7 +27,8 @@ class TrainingSection(Section):
     network: str = "deeprm_mlp"
     """What is trained; its options stand beside this, too."""
     start: Path | None = None
-    """Run whose weights this one begins with, of the same network; unset: drawn from the seed. A
+    """Run whose weights this one begins with, or the name of a policy that comes with metasched, of
+    the same network (a set_scorer can begin as an hpc_scorer, too); unset: drawn from the seed. A
     relative path counts from where the config is made."""
     iterations: Count = 1000
     """Parameter updates of a whole run."""
@@ -50,7 +52,9 @@ class TrainingSection(Section):
     @classmethod
     def _make_start_absolute(cls, path: Path | None) -> Path | None:
         """Lets a run be resumed from elsewhere."""
-        return None if path is None else path.expanduser().absolute()
+        if path is None or str(path) in shipped_policies():
+            return path
+        return path.expanduser().absolute()
 
     @model_validator(mode="after")
     def _check_that_the_network_goes_with_the_algorithm(self) -> Self:

@@ -13,11 +13,9 @@ from rllib_configs.policy_files import (
     Decode,
     LearnedPolicy,
     load_policy,
-    policy_folder,
     policy_of,
     read_weights,
-    require_same_network,
-    stored_weights,
+    starting_weights,
     write_policy,
 )
 from rllib_configs.schema import ExperimentConfig
@@ -52,15 +50,12 @@ def start_from(algorithm: Algorithm, path: Path) -> None:
 
     Args:
         algorithm: not trained yet.
-        path: see `load_policy`. Only a critic may be missing there, and what maml learns beside
-            the network; they then start anew.
+        path: see `rllib_configs.policy_files.starting_weights`.
 
     Raises:
         InputError: if there is no policy, or it is broken or of another network.
     """
-    own, found = module_weights(algorithm), stored_weights(policy_folder(path))
-    require_same_network(found, {name: value.shape for name, value in own.items()}, path)
-    weights = {name: found.get(name, value) for name, value in own.items()}
+    weights = starting_weights(algorithm.config.experiment, path, module_weights(algorithm))
     algorithm.learner_group.foreach_learner(partial(_set_weights, weights=weights))
 
 

@@ -19,6 +19,7 @@ from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.networks import Shapes, Weights, make_sampler, network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.networks.sampling import Sampler
+from rllib_configs.registries import CONVERSIONS, found
 from rllib_configs.schema import ExperimentConfig
 
 Decode = Literal["sample", "argmax"]
@@ -267,7 +268,33 @@ def check_start(config: ExperimentConfig, path: str | Path) -> None:
         InputError: if there is no policy, or it is broken or of another network.
     """
     shapes = network_of(config).shapes(config, config.task.build_world())
-    require_same_network(stored_weights(policy_folder(path)), shapes, path)
+    nothing = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    starting_weights(config, path, nothing)
+
+
+def starting_weights(
+    config: ExperimentConfig, path: str | Path, own: Weights
+) -> dict[str, NDArray[np.float32]]:
+    """The weights that a run begins with which starts from a trained policy.
+
+    Args:
+        config: of the run.
+        path: see `load_policy`. Only a critic may be missing there, and what maml learns beside
+            the network; they then start anew. Some networks can begin as another one, see
+            `rllib_configs.registries.CONVERSIONS`.
+        own: weights of the run by name.
+
+    Raises:
+        InputError: if there is no policy, or it is broken or of another network.
+    """
+    given, source = read_weights(path)
+    change = f"{source.training.network} to {config.training.network}"
+    if change in CONVERSIONS.names():
+        made: dict[str, NDArray[np.float32]]
+        made = found(CONVERSIONS.get(change))(source, given, config, own)
+        return made
+    require_same_network(given, {name: value.shape for name, value in own.items()}, path)
+    return {name: given.get(name, value) for name, value in own.items()}
 
 
 def require_same_network(weights: Weights, shapes: Shapes, path: str | Path) -> None:

@@ -71,6 +71,11 @@ by its name; they give the same bits. They are called with network, snapshot and
 RANGES: Registry[Any] = Registry("ranges")
 """Sections of ranges, or ``module:attribute`` of one, by the kind of world that they know."""
 
+CONVERSIONS: Registry[Any] = Registry("conversion")
+"""What makes weights of one network from those of another, or ``module:attribute`` of it, by both
+names: ``hpc_scorer to set_scorer``. It is called with the config and the weights of the one, and
+the config and the weights of the other, which it returns with what the first one knows."""
+
 
 def found(place: Any) -> Any:
     """A thing itself, or what ``module:attribute`` names."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _NOT_ALLOWED = np.float32(-1e9)
 
+HOLDING = ("gate", "gated_easy")
+"""Modes in which a scorer may hold back what fits."""
+
 START = {"log_estimate": 1.0, "log_share": 1.0, "constant": -0.5}
 """Small areas first, and the larger ones held: what a search begins with."""
 
@@ -79,14 +82,21 @@ def start_weights(experiment: "ExperimentConfig") -> dict[str, NDArray[np.float3
     return found
 
 
-def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> ScorerSampler:
+def parts_of(
+    experiment: "ExperimentConfig", weights: Weights
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Weights of jobs, and of the state, with what is told of the experiment's objective."""
     job, state = weights["network.job"], weights["network.state"]
     condition = told(experiment.training, experiment.task.build_objective())
     if condition:
         values = np.array([value for _, value in condition], np.float32)
         job = job + values @ weights["network.told_job"]
         state = state + values @ weights["network.told_state"]
-    filled = from_parts(job, state, weights.get("network.cross"))
+    return job, state
+
+
+def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> ScorerSampler:
+    filled = from_parts(*parts_of(experiment, weights), weights.get("network.cross"))
     return ScorerSampler(Scorer(filled, experiment.training.mode), _require_hpc(world))
 
 

@@ -1,0 +1,98 @@
+"""A set scorer that begins as a linear scorer decides as that one does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cluster_env.core.errors import InputError
+from cluster_env.objectives import get_objective
+from cluster_env.worlds.hpc.workloads import LublinWorkload
+from meta.adaptation import untrained_policy
+from rllib_configs.loading import load_config
+from rllib_configs.networks import network_of
+from rllib_configs.policy_files import (
+    check_start,
+    policy_of,
+    read_weights,
+    starting_weights,
+    write_policy,
+)
+from rllib_configs.schema import ExperimentConfig
+
+SCORERS = ("hpc-universal", "hpc-no-worse")
+
+
+def config_of(*overrides: str, start: str = "hpc-universal") -> ExperimentConfig:
+    return load_config(
+        "hpc-smoke",
+        [
+            *("task.world.queue=32", "training.hidden=32", "training.skip_connection=true"),
+            *(f"training.start={start}", *overrides),
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_decisions_are_those_of_the_scorer(name: str) -> None:
+    config = config_of(start=name)
+    world = config.task.build_world()
+    given, source = read_weights(name)
+    own = untrained_policy(config, 0).weights
+    made = starting_weights(config, name, own)
+    assert {key: value.shape for key, value in made.items()} == {
+        key: value.shape for key, value in own.items()
+    }
+    ours = policy_of(config, made, "set", "argmax", world).network
+    theirs = policy_of(source, given, "linear", "argmax", world).network
+    workload = LublinWorkload(256, jobs=150, load=1.3, estimates="uniform:3")
+    simulator = world.simulator()
+    simulator.load([workload.sample(np.random.default_rng(4))], get_objective("bounded_slowdown"))
+    row, met = np.zeros(1, np.int32), 0
+    while simulator.active[0]:
+        states = simulator.states
+        expected, found = theirs.logits(states)[0], ours.logits(states)[0]
+        features = world.features(states)
+        choices = (expected > -1e8) & features.allowed[0]
+        choices[:-1] &= (np.abs(features.items[0, :, 6:8]) < 1).all(axis=1)  # none is cut
+        if choices[-1] and choices.sum() > 1:
+            assert np.allclose(found[choices] - found[-1], expected[choices], rtol=0, atol=2e-3)
+            met += 1
+        simulator.step(row, np.array([expected.argmax()], np.int32), np.empty(1))
+        if met > 60:
+            break
+    assert met > 40
+
+
+def test_a_run_can_begin_so(tmp_path: Path) -> None:
+    check_start(config_of(), "hpc-universal")
+    check_start(config_of("training.algorithm=reinforce"), "hpc-universal")
+    given, source = read_weights("hpc-universal")
+    write_policy(given, source, tmp_path / "mine")
+    config = config_of(start=str(tmp_path / "mine"))
+    assert config.training.start == tmp_path / "mine"
+    check_start(config, tmp_path / "mine")
+    assert str(config_of().training.start) == "hpc-universal"
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["training.skip_connection=false"], "skip_connection=true"),
+        (["training.hidden=1"], "hidden to 2 or more"),
+        (["task={world: {kind: deeprm}}"], "the world hpc alone"),
+    ],
+)
+def test_where_there_is_no_room_it_is_refused(changes: list[str], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        check_start(config_of(*changes), "hpc-universal")
+
+
+@pytest.mark.parametrize("changes", [["training.bilinear=true"], ["training.mode=easy"]])
+def test_other_scorers_are_refused(tmp_path: Path, changes: list[str]) -> None:
+    source = load_config("hpc-universal", changes)
+    shapes = network_of(source).shapes(source, source.task.build_world())
+    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    write_policy(weights, source, tmp_path / "other")
+    with pytest.raises(InputError, match="as a linear hpc_scorer that may hold"):
+        check_start(config_of(), tmp_path / "other")
