@@ -88,13 +88,8 @@ class Evolution(UnitAlgorithm):
         started = perf_counter()
         training = self.config.experiment.training
         search = self._searching()
-        candidates = search.ask(self.iteration)
-        if self._judge.adapts:
-            candidates = np.concatenate([candidates, search.mean[None]])
-        first = self.iteration * training.jobsets if training.fresh_jobsets else 0
-        played = self._play(
-            candidates, units_of(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit)
-        )
+        units, given = self.work()
+        played = self.begin(units, given).play()
         judged = _in_order(played)
         answered = perf_counter()
         costs = self._judge.costs(judged)[: training.episodes_per_jobset]
@@ -121,6 +116,16 @@ class Evolution(UnitAlgorithm):
         )
         self.log_workers()
         self.count({"total/decisions": int(sums["jobs"]), "total/episodes": int(sums["episodes"])})
+
+    def work(self) -> tuple[Sequence[CandidateUnit], dict[str, NDArray[np.float32]]]:
+        """The units of the iteration, and the candidates that play them."""
+        training, search = self.config.experiment.training, self._searching()
+        candidates = search.ask(self.iteration)
+        if self._judge.adapts:
+            candidates = np.concatenate([candidates, search.mean[None]])
+        first = self.iteration * training.jobsets if training.fresh_jobsets else 0
+        units = units_of(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit)
+        return units, {CANDIDATES: candidates}
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """RLlib's state, that of the search, and how good its best mean was."""

@@ -1,6 +1,6 @@
 """What a second runner is worth: iterations with one and two, and what the machine would allow."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -96,11 +96,11 @@ def _independent(algorithm: Any, group: Any) -> float:
     """How many times the work of one process two do at a time, which know nothing of each other."""
     import ray
 
-    from rllib_configs.algorithms.batched import module_weights
     from rllib_configs.runners.requests import Request, Round
 
-    units = dict(enumerate(_units(algorithm.config.experiment)))
-    given = Round(-1, ray.put(module_weights(algorithm)), len(units))
+    found, weights = _work(algorithm)
+    units = dict(enumerate(found))
+    given = Round(-1, ray.put(weights), len(units))
     took = {}
     for count in (1, 2):
         started = perf_counter()
@@ -112,14 +112,21 @@ def _independent(algorithm: Any, group: Any) -> float:
     return 2 * took[1] / took[2]
 
 
-def _units(config: ExperimentConfig) -> Sequence[Any]:
+def _work(algorithm: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """Units of an iteration, and the weights that they are played with."""
+    from rllib_configs.algorithms.batched import module_weights
+    from rllib_configs.algorithms.evolution import Evolution
+
+    config: ExperimentConfig = algorithm.config.experiment
+    if isinstance(algorithm, Evolution):
+        return algorithm.work()
     if isinstance(config.training, MAMLOptions):
         from meta.maml.runner import iteration_tasks
 
-        return iteration_tasks(config, 0)
+        return iteration_tasks(config, 0), module_weights(algorithm)
     from rllib_configs.runners.sampling import iteration_units
 
-    return iteration_units(config, 0)
+    return iteration_units(config, 0), module_weights(algorithm)
 
 
 def _entry(config: ExperimentConfig, runners: list[float], processes: list[float]) -> Entry:
