@@ -182,6 +182,10 @@ class LimitsSection(Section):
     """Share by which the mean wait may be longer."""
     longest_wait: Annotated[float, Field(ge=0)] | None = None
     """Share by which the longest wait may be longer."""
+    class_deviation: Annotated[float, Field(ge=0)] | None = None
+    """Share by which total times may deviate more within a class, in the world panda."""
+    jain_index: Annotated[float, Field(ge=0, lt=1)] | None = None
+    """Share by which Jain's index of slowdowns may be lower, in the world panda."""
 
     def given(self) -> dict[str, float]:
         """Those that are set."""
@@ -199,6 +203,10 @@ class MultipliersSection(Section):
     """That of the mean wait."""
     longest_wait: Positive | None = None
     """That of the longest wait."""
+    class_deviation: Positive | None = None
+    """That of the deviation within a class."""
+    jain_index: Positive | None = None
+    """That of Jain's index."""
 
     def given(self) -> dict[str, float]:
         """Those that are set."""

@@ -13,7 +13,7 @@ class AdvisorOptions(Section):
     """Units of an actor's hidden layer."""
     actor: Literal["nodes", "plans"] = "nodes"
     """Whether an actor scores each node by itself, with a hidden layer, or the plans that the
-    supervisor proposes, sets of nodes that would satisfy its consumer, with 25 weights."""
+    supervisor proposes, sets of nodes that would satisfy its consumer, with 26 weights."""
     advisor: Literal["tree", "flat", "none"] = "tree"
     """Whether the advisor's units follow the dendrogram of the consumers (trunk, branches and
     leaves, on where a specification belongs), are all on for every specification, or there is no

@@ -10,7 +10,7 @@ from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.panda.consumers import ONE_RACK, ONE_REGION
 
 PAIR = (
-    *("left", "cores", "waited", "one_region", "one_rack", "core_type"),
+    *("left", "cores", "waited", "stretched", "one_region", "one_rack", "core_type"),
     *("slow", "excess", "capacity", "share", "nodes", "exposure", "wanted"),
     *("busy", "busy_left", "busy_slow", "busy_excess"),
     *("cores_slow", "left_slow", "cores_excess", "left_excess"),
@@ -19,7 +19,8 @@ PAIR = (
 """Names of the features of a pair: a consumer, and nodes that satisfy it.
 
 * ``left``, ``cores``: log2 of the steps at speed 1 that are left to do, less 4, and of the cores
-  that are asked for, less 2; ``waited``: log2(1 + steps), less 4; ``one_region``, ``one_rack``,
+  that are asked for, less 2; ``waited``: log2(1 + steps), less 4;
+  ``stretched``: log2(1 + steps waited over ``left``), at most 8; ``one_region``, ``one_rack``,
   ``core_type``: 1 if the consumer wants that.
 * ``slow``: log2 of the run time on these nodes over ``left``; ``excess``: log2 of the cores that
   they have over those that are asked for; ``capacity``: log2 of what they could do in the run time
@@ -71,11 +72,12 @@ def write_pair(
     slow, excess = math.log2(steps) - size - 4.0, math.log2(have) - wide - 2.0
     busy = math.log2(1.0 + waiting) - 3.0
     out[0], out[1], out[2] = size, wide, math.log2(1.0 + waited) - 4.0
-    out[3], out[4], out[5] = topology == ONE_REGION, topology == ONE_RACK, core_type
-    out[6], out[7] = slow, excess
-    out[8] = math.log2(work * steps) - size - wide - 6.0
-    out[9], out[10], out[11] = work / (work + free), math.log2(nodes), nodes * steps / 100.0
-    out[12] = math.log2(1.0 + wanted) - 2.0
-    out[13], out[14], out[15], out[16] = busy, busy * size, busy * slow, busy * excess
-    out[17], out[18], out[19], out[20] = wide * slow, size * slow, wide * excess, size * excess
-    out[21], out[22], out[23], out[24] = wide * wide, size * size, size * wide, 1.0
+    out[3] = min(math.log2(1.0 + waited / max(left, 1e-3)), 8.0)
+    out[4], out[5], out[6] = topology == ONE_REGION, topology == ONE_RACK, core_type
+    out[7], out[8] = slow, excess
+    out[9] = math.log2(work * steps) - size - wide - 6.0
+    out[10], out[11], out[12] = work / (work + free), math.log2(nodes), nodes * steps / 100.0
+    out[13] = math.log2(1.0 + wanted) - 2.0
+    out[14], out[15], out[16], out[17] = busy, busy * size, busy * slow, busy * excess
+    out[18], out[19], out[20], out[21] = wide * slow, size * slow, wide * excess, size * excess
+    out[22], out[23], out[24], out[25] = wide * wide, size * size, size * wide, 1.0

@@ -5,7 +5,7 @@ from rllib_configs.sections import Section
 
 
 class PairOptions(Section):
-    """A central score of pairs of a consumer and some nodes, from 25 numbers, for a search."""
+    """A central score of pairs of a consumer and some nodes, from 26 numbers, for a search."""
 
 
 NETWORKS.register("pair_scorer")(

@@ -1,4 +1,4 @@
-"""A central scheduler of 25 numbers, which gives nodes to the pair that scores highest.
+"""A central scheduler of 26 numbers, which gives nodes to the pair that scores highest.
 
 It knows all consumers and all nodes, so it is the rival of agents that decide by themselves; a
 search finds its numbers (`training.algorithm=evolution`).
@@ -25,7 +25,7 @@ class PairScorer:
     """Plays whole episodes; see `rllib_configs.policy_files.PlayedLearnedPolicy`.
 
     Args:
-        weights: of the features of a pair, float32 ``(25,)``, see
+        weights: of the features of a pair, float32 ``(26,)``, see
             `cluster_env.worlds.panda.scoring.PAIR`.
     """
 

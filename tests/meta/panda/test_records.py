@@ -1,0 +1,108 @@
+"""Records of consumers: what they say, as Parquet, and what an advisor learns from them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate
+from meta.panda.network import planted
+from meta.panda.offline import advantages_of, learn
+from meta.panda.records import Records, recorded
+from rllib_configs.loading import load_config
+from rllib_configs.policy_files import policy_of
+from rllib_configs.worlds.panda.plans import PAIR
+
+SMALL = ("task.workload.window=40", "training.units=2", "training.classes=2")
+
+
+@pytest.fixture(scope="module")
+def config():
+    return load_config("panda-elastic", [*SMALL, "training.advisor=flat"])
+
+
+@pytest.fixture(scope="module")
+def task(config):
+    return config.task.build(seed=0)
+
+
+@pytest.fixture
+def network(config, task):
+    return planted(config, task.world)
+
+
+@pytest.fixture(scope="module")
+def records(config, task) -> Records:
+    return recorded(planted(config, task.world), task, task.jobsets(Split.TRAIN, range(2)), 2)
+
+
+def test_records_say_what_the_schedule_says(config, task, network, records) -> None:
+    weights = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+    policy = policy_of(config, weights, "learned", "argmax", task.world)
+    schedule = evaluate(policy, task.jobsets(Split.TRAIN, range(2)), task.world)
+    chosen = records.episode % 2 == 0  # one episode of each jobset
+    assert records.departure[chosen].tolist() == schedule.finish.tolist()
+    assert (records.wait + records.use == records.departure - records.arrival).all()
+    assert (records.use > 0).all()
+    totals = schedule.finish - schedule.arrival
+    means = [-totals[schedule.episode == e].mean() for e in range(2)]
+    assert np.allclose(records.reward[chosen], np.array(means)[schedule.episode])
+    assert all(records.nodes)
+    assert max(node for nodes in records.nodes for node in nodes) < task.world.nodes.num_nodes
+
+
+def test_own_rewards_are_minus_the_own_times(task, network) -> None:
+    own = recorded(network, task, task.jobsets(Split.TRAIN, [0]), joint=0.0)
+    assert np.allclose(own.reward, own.arrival - own.departure)
+
+
+def test_a_file_gives_the_same_records_again(records, tmp_path: Path) -> None:
+    records.write(tmp_path / "records.parquet")
+    again = Records.read(tmp_path / "records.parquet")
+    for name in Records.__dataclass_fields__:
+        one, other = getattr(records, name), getattr(again, name)
+        assert one == other if name == "nodes" else (one == other).all(), name
+    assert again.weights.shape[1] == len(PAIR)
+    assert [path.name for path in tmp_path.iterdir()] == ["records.parquet"]
+
+
+def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.parquet").write_text("no parquet")
+    for name in ("text.parquet", "absent.parquet"):
+        with pytest.raises(InputError, match="holds no records of consumers"):
+            Records.read(tmp_path / name)
+
+
+def test_advantages_compare_a_consumer_with_itself(records) -> None:
+    found = advantages_of(replace(records, reward=np.arange(records.reward.size, dtype=float)))
+    for jobset in (0, 1):
+        two = found[records.jobset == jobset].reshape(2, -1)
+        assert np.allclose(two[0], -two[1])
+    alone = replace(records, episode=records.jobset)
+    with pytest.raises(InputError, match="need two of each"):
+        advantages_of(alone)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_advisor_learns_from_records_what_did_well(seed: int) -> None:
+    """It begins with the longest first; fresh consumers are done earlier afterwards."""
+    longer = load_config(
+        "panda-elastic", ["task.workload.window=80", *SMALL[1:], "training.advisor=flat"]
+    )
+    task = longer.task.build(seed=0)
+    network = planted(longer, task.world)
+    with torch.no_grad():
+        network.shared[PAIR.index("left")] = 2.0
+    fresh = task.jobsets(Split.VALIDATION, range(8))
+    before = recorded(network, task, fresh)
+    for round_ in range(3):
+        jobsets = task.jobsets(Split.TRAIN, range(10 * round_, 10 * round_ + 3))
+        found = recorded(network, task, jobsets, 12, noise=1.5, seed=seed + 100 * round_)
+        losses = learn(network, found, steps=60, lr=0.05)
+        assert losses[-1] < losses[0]
+    after = recorded(network, task, fresh)
+    assert after.reward.mean() > before.reward.mean() + 1.0
