@@ -2,22 +2,27 @@
 
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import Failure, InputError
+from tune_jobs.terminal import own_processes
+from tune_jobs.terminal.own_processes import OwnProcesses
 from tune_jobs.terminal.spreading import here, spreading
 
 
 def squared(shared: dict, piece: int) -> int:
-    """Refuses 7; where a folder is named, its process dies the first time that it is to do 3."""
+    """Refuses 7; the process that does the `lethal` piece dies, as often as is said."""
     if piece == 7:
         raise InputError("nobody squares 7")
-    mark = Path(shared["folder"]) / "mark" if "folder" in shared else None
-    if piece == 3 and mark is not None and not mark.exists():
-        mark.write_text("here I was")
-        os.kill(os.getpid(), signal.SIGKILL)
+    if piece == shared.get("lethal"):
+        marks = Path(shared["folder"])
+        count = len(list(marks.iterdir()))
+        if count < shared["times"]:
+            (marks / str(count)).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
     return shared["factor"] * piece**2
 
 
@@ -31,11 +36,31 @@ def test_here_a_piece_is_done_when_it_is_asked_for() -> None:
 @pytest.mark.integration
 def test_runners_do_the_same_also_where_one_is_killed(local_ray: None, tmp_path: Path) -> None:
     with spreading(2) as spread:
-        shared = {"factor": 2, "folder": str(tmp_path)}
+        shared = {"factor": 2, "folder": str(tmp_path), "lethal": 3, "times": 1}
         assert list(spread(squared, shared, range(6))) == [0, 2, 8, 18, 32, 50]
-        assert (tmp_path / "mark").exists()
+        assert (tmp_path / "0").exists()
         with pytest.raises(InputError, match=r"^nobody squares 7$"):
             list(spread(squared, {"factor": 1}, [7]))
+
+
+def test_processes_of_this_machine_do_the_same_also_where_one_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = {
+        "factor": 2,
+        "folder": str(tmp_path),
+        "lethal": 0,
+        "times": 2,
+    }  # another has the first
+    with closing(OwnProcesses(2)) as processes:
+        assert list(processes.spread(squared, shared, range(6))) == [0, 2, 8, 18, 32, 50]
+        assert len(list(tmp_path.iterdir())) == 2
+        assert list(processes.spread(squared, {"factor": 3}, [4])) == [48]
+        with pytest.raises(InputError, match=r"^nobody squares 7$"):
+            list(processes.spread(squared, {"factor": 1}, [7, 7]))
+        monkeypatch.setattr(own_processes, "ATTEMPTS", 0)
+        with pytest.raises(Failure, match="lost too often, maybe for want of memory"):
+            list(processes.spread(squared, {**shared, "times": 9}, range(6)))
 
 
 def test_a_cluster_without_runners_is_refused() -> None:

@@ -1,21 +1,18 @@
 """Many pieces of work, done here or by runners of a Ray: whatever does them, the same comes out."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.ray_session import check_placement, ray_session
+from tune_jobs.terminal.own_processes import ATTEMPTS, FACTOR, LEAST_S, OwnProcesses
+from tune_jobs.terminal.ray_session import check_placement, ray_session, resolve_address
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
-
-ATTEMPTS = 3
-"""Times that a piece is done again after its process was lost."""
-FACTOR, LEAST_S = 20.0, 900.0
-"""How long to wait for the next piece: so many times what one took so far, and at least so long."""
 
 
 class Spread(Protocol):
@@ -44,9 +41,12 @@ def here(
 def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
     """Something that does pieces of work, for the time of a ``with`` block.
 
+    Without a cluster, and without a Ray that this process is connected to, the processes are those
+    of `OwnProcesses`.
+
     Args:
         runners: processes, each with one CPU; 0: all is done in this one.
-        address: of a Ray cluster, see `ray_session`; by default a local one.
+        address: of a Ray cluster, see `ray_session`; by default there is none.
 
     Raises:
         InputError: if there are fewer CPUs, or there is no cluster at the address.
@@ -59,6 +59,9 @@ def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
     config = ExperimentConfig.model_validate({"resources": {"num_runners": runners}})
     check_placement(config, address)
     with ExitStack() as stack:
+        if resolve_address(address) in (None, "local") and not _is_connected():
+            yield stack.enter_context(closing(OwnProcesses(runners))).spread
+            return
 
         def spread(
             function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
@@ -67,6 +70,11 @@ def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
             return _on_ray(function, shared, pieces, runners)
 
         yield spread
+
+
+def _is_connected() -> bool:
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 def _begin(stack: ExitStack, config: ExperimentConfig, address: str | None) -> None:
