@@ -158,17 +158,18 @@ def busy(num_jobs: int = 500, ticks: int = 30) -> dict[str, Any]:
         }
 
 
-def compare(seeds: int, guarded: str, out: Path) -> None:
+def compare(seeds: int, guarded: str, chosen: Sequence[str], out: Path) -> None:
     """Adds a line of JSON for each seed under Slurm alone, SJF and a policy behind the guard."""
-    lines = (
-        ("Slurm", "", ()),
-        ("sjf:easy", "sjf:easy", ()),
-        ("guarded", guarded, GUARD),
-        ("unordered", "sjf:easy", ("--rehold", "0")),
-    )
+    lines = {
+        "Slurm": ("", ()),
+        "sjf:easy": ("sjf:easy", ()),
+        "guarded": (guarded, GUARD),
+        "unordered": ("sjf:easy", ("--rehold", "0")),
+    }
     for seed in range(seeds):
         jobs = draw_jobs(seed)
-        for name, policy, options in lines:
+        for name in chosen:
+            policy, options = lines[name]
             entry = {"seed": seed, "line": name, **run(jobs, policy, options)}
             with out.open("a") as file:
                 file.write(json.dumps(entry) + "\n")
@@ -187,10 +188,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["compare", "busy"])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--guarded", default="saf:easy", help="rule or run behind the guard")
+    parser.add_argument("--guarded", default="hpc-universal", help="policy behind the guard")
+    parser.add_argument("--lines", default="Slurm,sjf:easy,guarded", help="also: unordered")
     parser.add_argument("--out", type=Path, default=Path("measured.jsonl"))
     given = parser.parse_args()
     if given.what == "busy":
         print(json.dumps(busy(), indent=1))
     else:
-        compare(given.seeds, given.guarded, given.out)
+        compare(given.seeds, given.guarded, given.lines.split(","), given.out)

@@ -20,7 +20,10 @@ from typing import Any, Self
 
 ROOT = "METASCHED_SLURM_ROOT"
 PROGRAMS = ("munged", "slurmctld", "slurmd", "squeue", "sinfo", "scontrol", "sbatch", "scancel")
-CPUS, MEMORY_MIB = 64, 262_144
+STEPD = "slurmstepd"
+CPUS, MEMORY_MIB, GPUS = 64, 262_144, 4
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random")
+"""They stand for GPUs, of which Slurm counts none without a device; these are everywhere."""
 START_TIMEOUT_S = 60.0
 _BEYOND_PATH = ("/usr/sbin", "/sbin", "/usr/local/sbin")  # where daemons lie, for ordinary users
 
@@ -73,9 +76,13 @@ class PrivateSlurm:
     """
 
     def __init__(self, num_nodes: int = 4, priority: str = "priority/multifactor") -> None:
-        self._programs = find_programs()
         # Paths of Unix sockets must stay below 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))
+        self._programs = self._linked(find_programs([*PROGRAMS, STEPD]))
+        self.user = pwd.getpwuid(os.getuid()).pw_name
+        self.host = socket.gethostname().partition(".")[0]
+        unpacked = self._unpacked("usr/lib/x86_64-linux-gnu/slurm-wlm")
+        self.plugins = f"PluginDir={unpacked}" if unpacked else ""
         self.environment = _environment(self._programs, self.folder / "slurm.conf")
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._nodes = [f"n{k + 1}" for k in range(num_nodes)]
@@ -86,9 +93,9 @@ class PrivateSlurm:
             self._start_munge()
             self.start_controller()
             for node in self._nodes:
-                stepd = self._unpacked("usr/sbin/slurmstepd-wlm")
-                self._spawn("slurmd", "-D", "-N", node, *(["-d", str(stepd)] if stepd else []))
-            self._wait_for(self._all_idle, "nodes that are idle")
+                stepd = self._programs.get(STEPD) if os.environ.get(ROOT) else None
+                self._spawn("slurmd", "-D", "-N", node, *(["-d", stepd] if stepd else []))
+            self.wait_for(self._all_idle, "nodes that are idle")
         except BaseException:
             self.close()
             raise
@@ -100,7 +107,7 @@ class PrivateSlurm:
     def start_controller(self) -> None:
         """Starts slurmctld, also after a kill, and waits until it answers."""
         self._spawn("slurmctld", "-D", name="slurmctld")
-        self._wait_for(lambda: "UP" in self.run("scontrol", "ping", check=False), "a controller")
+        self.wait_for(lambda: "UP" in self.run("scontrol", "ping", check=False), "a controller")
 
     def kill_controller(self) -> None:
         """Kills slurmctld, as a crash would."""
@@ -108,10 +115,24 @@ class PrivateSlurm:
         controller.kill()
         controller.wait()
 
+    def stop_controller(self) -> None:
+        """Ends slurmctld in order: it writes down what it knows."""
+        controller = self._processes.pop("slurmctld")
+        controller.terminate()
+        controller.wait(timeout=START_TIMEOUT_S)
+
+    def configure(self, **settings: str) -> None:
+        """Changes entries of slurm.conf; daemons that start from now on read them."""
+        path = self.folder / "slurm.conf"
+        kept = [
+            line for line in path.read_text().split("\n") if line.partition("=")[0] not in settings
+        ]
+        path.write_text("\n".join([*(f"{key}={value}" for key, value in settings.items()), *kept]))
+
     def wait_until_saved(self) -> None:
         """Waits until the controller has written down all that has happened until now."""
         now, file = time.time(), self.folder / "state" / "job_state"
-        self._wait_for(lambda: file.exists() and file.stat().st_mtime > now, "a saved state")
+        self.wait_for(lambda: file.exists() and file.stat().st_mtime > now, "a saved state")
 
     @property
     def controller_pid(self) -> int:
@@ -139,14 +160,6 @@ class PrivateSlurm:
         out = self.run("sbatch", "--parsable", "-o", "/dev/null", *options, text=text)
         return int(out.partition(";")[0])
 
-    def give_gpus(self, count: int) -> None:
-        """Makes Slurm believe that each node has some GPUs, until its daemons start again.
-
-        No device is needed for that, as none is there. What slurm.conf says of them, Debian's
-        build passes over.
-        """
-        self.run("scontrol", "update", f"NodeName={','.join(self._nodes)}", f"Gres=gpu:{count}")
-
     def states(self) -> dict[int, str]:
         """State of each job that the controller remembers."""
         rows = self.run("squeue", "-h", "-t", "all", "-o", "%A %T").split("\n")
@@ -154,20 +167,20 @@ class PrivateSlurm:
 
     def cancel_all(self) -> None:
         """Cancels all jobs and waits until none is left."""
-        self.run("scancel", "--full", "-u", pwd.getpwuid(os.getuid()).pw_name)
-        self._wait_for(lambda: not self.run("squeue", "-h", "-o", "%A").strip(), "an empty queue")
+        self.run("scancel", "--full", "-u", self.user)
+        self.wait_for(lambda: not self.run("squeue", "-h", "-o", "%A").strip(), "an empty queue")
 
     def wait_until_idle(self) -> None:
         """Waits until all nodes take jobs, also such that the controller has drained."""
         if not self._all_idle():
             nodes = f"NodeName={','.join(self._nodes)}"
             self.run("scontrol", "update", nodes, "State=RESUME", check=False)
-            self._wait_for(self._all_idle, "nodes that are idle")
+            self.wait_for(self._all_idle, "nodes that are idle")
 
     def close(self) -> None:
         """Ends all jobs and processes, and removes the folder."""
         with contextlib.suppress(RuntimeError, subprocess.TimeoutExpired, OSError):
-            self.run("scancel", "--full", "-u", pwd.getpwuid(os.getuid()).pw_name)
+            self.run("scancel", "--full", "-u", self.user)
             deadline = time.monotonic() + 15
             while self.run("squeue", "-h", "-o", "%A").strip() and time.monotonic() < deadline:
                 time.sleep(0.2)
@@ -184,30 +197,41 @@ class PrivateSlurm:
                 os.kill(pid, signal.SIGKILL)  # slurmstepd ignores SIGTERM
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _linked(self, programs: dict[str, str]) -> dict[str, str]:
+        """The same under their own names: daemons look at theirs to find out what they are."""
+        (self.folder / "bin").mkdir()
+        for name, path in programs.items():
+            if Path(path).name != name:
+                link = self.folder / "bin" / name
+                link.symlink_to(path)
+                programs[name] = str(link)
+        return programs
+
     def _write_config(self, priority: str) -> None:
-        host = socket.gethostname().partition(".")[0]
-        ports = _free_ports(1 + len(self._nodes))
-        plugins = self._unpacked("usr/lib/x86_64-linux-gnu/slurm-wlm")
+        host = self.host
+        ports = free_ports(1 + len(self._nodes))
         text = _CONFIG.format(
             host=host,
-            user=pwd.getpwuid(os.getuid()).pw_name,
+            user=self.user,
             folder=self.folder,
             port=ports[0],
             node_ports=ports[1:],
             priority=priority,
-            plugins=f"PluginDir={plugins}" if plugins else "",
+            plugins=self.plugins,
         )
         for node, port in zip(self._nodes, ports[1:], strict=True):
             text += (
                 f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={CPUS} "
-                f"RealMemory={MEMORY_MIB} State=UNKNOWN\n"
+                f"RealMemory={MEMORY_MIB} Gres=gpu:{GPUS} State=UNKNOWN\n"
             )
         text += (
             "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP "
             "DefMemPerCPU=100\n"
         )
         (self.folder / "slurm.conf").write_text(text)
-        (self.folder / "gres.conf").write_text("AutoDetect=off\n")
+        (self.folder / "gres.conf").write_text(
+            "".join(["AutoDetect=off\n", *(f"Name=gpu File={device}\n" for device in DEVICES)])
+        )
         (self.folder / "state").mkdir()
         for node in self._nodes:
             (self.folder / f"spool.{node}").mkdir()
@@ -220,7 +244,7 @@ class PrivateSlurm:
         paths = [f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "log", "pid")]
         paths.append(f"--seed-file={self.folder}/munge.seed")
         self._spawn("munged", "-F", "--force", f"--socket={self.folder}/munge.socket", *paths)
-        self._wait_for((self.folder / "munge.socket").exists, "munged")
+        self.wait_for((self.folder / "munge.socket").exists, "munged")
 
     def _spawn(self, program: str, *arguments: str, name: str = "") -> None:
         log = (self.folder / f"{program}.out").open("ab")
@@ -238,7 +262,8 @@ class PrivateSlurm:
         states = self.run("sinfo", "-h", "-N", "-o", "%t", check=False).split()
         return states == ["idle"] * len(self._nodes)
 
-    def _wait_for(self, holds: Callable[[], Any], what: str) -> None:
+    def wait_for(self, holds: Callable[[], Any], what: str) -> None:
+        """Waits until something holds, or fails."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not holds():
             if time.monotonic() > deadline:
@@ -250,20 +275,22 @@ class PrivateSlurm:
         return Path(root, part) if root else None
 
 
-def find_programs() -> dict[str, str]:
-    """Paths of Slurm's programs by name; those that are missing are left out."""
+def find_programs(names: Sequence[str] = PROGRAMS) -> dict[str, str]:
+    """Paths of programs by name; those that are missing are left out."""
     root = os.environ.get(ROOT)
     folders = [f"{root}/usr/bin", f"{root}/usr/sbin"] if root else [os.environ["PATH"]]
     path = os.pathsep.join([*folders, *(() if root else _BEYOND_PATH)])
-    found = {name: shutil.which(name, path=path) for name in PROGRAMS}
-    for name in ("slurmctld", "slurmd"):  # Debian's alternatives are links that unpacking omits
-        found[name] = found[name] or shutil.which(f"{name}-wlm", path=path)
+    found = {
+        name: shutil.which(name, path=path)
+        or shutil.which(f"{name}-wlm", path=path)  # Debian's alternatives are links of installing
+        for name in names
+    }
     return {name: path for name, path in found.items() if path}
 
 
-def missing_programs() -> list[str]:
+def missing_programs(names: Sequence[str] = PROGRAMS) -> list[str]:
     """Names of the programs that are not there."""
-    return [name for name in PROGRAMS if name not in find_programs()]
+    return [name for name in names if name not in find_programs(names)]
 
 
 def _environment(programs: Mapping[str, str], config: Path) -> dict[str, str]:
@@ -280,7 +307,7 @@ def _environment(programs: Mapping[str, str], config: Path) -> dict[str, str]:
     return environment
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

@@ -1,10 +1,11 @@
 """Reads and steers a real Slurm; `make test-slurm`. Without its programs all is skipped by name."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of
-from tests.slurm.private_slurm import PrivateSlurm, missing_programs
+from tests.slurm.private_accounts import PROGRAMS as ACCOUNTS
+from tests.slurm.private_accounts import PrivateAccounts
+from tests.slurm.private_slurm import GPUS, PrivateSlurm, missing_programs
 from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
@@ -24,6 +27,7 @@ from tune_jobs.site.steering import Steerer, Steering
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(400)]
 
+OPERATOR = 65534  # nobody
 ALL_SIZES = [(1, 8), (2, 100), (1, 64), (4, 240), (1, 1), (2, 66)]  # nodes, processors
 
 
@@ -79,8 +83,11 @@ def steer(empty: PrivateSlurm, tmp_path: Path, steerers: list[Any]) -> Steer:
     return start
 
 
-def _steer(slurm: PrivateSlurm, folder: Path, *options: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "tune_jobs.steer", "sjf:easy", "--act", "--as-root"]
+def _steer(
+    slurm: PrivateSlurm, folder: Path, *options: str, before: Sequence[str] = (), root: bool = True
+) -> "subprocess.Popen[bytes]":
+    command = [*before, sys.executable, "-m", "tune_jobs.steer", "sjf:easy", "--act"]
+    command += ["--as-root"] if root else []
     command += ["--tick", "0.5", "--watchdog", "5", "--out", str(folder / "steer.jsonl"), *options]
     environment = {**os.environ, **slurm.environment, "XDG_RUNTIME_DIR": str(folder)}
     environment["PYTHONPATH"] = str(REPOSITORY)
@@ -200,7 +207,6 @@ def test_gpus_are_read_and_no_job_is_released_that_finds_none(
 ) -> None:
     for name, value in empty.environment.items():
         monkeypatch.setenv(name, value)
-    empty.give_gpus(4)
     asked = [
         ("--gres=gpu:3", 3),
         ("--gpus-per-node=2", 4),
@@ -214,7 +220,7 @@ def test_gpus_are_read_and_no_job_is_released_that_finds_none(
     }
     found = SlurmBackend().read()
     assert {job.job: job.gpus for job in found.jobs} == jobs
-    assert [(node.gpus, node.free_gpus) for node in found.nodes] == [(4, 4)] * 4
+    assert [(node.gpus, node.free_gpus) for node in found.nodes] == [(GPUS, GPUS)] * 4
     process = steer("--until-empty")
     assert process.wait(timeout=300) == 0, (tmp_path / "said").read_text()
     assert {empty.states()[int(job)] for job in jobs} == {"COMPLETED"}
@@ -240,3 +246,35 @@ def test_in_priority_mode_the_queue_stands_in_the_policy_s_order(
     first, *later = [entry["ranks"] for entry in journal(tmp_path) if "ranks" in entry]
     assert len(first) == 5
     assert later == [[], []]
+
+
+def as_operator(folder: Path) -> list[str]:
+    """Lets a command run as nobody, whom our files are open to, but who is not us for Slurm."""
+    os.chown(folder, OPERATOR, -1)
+    able = ["--inh-caps=+dac_override", "--ambient-caps=+dac_override"]
+    return ["setpriv", f"--reuid={OPERATOR}", "--clear-groups", *able]
+
+
+def test_an_operator_steers_and_another_account_is_told_that_it_may_not() -> None:
+    missing = [*missing_programs(), *missing_programs(ACCOUNTS)]
+    missing += [] if shutil.which("setpriv") else ["setpriv"]
+    if os.geteuid() or missing:
+        pytest.skip(f"needs root to be somebody else, and these programs: {', '.join(missing)}")
+    with PrivateSlurm(2) as slurm, PrivateAccounts(slurm) as accounts:
+        slurm.folder.chmod(0o755)
+        folder = slurm.folder / "operator"
+        folder.mkdir()
+        accounts.run("add", "account", "steering")
+        accounts.run("add", "user", "nobody", "account=steering")
+        jobs = [slurm.submit("true", "--hold", f"-n{k + 1}", "-t1") for k in range(3)]
+        wait_for(lambda: "idle" in slurm.run("sinfo", "-h", "-o", "%t"), "nodes")
+        before = as_operator(folder)
+        other = _steer(slurm, folder, "--until-empty", before=before, root=False)
+        assert other.wait(timeout=200) == 1
+        said = (folder / "said").read_text()
+        assert "Slurm does not let this account change others' jobs" in said
+        assert {slurm.states()[job] for job in jobs} == {"PENDING"}
+        accounts.run("modify", "user", "nobody", "set", "AdminLevel=Operator")
+        operator = _steer(slurm, folder, "--until-empty", before=before, root=False)
+        assert operator.wait(timeout=200) == 0, (folder / "said").read_text()
+        assert {slurm.states()[job] for job in jobs} == {"COMPLETED"}

@@ -28,6 +28,13 @@ class Refused(SiteAway):
     """A command ended with an error: the site is away, or does not do what was asked for."""
 
 
+class Forbidden(Refused):
+    """The account that asks may not do that."""
+
+
+_DENIED = ("invalid user id", "permission denied")
+
+
 def is_job(text: str) -> bool:
     """Whether a text is the number of a job, or of an element of an array: ``17``, ``17_3``."""
     return _JOB.fullmatch(text) is not None
@@ -44,6 +51,7 @@ def call(program: str, *arguments: str, text: str = "", timeout_s: float = TIMEO
 
     Raises:
         Refused: if it fails.
+        Forbidden: if it says that the account may not do that.
         SiteAway: if it is missing or takes too long.
     """
     environment = {**os.environ, "SLURM_TIME_FORMAT": "%s", "LC_ALL": "C.UTF-8"}
@@ -64,7 +72,9 @@ def call(program: str, *arguments: str, text: str = "", timeout_s: float = TIMEO
         raise SiteAway(f"{program} cannot be called: {error.strerror}") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines() or ["no message"]
-        raise Refused(f"{program} failed: {' '.join(lines[-1].split())[:200]}")
+        denied = any(words in done.stderr.lower() for words in _DENIED)
+        how = Forbidden if denied else Refused
+        raise how(f"{program} failed: {' '.join(lines[-1].split())[:200]}")
     return done.stdout
 
 
@@ -75,16 +85,21 @@ def change(action: str, jobs: Sequence[str], timeout_s: float = TIMEOUT_S) -> in
 
     Raises:
         SiteAway: if the site does not answer in time.
+        Forbidden: if the account may not do that to some of the jobs; it is done to the others.
     """
-    refused = 0
+    refused, forbidden = 0, None
     for first in range(0, len(jobs), AT_ONCE):
         named = [job for job in jobs[first : first + AT_ONCE] if is_job(job)]
         if not named:
             continue
         try:
             call("scontrol", action, ",".join(named), timeout_s=timeout_s)
+        except Forbidden as error:
+            forbidden = error
         except Refused:
             refused += 1
+    if forbidden:
+        raise forbidden
     return refused
 
 

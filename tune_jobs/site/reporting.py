@@ -19,13 +19,13 @@ from cluster_env.workloads import sample_jobsets
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.choosing import choose_adviser
-from tune_jobs.site.controller import TIMEOUT_S, SiteAway
+from tune_jobs.site.controller import TIMEOUT_S, Forbidden, SiteAway
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import Write, decided_anew, open_journal
 from tune_jobs.site.shadowing import Ticks, shadow
 from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.slurm import SlurmBackend
-from tune_jobs.site.steering import PRIORITY, RELEASE, Steerer, Steering
+from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
 from tune_jobs.site.watchdog import Watchdog, release_all
 from tune_jobs.terminal.stopping import StopRequest
 
@@ -62,7 +62,10 @@ def report_steer(
 ) -> int:
     """Steers a site; the arguments are the command's options. Returns the exit status."""
     if release_everything:
-        release_all(options["partitions"], stay=False)
+        try:
+            release_all(options["partitions"], stay=False)
+        except Forbidden as error:
+            raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
         return 0
     if policy is None:
         raise InputError("which policy steers? Name a rule, such as fcfs:easy, or a run")

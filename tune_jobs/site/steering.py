@@ -7,13 +7,17 @@ from typing import Any
 from cluster_env.core.errors import Failure
 from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Adviser, Snapshot
 from tune_jobs.site.backend import Backend
-from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.controller import Forbidden, SiteAway
 from tune_jobs.site.deciding import NO_PAST, Decision, Limits, Past, decide
 from tune_jobs.site.journal import Write, tick_entry
 from tune_jobs.site.ranking import new_priorities
 from tune_jobs.site.releases import Releases
 from tune_jobs.site.shadowing import Ticks
 
+NEEDS_OPERATOR = (
+    "Slurm does not let this account change others' jobs; as an administrator, "
+    "`sacctmgr add user NAME account=ACCOUNT AdminLevel=Operator`"
+)
 RELEASE, PRIORITY = "release", "priority"
 
 
@@ -72,7 +76,8 @@ class Steerer:
         """Steers until somebody stops it; returns what was done.
 
         Raises:
-            Failure: if the watchdog is gone: then nothing more is done.
+            Failure: if the watchdog is gone, or the site forbids what is to be done: then nothing
+                more is done.
         """
         while (found := self._ticks.look()) is not None:
             snapshot, _ = found
@@ -124,5 +129,7 @@ class Steerer:
                 refused += self._backend.hold(back)
                 self._summary["reheld"] += len(changes["rehold"])
             self._summary["refused"] += refused
+        except Forbidden as error:
+            raise Failure(f"{NEEDS_OPERATOR} ({error})") from None
         except SiteAway as error:
             self._ticks.note_away(error)

@@ -21,7 +21,7 @@ import time
 from collections.abc import Sequence
 from types import FrameType
 
-from tune_jobs.site.controller import SiteAway, change, held_jobs
+from tune_jobs.site.controller import Forbidden, SiteAway, change, held_jobs
 
 BEAT, STOP = b".", b"q"
 READY = "ready"
@@ -101,14 +101,21 @@ def watch(limit_s: float, source: int) -> bool:
 
 
 def release_all(partitions: Sequence[str], *, stay: bool) -> None:
-    """Releases what is held until nothing is; or for ever, if it is to stay."""
+    """Releases what is held until nothing is; or for ever, if it is to stay.
+
+    Raises:
+        Forbidden: if this account may not release all, unless it is to stay.
+    """
     while True:
-        with contextlib.suppress(SiteAway):
+        try:
             held = held_jobs(partitions)
             if held:
                 change("release", held)
             elif not stay:
                 return
+        except SiteAway as error:
+            if isinstance(error, Forbidden) and not stay:
+                raise
         time.sleep(EVERY_S)
 
 
@@ -150,7 +157,11 @@ def main(arguments: Sequence[str]) -> int:
                 f"metasched: the steerer is gone; process {os.getpid()} releases all held jobs "
                 f"until it is ended\n"
             )
-    release_all(partitions, stay=not told_to_stop)
+    try:
+        release_all(partitions, stay=not told_to_stop)
+    except Forbidden as error:
+        sys.stderr.write(f"metasched: not all held jobs could be released: {error}\n")
+        return 1
     return 0
 
 

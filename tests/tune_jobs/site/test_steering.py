@@ -12,7 +12,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from tune_jobs.site.choosing import choose_adviser
-from tune_jobs.site.controller import SiteAway
+from tune_jobs.site.controller import Forbidden, SiteAway
 from tune_jobs.site.deciding import POLICY, Decision, Limits, Start
 from tune_jobs.site.journal import decided_anew, open_journal
 from tune_jobs.site.shadowing import Agreement, Ticks, shadow
@@ -184,6 +184,20 @@ def test_nothing_is_done_once_the_watchdog_is_gone(clock, sjf):
         steer(backend, clock, sjf, lines, alive=lambda: clock.now < 5)
     assert clock.now < 7
     assert backend.read().in_state(HELD)
+
+
+class Forbidding(SimulatedBackend):
+    """It takes the account that steers for an ordinary user's."""
+
+    def start(self, jobs):
+        raise Forbidden("scontrol failed: Invalid user id")
+
+
+def test_an_account_without_rights_is_told_what_it_needs(clock, sjf):
+    lines = []
+    with pytest.raises(Failure, match="AdminLevel=Operator"):
+        steer(site(clock, held=True, backend=Forbidding), clock, sjf, lines)
+    assert len(lines) == 1
 
 
 class Stubborn(SimulatedBackend):

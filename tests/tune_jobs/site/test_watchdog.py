@@ -7,8 +7,8 @@ import time
 import pytest
 
 from tests.waiting import PATIENCE_S, wait_for
-from tune_jobs.site.controller import Refused, SiteAway, call, change, held_jobs
-from tune_jobs.site.watchdog import Watchdog
+from tune_jobs.site.controller import Forbidden, Refused, SiteAway, call, change, held_jobs
+from tune_jobs.site.watchdog import Watchdog, release_all
 
 SQUEUE = """#!/bin/sh
 test -e {folder}/released || printf '7 JobHeldUser\\n8_3 JobHeldUser\\n9 JobHeldAdmin\\n'
@@ -34,7 +34,7 @@ def calls(tmp_path, monkeypatch):
 def test_all_that_is_held_is_released_when_the_steerer_dies(calls, tmp_path):
     lock = str(tmp_path / "lock")
     steerer = (
-        "import os, sys; from tune_jobs.site.watchdog import Watchdog;"
+        "import os, sys; from tune_jobs.site.watchdog import Watchdog, release_all;"
         f"dog = Watchdog(600, ['main'], {lock!r}); dog.beat(); print(dog.pid, flush=True);"
         "os.kill(os.getpid(), 9)"
     )
@@ -74,6 +74,18 @@ def test_only_what_users_hold_is_named(calls):
 def test_commands_get_numbers_of_jobs_and_nothing_else(calls):
     assert change("release", ["7", "8;reboot", "$(x)", "9_1"]) == 0
     assert calls.read_text() == "release 7,9_1\n"
+
+
+def test_an_account_that_may_not_do_it_is_told_after_all_was_tried(calls, tmp_path, monkeypatch):
+    (tmp_path / "scontrol").write_text(
+        f"#!/bin/sh\necho $2 >>{calls}\ntest $2 = 8 || echo 'Invalid user id for job' >&2\nexit 1\n"
+    )
+    monkeypatch.setattr("tune_jobs.site.controller.AT_ONCE", 1)
+    with pytest.raises(Forbidden, match="Invalid user id"):
+        change("release", ["7", "8", "9"])
+    assert calls.read_text() == "7\n8\n9\n"
+    with pytest.raises(Forbidden):
+        release_all([], stay=False)
 
 
 def test_a_program_that_fails_hangs_or_is_missing_is_a_site_that_is_away(calls, tmp_path):
