@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 import yaml
 
 from cluster_env.core.errors import InputError
@@ -54,7 +55,7 @@ COUNTS = {
     "ppo": {"train": 20, "figure": 5, "compare": 4},
     "generalist": {"train": 5, "figure": 1, "compare": 4},
     "objectives": {"train": 35, "figure": 1},
-    "operation": {"train": 10, "figure": 1},
+    "operation": {"train": 8, "figure": 1},
     "adaptation": {"train": 52, "study": 10, "specialists": 1, "figure": 7},
 }
 
@@ -316,6 +317,17 @@ def made_runs(out, *overrides) -> str:
     (folder / "checkpoints" / "iteration_000006").mkdir(parents=True)
     steps = [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/compared"}]
     return write(out / "tiny.yaml", runs=runs, steps=steps)
+
+
+def test_a_comparison_is_made_again_when_a_policy_has_changed(tmp_path, inside):
+    args = ["results", made_runs(tmp_path), "--out", str(tmp_path)]
+    assert run(cli.metasched, args) == 0
+    assert run(cli.metasched, args) == 0
+    assert inside == ["compare"]
+    weights = tmp_path / "tiny-3" / "policy" / "weights.pt"
+    torch.save({name: 2 * value for name, value in torch.load(weights).items()}, weights)
+    assert run(cli.metasched, args) == 0
+    assert inside == ["compare", "compare"]
 
 
 def test_a_run_that_is_not_that_of_the_file_is_refused(tmp_path, inside, capsys):

@@ -77,6 +77,7 @@ def first_free(
         if step - first == np.int64(state[place]):
             break
         for r in range(resources):
-            if np.int64(state[step * resources + r]) + state[place + 1 + r] > capacity[r]:
+            used = np.int64(state[step * resources + r])
+            if used > capacity[r] - state[place + 1 + r]:
                 first = step + 1
     return first

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cluster_env.core.jobs import JobSet
@@ -29,6 +30,8 @@ from cluster_env.worlds.deeprm.world import DeepRM
 
 STEPS_PER_WINDOW = 10
 """How many times as long as the arrival window episodes may be at least, with ``--window``."""
+
+_SHIPPED = Path(__file__).parent / "policies"
 
 NUM_DURATIONS = 20
 """Mean durations of a job that are measured in a window of recorded jobs."""
@@ -193,4 +196,5 @@ KIND = Kind(
     plain=_plain,
     optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
     transfers=("rules", "max_time"),
+    policies={file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))},
 )
