@@ -137,9 +137,10 @@ class TestScripts:
 
 
 class TestImage:
-    def test_hadolint_has_nothing_to_say(self):
+    @pytest.mark.parametrize("name", ["Dockerfile", "Dockerfile.slurm"])
+    def test_hadolint_has_nothing_to_say(self, name):
         # DL3066 wants a number for the user, which is an argument of the build.
-        command = [tool("hadolint"), "--ignore", "DL3066", str(DOCKER / "Dockerfile")]
+        command = [tool("hadolint"), "--ignore", "DL3066", str(DOCKER / name)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stdout
 
@@ -173,6 +174,7 @@ class TestCompose:
             "worker": ["start-worker.sh"],
             "mlflow": ["start-mlflow.sh"],
             "database": None,
+            "slurm": ["start-slurm.sh"],
         }
         assert {path.name for path in SCRIPTS} >= {c[0] for c in commands.values() if c}
 
@@ -199,9 +201,21 @@ class TestCompose:
             named = [volume for volume in service.get("volumes", []) if ":" in volume]
             assert {volume.partition(":")[0] for volume in named} <= compose["volumes"].keys(), name
             assert set(service.get("secrets", [])) <= compose["secrets"].keys()
-            assert set(service["networks"]) <= compose["networks"].keys()
+            assert set(service.get("networks", [])) <= compose["networks"].keys()
             assert set(service.get("depends_on", {})) <= compose["services"].keys()
             assert "healthcheck" in service
+
+    def test_slurm_is_started_only_if_it_is_asked_for_and_reaches_nobody(self, compose):
+        optional = {name for name, each in compose["services"].items() if "profiles" in each}
+        assert optional == {"slurm"}
+        slurm = compose["services"]["slurm"]
+        assert slurm["profiles"] == ["slurm"]
+        assert slurm["network_mode"] == "none"
+        assert not slurm.keys() & {"networks", "ports", "secrets"}
+        assert slurm["extra_hosts"] == [f"{slurm['hostname']}:127.0.0.1"]
+        assert slurm["build"]["args"]["BASE"] == compose["services"]["head"]["image"]
+        dockerfile = (REPOSITORY / slurm["build"]["dockerfile"]).read_text()
+        assert re.findall(r"^USER (\w+)$", dockerfile, re.M)[-1] == "metasched"
 
     def test_mlflow_knows_the_name_that_it_is_called_by(self, compose):
         services = compose["services"]
@@ -255,7 +269,8 @@ class TestManifests:
         assert job["spec"]["backoffLimit"] > 0
 
     def test_images_are_those_of_the_compose_file(self, compose):
-        ours = {service["image"] for service in compose["services"].values()}
+        always = [each for each in compose["services"].values() if "profiles" not in each]
+        ours = {service["image"] for service in always}
         assert {container["image"] for spec in pod_specs() for container in spec["containers"]} == (
             ours
         )

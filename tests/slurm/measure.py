@@ -24,9 +24,9 @@ from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
 from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of, times
-from tests.slurm.private_slurm import CPUS, PrivateSlurm
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.site.journal import read_journal
+from tune_jobs.site.private_slurm import CPUS, PrivateSlurm
 
 NUM_NODES, NUM_JOBS = 4, 60
 TICK_S = 0.5

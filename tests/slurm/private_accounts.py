@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Self
 
-from tests.slurm.private_slurm import PrivateSlurm, find_programs, free_ports
+from tune_jobs.site.private_slurm import PrivateSlurm, find_programs, free_ports
 
 PROGRAMS = ("mariadb-install-db", "mariadbd", "slurmdbd", "sacctmgr")
 

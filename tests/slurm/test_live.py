@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,11 +17,11 @@ from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of
 from tests.slurm.private_accounts import PROGRAMS as ACCOUNTS
 from tests.slurm.private_accounts import PrivateAccounts
-from tests.slurm.private_slurm import GPUS, PrivateSlurm, missing_programs
 from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
+from tune_jobs.site.private_slurm import GPUS, PrivateSlurm, missing_programs
 from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import Steerer, Steering
@@ -246,6 +247,24 @@ def test_in_priority_mode_the_queue_stands_in_the_policy_s_order(
     first, *later = [entry["ranks"] for entry in journal(tmp_path) if "ranks" in entry]
     assert len(first) == 5
     assert later == [[], []]
+
+
+def test_the_container_s_script_starts_a_slurm_and_leaves_nothing(tmp_path: Path) -> None:
+    if missing := missing_programs():
+        pytest.skip(f"no {', '.join(missing)} on PATH; tests/slurm/README.md says how to get them")
+    with tempfile.TemporaryDirectory(dir="/tmp") as above:  # a socket's path must be short
+        folder = Path(above, "s")
+        environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+        environment |= {"PYTHONPATH": str(REPOSITORY), "METASCHED_SLURM_NODES": "1"}
+        environment["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        script = str(REPOSITORY / "docker" / "start-slurm.sh")
+        with subprocess.Popen([script], env=environment, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            said = process.stdout.readline().decode()
+            assert said == f"export SLURM_CONF={folder}/slurm.conf\n"
+            process.terminate()
+            assert process.wait(timeout=200) == 0
+        assert not folder.exists()
 
 
 def as_operator(folder: Path) -> list[str]:

@@ -1,9 +1,13 @@
 """A real Slurm on loopback: fake nodes, an own munge, and nothing installed or left behind.
 
-The programs come from PATH, or from Debian's packages unpacked into a folder that
-`METASCHED_SLURM_ROOT` names (tests/slurm/README.md). Nothing but 127.0.0.1 is listened on.
+To try `metasched shadow` and `steer` where there is no site, and for tests. The programs come from
+PATH, or from Debian's packages unpacked into a folder that `METASCHED_SLURM_ROOT` names
+(tests/slurm/README.md). Nothing but 127.0.0.1 is listened on.
+
+python -m tune_jobs.site.private_slurm --nodes 4     # until it is ended
 """
 
+import argparse
 import contextlib
 import os
 import pwd
@@ -12,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,11 +78,19 @@ class PrivateSlurm:
     Args:
         num_nodes: fake nodes of `CPUS` processors and `MEMORY_MIB` each.
         priority: Slurm's plugin that orders the queue.
+        folder: that it makes, and removes again; by default one of a new name.
     """
 
-    def __init__(self, num_nodes: int = 4, priority: str = "priority/multifactor") -> None:
+    def __init__(
+        self,
+        num_nodes: int = 4,
+        priority: str = "priority/multifactor",
+        folder: Path | None = None,
+    ) -> None:
         # Paths of Unix sockets must stay below 107 characters.
-        self.folder = Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="slurm", dir="/tmp"))
+        if folder:
+            folder.mkdir(mode=0o755)
         self._programs = self._linked(find_programs([*PROGRAMS, STEPD]))
         self.user = pwd.getpwuid(os.getuid()).pw_name
         self.host = socket.gethostname().partition(".")[0]
@@ -308,6 +321,7 @@ def _environment(programs: Mapping[str, str], config: Path) -> dict[str, str]:
 
 
 def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on now."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -316,12 +330,43 @@ def free_ports(count: int) -> list[int]:
 
 
 def _processes_with(entry: str) -> Iterator[int]:
-    """Processes whose environment holds an entry; ours alone can be read."""
+    """Processes of other sessions than ours whose environment holds an entry."""
     for folder in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if folder.name.isdigit() and entry.encode() in _entries(folder):
+            ours = not folder.name.isdigit() or os.getsid(int(folder.name)) == os.getsid(0)
+            if not ours and entry.encode() in _entries(folder):
                 yield int(folder.name)
 
 
 def _entries(folder: Path) -> Sequence[bytes]:
     return (folder / "environ").read_bytes().split(b"\0")
+
+
+def main() -> int:
+    """Runs until somebody ends it."""
+    parser = argparse.ArgumentParser(description="A private Slurm on loopback, with fake nodes.")
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--folder", type=Path, help="made, and removed at the end")
+    given = parser.parse_args()
+    if missing := missing_programs():
+        parser.error(f"no {', '.join(missing)} on PATH; tests/slurm/README.md says what to install")
+    host = socket.gethostname()
+    try:
+        address = socket.gethostbyname(host)
+    except OSError:
+        address = "nothing"
+    if not address.startswith("127."):
+        parser.error(f"{host} must be 127.0.0.1 in /etc/hosts, and is {address}")
+    if given.folder and given.folder.exists():
+        parser.error(f"{given.folder} exists")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    with PrivateSlurm(given.nodes, folder=given.folder) as slurm:
+        sys.stdout.write(f"export SLURM_CONF={slurm.environment['SLURM_CONF']}\n")
+        sys.stdout.flush()
+        while True:
+            signal.pause()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
