@@ -20,6 +20,9 @@ STATE = ("free_nodes", "free_cores", "waiting", "waiting_cores", "running")
 """Features of the context that say how the system is."""
 SAMPLE = 512
 """Consumers that the tree is grown from."""
+GRAIN = 0.03
+"""Share of the variance inside a type of consumers, see `Evidence`. The likeliest share is far
+smaller, because cores are few whole numbers, each of which then is a type of its own."""
 
 
 def columns_of(world: World, names: Sequence[str]) -> NDArray[np.int64]:
@@ -175,4 +178,4 @@ def grown_tree(world: Any, jobsets: Sequence[JobSet], classes: int) -> Tree:
     """
     specs = specifications(world, jobsets)[:SAMPLE]
     table = consumers_table(specs, int(max(world.nodes.core_type)) + 1)
-    return Tree.of(cluster(table), classes)
+    return Tree.of(cluster(table, within=GRAIN), classes)

@@ -329,6 +329,32 @@ for _kind in (
             ("values", "The same: the rulebase that servers learned, and its values.", "VALUES"),
         )
     ),
+    *(
+        FigureKind(f"panda-{name}", about, f"tune_jobs.figures.{source}", steady=False)
+        for name, about, source in (
+            (
+                "comparison",
+                "Agents on unlike nodes: total time, utilization, longest wait and fairness of "
+                "every rule and of learned policies (--runs); --jobsets 100 will do.",
+                "agents:COMPARISON",
+            ),
+            (
+                "drift",
+                "The same by the time of arrival, while the consumers and the nodes change.",
+                "agents:DRIFT",
+            ),
+            (
+                "dendrogram",
+                "Types of consumers of a task, by Bayesian hierarchical clustering.",
+                "advisors:DENDROGRAM",
+            ),
+            (
+                "advisor",
+                "The weights that advisors (--runs) make for consumers, by class.",
+                "advisors:ADVISOR",
+            ),
+        )
+    ),
     FigureKind(
         "utility-machines",
         "Utility accrual: several servers with one queue, values of each or one function for all; "

@@ -1,0 +1,112 @@
+"""Figures of agents on unlike nodes and of their advisors."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from cluster_env.core.errors import InputError
+from cluster_env.worlds.panda.consumers import Consumers
+from meta.panda.network import planted
+from rllib_configs.loading import load_config
+from rllib_configs.policy_files import write_policy
+from tune_jobs.figures import advisors, agents
+from tune_jobs.figures.registry import FIGURES, FigureRequest
+from tune_jobs.terminal.tables import write_table
+
+SMALL = ("task.workload.window=30", "training.units=2", "training.classes=4")
+
+
+def texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.findobj(Text)]  # type: ignore[attr-defined]
+
+
+def run_of(folder: Path, advisor: str) -> str:
+    """A policy as it is drawn at first."""
+    config = load_config("panda-drift", [*SMALL, f"training.advisor={advisor}"])
+    network = planted(config, config.task.build_world())
+    state = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+    write_policy(state, config, folder / "policy")
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return run_of(tmp_path_factory.mktemp("flat"), "flat")
+
+
+def test_rules_and_policies_stand_side_by_side_with_their_price(flat: str, tmp_path: Path) -> None:
+    request = FigureRequest(runs=[flat], num_jobsets=2, decode="argmax")
+    rows = agents.collect(request)
+    assert [row["policy"] for row in rows][-1] == "panda-drift (argmax)"
+    assert len(rows) == 8
+    write_table(tmp_path / "it.csv", rows)
+    shown = texts(agents.draw(tmp_path / "it.csv"))
+    for row in rows:
+        for metric in agents.PANELS:
+            assert f"{float(str(row[metric])):.3g}" in shown
+
+
+def test_times_are_those_of_the_consumers_that_arrive_in_each_part(
+    flat: str, tmp_path: Path
+) -> None:
+    rows = agents.collect_drift(FigureRequest(runs=[flat], num_jobsets=3, decode="argmax"))
+    assert len(rows) == 8 * agents.BINS
+    mix = np.array([[float(share) for share in str(row["mix"]).split()] for row in rows])
+    assert np.allclose(mix.sum(axis=1), 1.0, atol=1e-3)
+    assert {row["there"] for row in rows} == {1.0}  # no node leaves in this task
+    best = [row for row in rows if row["policy"] == "best_fit"]
+    assert [row["time"] for row in best[:2]] == [1.5, 4.5]
+    assert all(float(str(row["low"])) <= float(str(row["value"])) for row in rows)
+    write_table(tmp_path / "it.csv", rows)
+    assert "mean total time (steps)" in texts(agents.draw_drift(tmp_path / "it.csv"))
+
+
+def test_a_part_of_the_supply_is_missing_where_nodes_are_away() -> None:
+    world = load_config("panda-elastic").task.build_world()
+    jobset = Consumers.with_supply([0], [5], [1], away=[(3, 20, 20, 90)], window=40)
+    found = agents._supply([jobset], world)
+    assert found[0] == 1.0
+    assert found[-1] == pytest.approx(1 - world.nodes.work[3] / world.nodes.work.sum())
+
+
+def test_leaves_of_the_dendrogram_are_types_and_all_consumers_are_below_the_root(
+    tmp_path: Path,
+) -> None:
+    request = FigureRequest(source="panda-drift", overrides=["task.workload.window=100"])
+    rows = advisors.collect_dendrogram(request)
+    types = [row for row in rows if row["left"] == ""]
+    merges = [row for row in rows if row["left"] != ""]
+    assert len(merges) == len(types) - 1
+    assert merges[-1]["consumers"] == sum(int(str(row["consumers"])) for row in types)
+    heights = {row["node"]: float(str(row["height"])) for row in rows}
+    assert all(heights[row["node"]] > heights[row["left"]] for row in merges)
+    assert all(float(str(row["posterior"])) < 0.5 for row in merges[-1:])
+    write_table(tmp_path / "it.csv", rows)
+    shown = texts(advisors.draw_dendrogram(tmp_path / "it.csv"))
+    assert sum("class" in text and "%" in text for text in shown) >= len(types)
+
+
+def test_actors_lie_along_their_main_directions_by_class(flat: str, tmp_path: Path) -> None:
+    rows = advisors.collect_advisor(FigureRequest(runs=[flat]))
+    assert len({row["class"] for row in rows}) > 3
+    assert 0.5 < float(str(rows[0]["explained_x"])) <= 1
+    write_table(tmp_path / "it.csv", rows)
+    assert "flat, seed 0" in texts(advisors.draw_advisor(tmp_path / "it.csv"))
+    line = np.outer(np.arange(5.0), [3.0, 4.0])
+    points, shares = advisors.main_directions(line)
+    assert np.allclose(shares, [1, 0])
+    assert np.allclose(np.abs(points[:, 0]), 5 * np.abs(np.arange(5) - 2))
+
+
+def test_what_has_no_agents_or_no_advisor_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the world is deeprm"):
+        agents.collect(FigureRequest(source="deeprm"))
+    with pytest.raises(InputError, match="name runs with --runs"):
+        advisors.collect_advisor(FigureRequest(source="panda-drift"))
+    with pytest.raises(InputError, match="has no advisor"):
+        advisors.collect_advisor(FigureRequest(runs=[run_of(tmp_path, "none")]))
+    for name in ("comparison", "drift", "dendrogram", "advisor"):
+        assert {"collect", "draw"} <= set(dir(FIGURES.get(f"panda-{name}").load()))

@@ -1,0 +1,239 @@
+"""PANDA's agents beside the central rules: their price, and how they do as time goes on."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.evaluation import evaluate, get_metric
+from tune_jobs.comparing.comparison import compare, spec_cells
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, measured_on, name_of
+from tune_jobs.figures.registry import FigureRecipe, FigureRequest
+from tune_jobs.figures.style import headline, label_ends, new_figure, styled
+from tune_jobs.terminal.tables import Cells, Row, number, read_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WORLD = "panda"
+PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")
+"""What is shown of each policy: the headline, its price, and fairness."""
+BINS = 10
+"""Parts of the time in which consumers arrive."""
+_BIN_COLUMNS = ("bin", "time", "there", "mix", "value", "low", "high")
+
+
+def collect(request: FigureRequest) -> list[Row]:
+    """Every rule and the runs' policies on the task of the first run; see `comparison.collect`.
+
+    Raises:
+        InputError: if a run cannot be used, or the task is of another world.
+    """
+    protocol, specs = _asked(request)
+    return compare(protocol, specs, protocol.values(request.at), request.progress)
+
+
+def draw(table: Path) -> "Figure":
+    """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`.
+
+    Raises:
+        InputError: if the file does not hold a comparison in this world.
+    """
+    rows = read_table(table, (*COLUMNS, *PANELS))
+    order = sorted(rows, key=lambda row: number(row, PANELS[0]))
+    with styled():
+        figure = new_figure(1.7 + 0.42 * len(order), 13.0)
+        panels = figure.subplots(1, len(PANELS), sharey=True)
+        headline(figure, "Agents on unlike nodes, beside central rules", measured_on(rows))
+        for axes, metric in zip(panels, PANELS, strict=True):
+            _draw_panel(axes, order, rows, metric)
+        panels[0].set_yticks(range(len(order)), [name_of(row) for row in order])
+        panels[0].set_ylim(len(order) - 0.5, -0.9)
+    return figure
+
+
+def _draw_panel(axes: "Axes", order: list[Cells], rows: list[Cells], metric: str) -> None:
+    for place, row in enumerate(order):
+        color, marker = look_of(row["key"], rows)
+        value = number(row, metric)
+        if f"{metric}_low" in row:
+            low, high = (number(row, f"{metric}_{end}") for end in ("low", "high"))
+            axes.hlines(place, low, high, color, linewidth=2.4)
+        axes.plot(value, place, marker=marker, color=color, markersize=6.5, linestyle="none")
+        axes.annotate(
+            f"{value:.3g}",
+            *((value, place), (0, 6)),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=8.5,
+        )
+    best = get_metric(metric)
+    axes.set_title(best.label, fontsize=9.5)
+    axes.set_xlabel("more is better" if best.higher_is_better else "less is better", fontsize=9)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.margins(x=0.2)
+
+
+def collect_drift(request: FigureRequest) -> list[Row]:
+    """Mean total time of the consumers that arrive in each part of the window, by policy.
+
+    Beside it stand the share of the nodes' work that is there in that part, and that of each class
+    among the consumers, with spaces between. Intervals are over jobsets, 1.96 standard errors.
+
+    Raises:
+        InputError: as `collect`.
+    """
+    protocol, specs = _asked(request)
+    task = protocol.task
+    jobsets = protocol.held_out()
+    there, mix = _supply(jobsets, task.world), _mix(jobsets)
+    rows: list[Row] = []
+    for spec in specs:
+        spec.check(protocol)
+        group = spec.make(protocol)
+        parts = [
+            _by_arrival(evaluate(policy, jobsets, task.world, run_seed=task.seed))
+            for policy in group.members
+        ]
+        means, errors = _over_jobsets(np.mean(parts, axis=0))
+        for place, (mean, error) in enumerate(zip(means, errors, strict=True)):
+            rows.append(
+                {
+                    **spec_cells(spec, group.name),
+                    "jobsets": len(jobsets),
+                    "bin": place,
+                    "time": (place + 0.5) * jobsets[0].window / BINS,
+                    "there": float(there[place]),
+                    "mix": " ".join(f"{share:.4f}" for share in mix[place]),
+                    "value": float(mean),
+                    "low": float(mean - error),
+                    "high": float(mean + error),
+                }
+            )
+    return rows
+
+
+def draw_drift(table: Path) -> "Figure":
+    """Total times by the time of arrival, above the mix of classes and the nodes that are there.
+
+    Raises:
+        InputError: if the file does not hold such rows.
+    """
+    rows = read_table(table, ("policy", "key", "learned", "seeds", "jobsets", *_BIN_COLUMNS))
+    lines: dict[str, list[Cells]] = {}
+    for row in rows:
+        lines.setdefault(row["key"], []).append(row)
+    with styled():
+        figure = new_figure(6.4)
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.1))
+        headline(
+            figure,
+            "How long consumers are in the system, by the time of their arrival",
+            f"{int(number(rows[0], 'jobsets')):,} unseen jobsets; bands: 95% intervals over them",
+        )
+        labels = []
+        for key, line in lines.items():
+            color, _ = look_of(key, rows)
+            time, value, low, high = (
+                np.array([number(row, name) for row in line])
+                for name in ("time", "value", "low", "high")
+            )
+            wide = 2.4 if is_learned(line[0]) else 1.3
+            upper.plot(time, value, color=color, linewidth=wide)
+            upper.fill_between(time, low, high, color=color, alpha=0.15, linewidth=0)
+            labels.append((float(value[-1]), name_of(line[-1], several=True), color))
+        upper.set_ylabel("mean total time (steps)")
+        label_ends(upper, labels)
+        _draw_mix(lower, next(iter(lines.values())))
+    return figure
+
+
+def _draw_mix(axes: "Axes", line: list[Cells]) -> None:
+    time = np.array([number(row, "time") for row in line])
+    mix = np.array([[float(share) for share in row["mix"].split()] for row in line])
+    greys = [str(0.45 + 0.5 * k / mix.shape[1]) for k in range(mix.shape[1])]
+    axes.stackplot(time, mix.T, colors=greys, linewidth=0)
+    there = [number(row, "there") for row in line]
+    axes.plot(time, there, color="#0072b2", linewidth=2)
+    axes.set_ylim(0, 1.05)
+    axes.set_ylabel("share")
+    axes.set_xlabel("arrival (steps)")
+    grey = "greys: classes of consumers"
+    label_ends(axes, [(there[-1], "nodes there", "#0072b2"), (0.3, grey, "#6b6b6b")], 9)
+
+
+COMPARISON = FigureRecipe(collect, draw)
+DRIFT = FigureRecipe(collect_drift, draw_drift)
+
+
+def _asked(request: FigureRequest) -> tuple[EvaluationProtocol, list[PolicySpec]]:
+    """What to compare on, and all rules and policies."""
+    runs, config = request.load()
+    protocol = request.protocol(config)
+    require_agents(protocol.task.world.kind)
+    specs = [heuristic_spec(name) for name in protocol.task.kind.heuristics.names()]
+    return protocol, [*specs, *learned_specs(runs, request.decode)]
+
+
+def require_agents(kind: str) -> None:
+    """Makes sure that a task has agents.
+
+    Raises:
+        InputError: if it is of another world.
+    """
+    if kind != WORLD:
+        raise InputError(
+            f"this figure shows agents on unlike nodes, but the world is {kind}; say --config "
+            f"panda-drift, or name a run of the world {WORLD} with --runs"
+        )
+
+
+def _by_arrival(schedule: Schedule) -> NDArray[np.float64]:
+    """Mean total times, float64 ``(num_episodes, BINS)``; NaN where nobody arrives."""
+    window = schedule.window[schedule.episode]
+    place = np.minimum(schedule.arrival * BINS // window, BINS - 1)
+    until = np.where(schedule.finished, schedule.finish, schedule.end[schedule.episode])
+    sums, counts = (np.zeros((schedule.num_episodes, BINS)) for _ in range(2))
+    np.add.at(sums, (schedule.episode, place), until - schedule.arrival)
+    np.add.at(counts, (schedule.episode, place), 1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+
+def _over_jobsets(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means of the columns over rows that are not NaN, and 1.96 standard errors; NaN for none."""
+    there = ~np.isnan(values)
+    count = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
+    mean = np.where(there, values, 0.0).sum(axis=0) / count
+    squares = np.where(there, values - mean, 0.0) ** 2
+    return mean, 1.96 * np.sqrt(squares.sum(axis=0) / np.maximum(count - 1, 1) / count)
+
+
+def _mix(jobsets: list[JobSet]) -> NDArray[np.float64]:
+    """Share of each class among the consumers that arrive, float64 ``(BINS, classes)``."""
+    classes = 1 + max(int(one.job_class.max(initial=0)) for one in jobsets)
+    counts = np.zeros((BINS, classes))
+    for one in jobsets:
+        place = np.minimum(one.arrival * BINS // one.window, BINS - 1)
+        np.add.at(counts, (place, one.job_class), 1)
+    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
+
+
+def _supply(jobsets: list[JobSet], world: object) -> NDArray[np.float64]:
+    """What the nodes that are there can do over what all can, float64 ``(BINS,)``."""
+    work = np.asarray(world.nodes.work, np.float64)  # type: ignore[attr-defined]
+    found = np.zeros(BINS)
+    for one in jobsets:
+        steps = np.full(one.window, work.sum())
+        for node, _, leaves, returns in np.asarray(getattr(one, "away", ())).reshape(-1, 4):
+            steps[leaves:returns] -= work[node]
+        found += [part.mean() for part in np.array_split(steps, BINS)]
+    return found / (len(jobsets) * work.sum())
