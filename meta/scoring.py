@@ -8,7 +8,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, get_heuristic
-from cluster_env.evaluation import choose, cost_of, evaluate, get_metric, tuned_numbers
+from cluster_env.evaluation import by_size, choose, cost_of, evaluate, get_metric, tuned_numbers
 from meta.tasks.task import mean_cost
 
 TUNING_JOBSETS = 100
@@ -27,7 +27,8 @@ class Cost:
         value: mean of the task's cost over all jobs, or episodes, of all jobsets; NaN without any.
         num_unfinished: jobs that had not finished when their episode ended, or were dropped; they
             make the cost a lower bound.
-        price: means of the metrics that a low cost may be bought with, see `Kind.price`.
+        price: means of the metrics that a low cost may be bought with, see `Kind.price`, and of the
+            world's headline by size of jobs.
     """
 
     policy: str
@@ -119,5 +120,7 @@ def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
     schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
     unfinished = int((~schedule.finished).sum())
-    price = {name: mean_cost(get_metric(name), schedule) for name in task.kind.price}
+    kind = task.kind
+    names = (*kind.price, *(by_size(kind.headline, kind.metrics) if kind.price else ()))
+    price = {name: mean_cost(get_metric(name), schedule) for name in names}
     return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, price)

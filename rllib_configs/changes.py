@@ -134,7 +134,10 @@ def _choose_workload(data: dict[str, Any], kind: Kind, chosen: Mapping[str, Any]
     workload = task.get("workload") if isinstance(task, dict) else None
     name = chosen.get("task.workload.kind")
     if isinstance(workload, dict) and name in kind.workloads.names():
-        _keep(workload, kind.workloads.get(name).names)
+        entry = kind.workloads.get(name)
+        before = workload.get("kind", kind.workloads.names()[0])
+        own = () if name == before else entry.own
+        _keep(workload, [key for key in entry.names if key not in own])
 
 
 def _keep(table: dict[str, Any], names: Iterable[str]) -> None:

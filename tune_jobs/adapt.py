@@ -22,9 +22,15 @@ from tune_jobs.terminal.options import (
     "texts",
     metavar="TASK",
     multiple=True,
-    required=True,
     help="FAMILY:INDEX, a YAML file, or KEY=VALUE; can be repeated to change a task.",
 )
+@click.option(
+    "--trace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A log of your own jobs; short for --task workload.trace=FILE, with the size of the "
+    "machine that the log says.",
+)
+@click.option("--objective", help="What counts; short for --task objective=NAME.")
 @click.option(
     "--steps", "num_steps", type=click.IntRange(0, 1000), default=3, help="Steps of adaptation."
 )
@@ -75,6 +81,7 @@ def command(**options: Any) -> None:
       metasched adapt runs/MY_RUN --task objective=makespan --task workload.load=1.1 --steps 10
       metasched adapt runs/MY_RUN --task 'objective=class_slowdown(0.1, 1, 10)' --out adapted
       metasched adapt runs/MY_RUN --task my_task.yaml --task workload.trace=jobs.csv
+      metasched adapt runs/MY_RUN --trace site.swf --objective completion_time
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
     from tune_jobs.adapting.one_task import adapt_to_task

@@ -14,6 +14,7 @@ COMMANDS = {
     "train": "Train a scheduler on Ray.",
     "tune": "Try many settings, on Ray Tune.",
     "trace": "Describe a job log: span, users, sizes, estimates, use by week.",
+    "generate": "Write the jobs of a generator as a log.",
     "replay": "Play a whole job log under policies: waits, use, pictures.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide between a learned policy and the best heuristic.",

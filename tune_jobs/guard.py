@@ -42,6 +42,12 @@ from tune_jobs.terminal.task_command import TaskCommand
 @warmup_option
 @limit_option
 @click.option(
+    "--later",
+    is_flag=True,
+    help="Show what was decided on held-out jobsets, too, which of a log are those of later weeks, "
+    "and whether it keeps its limits there.",
+)
+@click.option(
     "--seed",
     type=SEED,
     default=0,
@@ -77,6 +83,7 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN
       metasched guard runs/MY_RUN --set task.workload.load=1.5 --window 200
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
+      metasched guard hpc-no-worse --set task.workload.trace=jobs.csv --later
     """
     from tune_jobs.comparing.guard_report import report_decision
 

@@ -205,10 +205,13 @@ class WorkloadKind:
     Attributes:
         workload: a frozen dataclass with a method `sample`; its fields are the settings.
         given: those of its fields that the world decides, from the world.
+        own: fields that a change to this workload does not take over from another one, though they
+            have the same name.
     """
 
     workload: type[Any]
     given: Callable[[Any], Mapping[str, Any]] = lambda world: {}
+    own: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

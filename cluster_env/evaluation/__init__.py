@@ -9,7 +9,14 @@ from cluster_env.evaluation.comparison import (
 )
 from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, Judge, rank_finishing
 from cluster_env.evaluation.intervals import Estimate
-from cluster_env.evaluation.metrics import METRICS, Metric, cost_of, get_metric, objective_metric
+from cluster_env.evaluation.metrics import (
+    METRICS,
+    Metric,
+    by_size,
+    cost_of,
+    get_metric,
+    objective_metric,
+)
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
 from cluster_env.evaluation.tuning import Tuned, choose, rank_on, tune, tuned_numbers
@@ -27,6 +34,7 @@ __all__ = [
     "Summary",
     "Tuned",
     "best",
+    "by_size",
     "check_warmup",
     "choose",
     "compare_policies",

@@ -30,6 +30,7 @@ class Candidate:
         num_unfinished: jobs that it left unfinished.
         price: its means of the limited metrics, by their names.
         too_dear: in which of them it is beyond a limit, in words; empty if it keeps all limits.
+        means: its means of all that was measured.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Candidate:
     num_unfinished: int
     price: Mapping[str, float] = field(default_factory=dict)
     too_dear: str = ""
+    means: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,7 @@ class Judge:
             int(result.means["unfinished"]),
             {name: result.mean(name) for name in self.limits},
             self._beyond_limits(result),
+            result.means,
         )
 
     def _beyond_limits(self, result: Result) -> str:

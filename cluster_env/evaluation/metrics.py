@@ -13,7 +13,7 @@ stand in one place, with the identities that tie them: `cluster_env.objectives.s
 the metrics that no reward belongs to, and those that every table shows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -43,6 +43,7 @@ __all__ = [
     "METRICS",
     "Metric",
     "bounded_slowdown",
+    "by_size",
     "cost_metric",
     "cost_of",
     "episode_means",
@@ -62,6 +63,17 @@ __all__ = [
 
 WITHIN = (1, 2, 3, 5)
 """Slowdowns for which the share of jobs at or below is measured."""
+
+
+SIZES = ("narrow", "medium", "wide", "small", "large")
+"""Endings of metrics of jobs of one size."""
+
+
+def by_size(metric: str, names: Iterable[str]) -> list[str]:
+    """Those of some metrics that are a metric, of jobs of one size."""
+    beginning = f"{metric}_"
+    found = (name for name in names if name.startswith(beginning))
+    return [name for name in found if name.removeprefix(beginning) in SIZES]
 
 
 def within(schedule: Schedule, slowdown: float) -> NDArray[np.float64]:

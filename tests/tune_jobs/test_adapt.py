@@ -44,6 +44,18 @@ def test_the_table_shows_steps_and_heuristics(run: Path) -> None:
     assert "After 4 steps the policy costs" in said
 
 
+def test_a_trace_and_an_objective_are_short_for_settings_of_the_task(
+    run: Path, tmp_path: Path
+) -> None:
+    jobs = tmp_path / "jobs.csv"
+    jobs.write_text(TRACE)
+    window = ("--task", "workload.window=6")
+    short = call(run, *window, "--trace", str(jobs), "--objective", "makespan", "--json").output
+    long = ("--task", f"workload.trace={jobs}", "--task", "objective=makespan", "--json")
+    assert short == call(run, *window, *long).output
+    assert "makespan" in short
+
+
 def test_json_rows_are_costs_on_the_same_jobsets(run: Path) -> None:
     rows = json.loads(call(run, "--task", "workload.load=0.9", "--steps", "2", "--json").output)
     assert [row["step"] for row in rows if "step" in row] == [0, 1, 2]

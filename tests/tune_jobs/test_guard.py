@@ -15,14 +15,14 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import PolicyGroup
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic
+from cluster_env.worlds import get_heuristic, get_kind
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
-from tune_jobs import compare, figure, guard
+from tune_jobs import compare, figure, generate, guard
 from tune_jobs.comparing import comparison, protocol
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.guarding import load_decided
@@ -62,6 +62,50 @@ def fig(trained: Path) -> Path:
         patch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 4)  # to save time
         run(figure.command, "guard", "--runs", str(trained), "--jobsets", "3", "--out", str(out))
     return out
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Jobs of some days, of a machine of 32 processors."""
+    path = tmp_path_factory.mktemp("log") / "jobs.csv"
+    run(generate.command, str(path), "--jobs", "400", "--processors", "32", "--seed", "2")
+    return path
+
+
+def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(get_kind("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
+    args = ("hpc-universal", *task, "--later", "--json")
+    free = [part for name in ("wait", "longest_wait") for part in ("--limit", f"{name}=off")]
+    seen = {}
+    for name, limits in {
+        "usual": [],
+        "none": [*free, "--limit", "utilization=off"],
+        "unkept": [*free, "--limit", "utilization=0.9"],
+    }.items():
+        found = json.loads(run(guard.command, *args, *limits).stdout)
+        later, by_name = found["later"], {one["policy"]: one for one in found["later"]["policies"]}
+        seen[name] = found
+        assert set(by_name) == {found["reference"], found["chosen"], "hpc-universal"}
+        assert later["jobsets"] == 12
+        chosen, reference = by_name[found["chosen"]], by_name[found["reference"]]
+        for metric, limit in found["limits"].items():
+            worse = chosen[metric] / reference[metric] - 1
+            worse = -worse if metric == "utilization" else worse
+            broken = limit is not None and worse > limit
+            assert (metric in later["beyond"]) == broken
+            assert not broken or later["beyond"][metric] == pytest.approx(worse)
+        for size in ("narrow", "medium", "wide"):
+            assert f"bounded_slowdown_{size}" in chosen
+    assert not seen["usual"]["learned_is_used"]
+    assert not seen["none"]["later"]["beyond"]
+    text = run(guard.command, *args[:-1]).stdout
+    assert "Later: 12 held-out jobsets" in text
+    assert "narrow" in text
+    assert "keeps all limits" in text or "does not keep its limits" in text
 
 
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster_env.core.errors import InputError
+from cluster_env.workloads.logs import read_log
 from meta.plan import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
 from rllib_configs.policy_files import Decode, read_policy_config
+from rllib_configs.task_schema import TaskSection
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, plain, write_table
@@ -30,6 +32,8 @@ def adapt_to_task(
     *,
     run: Path,
     texts: Sequence[str],
+    trace: Path | None,
+    objective: str | None,
     num_steps: int,
     num_episodes: int,
     num_jobsets: int,
@@ -52,7 +56,8 @@ def adapt_to_task(
         raise InputError(f"{out} is not empty; take a new folder for the adapted policy")
     config = read_policy_config(run)
     require_scorer(config, f"the policy in {run}")
-    task = read_task(texts, config.task.at_point())
+    home = config.task.at_point()
+    task = read_task([*texts, *_in_short(home, texts, trace, objective)], home)
     require_features(config, task.world, f"the policy in {run}")
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     # Only now, because it imports PyTorch, which takes longer than all checks.
@@ -95,6 +100,21 @@ def adapt_to_task(
     click.echo(f"Wrote the adapted policy and {ADAPTATION_TABLE} to {out}")
     policies = shlex.quote(",".join([*task.kind.baselines, str(out)]))
     click.echo(f"Next     {program()} compare --policies {policies}")
+
+
+def _in_short(
+    home: TaskSection, texts: Sequence[str], trace: Path | None, objective: str | None
+) -> list[str]:
+    """What a log and an objective change, as `read_task` takes it."""
+    found = [] if objective is None else [f"objective={objective}"]
+    if trace is None:
+        return found
+    found.append(f"workload.trace={trace.absolute()}")
+    said = any(text.startswith("world.processors=") for text in texts)
+    if "processors" in type(home.world).model_fields and not said:
+        processors = read_log(trace).processors
+        found += [] if processors is None else [f"world.processors={processors}"]
+    return found
 
 
 def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object], note: str) -> None:

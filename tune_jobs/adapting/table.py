@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from cluster_env.evaluation import cost_of
+from cluster_env.evaluation import by_size, cost_of
 from meta.adaptation import MetaPolicy, learned_policy
 from meta.maml.steps import Parameters
 from meta.scoring import Cost, baseline_of, costs_on, heuristic_costs
@@ -84,7 +84,8 @@ def markdown_table(task: Task, rows: Sequence[Row]) -> str:
 
 def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
     metric = cost_of(task.objective).name
-    price = [(name, *column_of(name)) for name in task.kind.price if name != metric]
+    known = (*task.kind.price, *by_size(task.kind.headline, rows[0]))
+    price = [(name, *column_of(name)) for name in known if name != metric]
     lines = [["policy", "cost", "over best heuristic", *(title for _, title, _ in price)]]
     lines += [
         [

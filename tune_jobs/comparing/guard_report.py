@@ -9,11 +9,13 @@ from typing import Any
 
 import click
 
-from cluster_env.evaluation import GuardDecision, get_metric
+from cluster_env.evaluation import GuardDecision, by_size, get_metric
+from rllib_configs.networks.conditions import Wanted
 from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits, task_for
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import evaluation_of
 from tune_jobs.comparing.guarding import calibrate, write_decision
+from tune_jobs.comparing.later import Later, look_later
 from tune_jobs.comparing.policy_specs import learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
@@ -34,6 +36,7 @@ def report_decision(
     shorthands: Mapping[str, str],
     warmup: int | None,
     limits: Sequence[str],
+    later: bool,
     seed: int,
     decode: Decode,
     wide: bool,
@@ -53,6 +56,7 @@ def report_decision(
         warmup=steps,
         num_guard_jobsets=num_jobsets,
         limits=parse_limits(limits, task.kind),
+        num_jobsets=num_jobsets,
     )
     protocol = whole.at(*whole.values())
     spec = learned_specs(runs, decode)[0]
@@ -66,16 +70,23 @@ def report_decision(
     progress.close()
     (decision,) = calibrate(protocol, evaluation.specs, found).decide(found[-1])
     seconds = perf_counter() - started
+    seen = None
+    if later:
+        policy = runs[0].policy.acting_in(task.world, Wanted(task.objective, protocol.prices))
+        seen = look_later(protocol, decision, policy, spec.key)
     if as_json:
-        click.echo(json.dumps(_as_data(decision, metric, seconds), indent=1))
+        data = _as_data(decision, metric, seconds)
+        click.echo(json.dumps(data | ({"later": _later_data(seen)} if seen else {}), indent=1))
     else:
         click.echo(click.style(_title(protocol), bold=True))
         click.echo(_table(decision, metric, wide))
-        for line in _prices(decision):
+        for line in (*_sizes(decision, metric), *_prices(decision)):
             click.echo(line)
         verb = "is" if decision.learned_is_used else "is not"
         click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
         click.echo(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
+        for line in _later_table(seen, decision, metric) if seen else ():
+            click.echo(line)
     if out is not None:
         write_decision(out, decision, runs[0].path, decode)
         if not as_json:
@@ -103,7 +114,7 @@ def _table(decision: GuardDecision, metric: str, wide: bool) -> str:
             ">" if one.name == decision.name else "",
             one.name,
             f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
-            *(column_of(name)[1](one.price[name]) for name in shown),
+            *(column_of(name)[1](one.means[name]) for name in shown),
         ]
         if cut:
             cells.append(f"{one.num_unfinished:,}")
@@ -111,6 +122,53 @@ def _table(decision: GuardDecision, metric: str, wide: bool) -> str:
             cells.append(f"{gap.value:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]")
         lines.append(cells)
     return "\n".join(aligned(lines, names=2))
+
+
+def _by_size(metric: str, means: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """The metric of jobs of each size, of some policies by name; nothing where it is not known."""
+    names = by_size(metric, next(iter(means.values())))
+    if not names:
+        return []
+    lines = [["by size of jobs", *(column_of(name)[0] for name in names)]]
+    lines += [
+        [policy, *(column_of(name)[1](found[name]) for name in names)]
+        for policy, found in means.items()
+    ]
+    return ["", *aligned(lines, names=1)]
+
+
+def _sizes(decision: GuardDecision, metric: str) -> list[str]:
+    """Likewise of the reference, of the best heuristic and of the learned policy."""
+    learned = decision.candidates[-1].name
+    wanted = (decision.reference, decision.candidates[0].name, decision.name, learned)
+    found = {one.name: one.means for one in decision.candidates}
+    return _by_size(metric, {name: found[name] for name in dict.fromkeys(wanted)})
+
+
+def _later_table(later: Later, decision: GuardDecision, metric: str) -> list[str]:
+    """What the reference, what was chosen and the learned policy do on later jobs."""
+    shown = [name for name in decision.limits if name != metric]
+    lines = [["", "policy", f"{metric} [95%]", *(column_of(name)[0] for name in shown)]]
+    for one in later.results:
+        mean = one.estimate(metric)
+        lines.append(
+            [
+                ">" if one.name == later.chosen else "",
+                one.name,
+                f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
+                *(column_of(name)[1](one.mean(name)) for name in shown),
+            ]
+        )
+    broken = [
+        f"its {get_metric(name).label} is {worse:.1%} worse than that of {decision.reference}"
+        for name, worse in later.beyond.items()
+    ]
+    words = f"There {later.chosen} keeps all limits."
+    if broken:
+        words = f"There {later.chosen} does not keep its limits: {', '.join(broken)}."
+    title = f"Later: {later.num_jobsets:,} held-out jobsets, which nothing was decided on"
+    sizes = _by_size(metric, {one.name: one.means for one in later.results})
+    return ["", click.style(title, bold=True), *aligned(lines, names=2), *sizes, "", words]
 
 
 def _prices(decision: GuardDecision) -> list[str]:
@@ -125,6 +183,14 @@ def _prices(decision: GuardDecision) -> list[str]:
     said = f"Prices may be worse than those of {decision.reference}, the best baseline, by at most:"
     dear = [one for one in decision.candidates if one.too_dear]
     return ["", f"{said} {', '.join(limits)}.", *(f"{one.name}: {one.too_dear}." for one in dear)]
+
+
+def _later_data(later: Later) -> dict[str, Any]:
+    return {
+        "jobsets": later.num_jobsets,
+        "beyond": dict(later.beyond),
+        "policies": [{"policy": one.name, **one.means} for one in later.results],
+    }
 
 
 def _as_data(decision: GuardDecision, metric: str, seconds: float) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from itertools import groupby
 
 import click
 
-from cluster_env.evaluation import get_metric
+from cluster_env.evaluation import by_size, get_metric
 from tune_jobs.comparing.policy_specs import learned_name
 from tune_jobs.comparing.protocol import UNSEEN
 from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on, value_of
@@ -48,9 +48,6 @@ value is written."""
 TIMES = ("wait", "longest_wait", "makespan", "completion_time")
 """Columns that are times of the world."""
 
-SIZES = ("narrow", "medium", "wide", "small", "large")
-"""Endings of metrics of jobs of one size."""
-
 _LAST = ("completion_time", "largest_slowdown")
 _ALWAYS = ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan")
 
@@ -72,9 +69,7 @@ def beside(row: Mapping[str, object]) -> list[str]:
     completion time and largest slowdown.
     """
     kind = kind_of_row(row)
-    sizes = (name for name in COLUMNS if name.startswith(f"{kind.headline}_"))
-    by_size = (name for name in sizes if name.rpartition("_")[2] in SIZES)
-    names = (kind.headline, *_ALWAYS, *by_size, *_LAST)
+    names = (kind.headline, *_ALWAYS, *by_size(kind.headline, COLUMNS), *_LAST)
     return [name for name in names if name in row and name != row["metric"]]
 
 

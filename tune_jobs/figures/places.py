@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
+from cluster_env.evaluation.metrics import SIZES
 from cluster_env.workloads.logs import read_log
 from cluster_env.worlds import get_kind
 from tune_jobs.comparing.choices import choose_comparison
@@ -14,7 +15,7 @@ from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS as WRITTEN
-from tune_jobs.comparing.table import SIZES, TIMES, beside
+from tune_jobs.comparing.table import TIMES, beside
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.comparing.wording import kind_of_row
 from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, name_of, read_rows

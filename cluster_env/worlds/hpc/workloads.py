@@ -227,6 +227,8 @@ WORKLOADS.register("lublin")(WorkloadKind(LublinWorkload, _processors))
 WORKLOADS.register("lognormal")(WorkloadKind(LognormalWorkload, _processors))
 WORKLOADS.register("trace")(
     WorkloadKind(
-        TraceWorkload, lambda world: {"capacity": world.capacity, "resources": world.resources}
+        TraceWorkload,
+        lambda world: {"capacity": world.capacity, "resources": world.resources},
+        own=("jobs",),  # how long windows are follows from the log
     )
 )

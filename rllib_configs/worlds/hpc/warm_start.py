@@ -48,6 +48,10 @@ _STATE = {
 }
 """Features of the state, likewise."""
 
+SHARPNESS = 0.3
+"""Logits are minus the scores times this: what is likeliest stays, and the rest is still tried. A
+search makes scores so large that next to nothing would be left to chance."""
+
 _BARRED = 20.0
 """Logit that a job loses which would delay the oldest one, as with EASY."""
 
@@ -57,8 +61,9 @@ def as_set_scorer(
 ) -> dict[str, NDArray[np.float32]]:
     """The weights of a set scorer that decides as a linear scorer does.
 
-    On the machine of the experiment logits are minus the scores, but for what the set scorer sees
-    otherwise: standard deviations below 0.5 and features more than four of them from the mean.
+    On the machine of the experiment logits are minus the scores times `SHARPNESS`, but for what the
+    set scorer sees otherwise: standard deviations below 0.5 and features more than four of them
+    from the mean.
     On a machine of another size the share of the processors counts a little more or less.
 
     Args:
@@ -88,7 +93,7 @@ def as_set_scorer(
             f"leave out training.start"
         )
     of_item, of_context = world.feature_names
-    job, state = parts_of(source, weights)
+    job, state = (SHARPNESS * part.astype(np.float64) for part in parts_of(source, weights))
     skip = np.zeros(len(of_item))
     for name, weight in zip(JOB_FEATURES, job, strict=True):
         if name in _JOB:

@@ -19,6 +19,7 @@ from rllib_configs.policy_files import (
     write_policy,
 )
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.worlds.hpc.warm_start import SHARPNESS
 
 SCORERS = ("hpc-universal", "hpc-no-worse")
 
@@ -56,7 +57,8 @@ def test_decisions_are_those_of_the_scorer(name: str) -> None:
         choices = (expected > -1e8) & features.allowed[0]
         choices[:-1] &= (np.abs(features.items[0, :, 6:8]) < 1).all(axis=1)  # none is cut
         if choices[-1] and choices.sum() > 1:
-            assert np.allclose(found[choices] - found[-1], expected[choices], rtol=0, atol=2e-3)
+            logits = found[choices] - found[-1]
+            assert np.allclose(logits, SHARPNESS * expected[choices], rtol=0, atol=1e-3)
             met += 1
         simulator.step(row, np.array([expected.argmax()], np.int32), np.empty(1))
         if met > 60:

@@ -1,0 +1,50 @@
+"""``metasched generate``: jobs of a generator as a log, to try what asks for one."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tune_jobs.terminal.options import CONTEXT, SEED, count
+from tune_jobs.terminal.task_command import TaskCommand
+
+
+@click.command(name="generate", cls=TaskCommand, context_settings=CONTEXT)
+@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--config",
+    "source",
+    metavar="PRESET|FILE",
+    default="hpc-universal",
+    help="World and jobs; by default Lublin's jobs on 256 processors.",
+)
+@click.option(
+    "--set",
+    "overrides",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Change a setting of it, for instance task.workload.load=0.8.",
+)
+@click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Jobs of the log.")
+@click.option("--seed", type=SEED, default=0, help="Seed of the jobs.")
+def command(**options: Any) -> None:
+    """Write the jobs of a generator to FILE: a CSV file, or a log in SWF if it ends in .swf.
+
+    The same seed gives the same jobs. What reads logs takes the file: trace, replay, guard,
+    compare and train.
+
+    \b
+    Examples:
+      metasched generate jobs.csv
+      metasched generate site.swf --jobs 10000 --set task.workload.estimates=tsafrir --seed 3
+      metasched generate jobs.csv --processors 64 --set task.workload.kind=lognormal
+    """
+    from tune_jobs.replaying.generating import generate_log
+
+    generate_log(**options)
+
+
+if __name__ == "__main__":
+    from tune_jobs.terminal.running import run_command
+
+    run_command(command)
