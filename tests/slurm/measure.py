@@ -1,6 +1,7 @@
 """What steering a real Slurm comes to, beside Slurm itself and the simulator; see README.md.
 
 python -m tests.slurm.measure compare --seeds 5     # 60 jobs under Slurm alone and two policies
+python -m tests.slurm.measure table                 # its means, and what is predicted
 python -m tests.slurm.measure busy                  # a shadow beside 500 jobs that wait
 """
 
@@ -17,19 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from cluster_env.core.jobs import JobSet
-from cluster_env.evaluation import evaluate
-from cluster_env.worlds import get_heuristic
-from cluster_env.worlds.hpc import HPC
 from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of, times
-from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
+from tests.slurm.predicting import with_delays, without_delays
+from tune_jobs.site.choosing import choose_adviser
+from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
 from tune_jobs.site.private_slurm import CPUS, PrivateSlurm
 
 NUM_NODES, NUM_JOBS = 4, 60
-TICK_S = 0.5
+TICK_S, LOOK_S = 0.5, 0.1
 BOUND_S = 10.0
 GUARD = ("--longest-wait", "30")
 
@@ -103,22 +103,73 @@ def metrics(submit: Any, start: Any, seconds: Any, cpus: Any) -> dict[str, Any]:
     }
 
 
-def predict(jobs: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
-    """The same of the simulator, which knows no nodes and no guard, and loses no time."""
-    world = HPC(processors=NUM_NODES * CPUS)
-    seconds = np.array([job["minutes"] for job in jobs])
-    jobset = JobSet.of(
-        [int(job["at"]) for job in jobs],
-        seconds,
-        [[job["cpus"]] for job in jobs],
-        attributes={"estimate": 60 * seconds},
-    )
-    if is_heuristic(name):
-        policy: Any = get_heuristic(name, world)
-    else:
-        policy = load_runs(find_runs([name]), "argmax")[0].policy.acting_in(world)
-    schedule = evaluate(policy, [jobset], world)
-    return metrics(schedule.arrival, schedule.start, schedule.duration, schedule.demand[:, 0])
+def tabulate(rows: Sequence[Mapping[str, Any]], guarded: str) -> list[dict[str, Any]]:
+    """Metrics of recorded runs, and what was predicted of each, with and without delays."""
+    found = []
+    for row in rows:
+        jobs = [
+            {**job, "seconds": job["minutes"], "limit": 60 * job["minutes"]} for job in row["jobs"]
+        ]
+        name = {"Slurm": "", "guarded": guarded}.get(row["line"], "sjf:easy")
+        longer = np.array([job["end"] - job["start"] - job["minutes"] for job in jobs])
+        began = np.array([job["start"] - job["release"] for job in jobs]) if name else np.zeros(1)
+        columns = {key: np.array([job[key] for job in jobs]) for key in ("submit", "start", "cpus")}
+        columns["seconds"] = np.array([job["end"] - job["start"] for job in jobs])
+        delayed = with_delays(
+            sorted(jobs, key=lambda job: job["submit"]),
+            choose_adviser(name) if name else None,
+            [CPUS] * NUM_NODES,
+            longer_s=float(longer.mean()),
+            tick_s=TICK_S,
+            look_s=LOOK_S,
+            limits=Limits(longest_wait_s=30 if row["line"] == "guarded" else 0, most_starts=50),
+        )
+        plain = without_delays(jobs, name or "fcfs:easy", CPUS * NUM_NODES)
+        found.append(
+            {
+                "seed": row["seed"],
+                "line": row["line"],
+                "measured": metrics(**columns),
+                "without delays": metrics(**plain),
+                "with delays": metrics(**delayed),
+                "longer_s": float(longer.mean()),
+                "release_to_start_s": float(began.mean()),
+                **{key: row[key] for key in ("reversed", "reheld") if key in row},
+            }
+        )
+    return found
+
+
+def summarize(found: Sequence[Mapping[str, Any]]) -> None:
+    """Prints means with 95 % intervals (Student's t over the seeds)."""
+    lines = list(dict.fromkeys(row["line"] for row in found))
+    for line in lines:
+        mine = [row for row in found if row["line"] == line]
+        print(f"{line}: {len(mine)} runs, reversed {[row.get('reversed') for row in mine]}")
+        print("  a job holds its nodes longer by, s:", _interval([r["longer_s"] for r in mine]))
+        print("  release to start, s:", _interval([row["release_to_start_s"] for row in mine]))
+        for metric in mine[0]["measured"]:
+            kinds = ("measured", "without delays", "with delays")
+            texts = [f"{k} {_interval([row[k][metric] for row in mine])}" for k in kinds]
+            print(f"  {metric}: {', '.join(texts)}")
+    first = {row["seed"]: row for row in found if row["line"] == "Slurm"}
+    for line in lines[1:]:
+        pairs = [(row, first[row["seed"]]) for row in found if row["line"] == line]
+        for metric in pairs[0][0]["measured"]:
+            kinds = ("measured", "without delays", "with delays")
+            texts = [
+                f"{k} {_interval([row[k][metric] - other[k][metric] for row, other in pairs])}"
+                for k in kinds
+            ]
+            print(f"{line} less Slurm, {metric}: {', '.join(texts)}")
+
+
+def _interval(values: Sequence[float]) -> str:
+    array = np.array(values, float)
+    if array.size < 2:
+        return f"{array.mean():.2f}"
+    half = stats.t.ppf(0.975, array.size - 1) * array.std(ddof=1) / np.sqrt(array.size)
+    return f"{array.mean():.2f} +- {half:.2f}"
 
 
 def busy(num_jobs: int = 500, ticks: int = 30) -> dict[str, Any]:
@@ -186,13 +237,16 @@ def _cpu(pid: int) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["compare", "busy"])
+    parser.add_argument("what", choices=["compare", "table", "busy"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--guarded", default="hpc-universal", help="policy behind the guard")
     parser.add_argument("--lines", default="Slurm,sjf:easy,guarded", help="also: unordered")
     parser.add_argument("--out", type=Path, default=Path("measured.jsonl"))
     given = parser.parse_args()
-    if given.what == "busy":
+    if given.what == "table":
+        recorded_rows = [json.loads(line) for line in given.out.read_text().splitlines()]
+        summarize(tabulate(recorded_rows, given.guarded))
+    elif given.what == "busy":
         print(json.dumps(busy(), indent=1))
     else:
         compare(given.seeds, given.guarded, given.lines.split(","), given.out)

@@ -21,10 +21,19 @@ class Room:
     def __init__(self, nodes: Sequence[SiteNode]) -> None:
         self._free = [list(node.free) for node in nodes]
 
+    @property
+    def free(self) -> list[Units]:
+        """What is left on each node."""
+        return [(free[0], free[1], free[2]) for free in self._free]
+
     def place(self, job: SiteJob) -> bool:
         """Takes room for a job; returns whether there was any, else nothing changes."""
+        return self.take(job) is not None
+
+    def take(self, job: SiteJob) -> list[Units] | None:
+        """Takes room for a job; returns what it takes on each node, or None if there is none."""
         if not self._free:
-            return True
+            return []
         can = sorted(
             ((self._processors_for(job, free), k) for k, free in enumerate(self._free)),
             key=lambda entry: (-entry[0], entry[1]),
@@ -33,16 +42,21 @@ class Room:
             can = [entry for entry in reversed(can) if entry[0] >= job.processors]
         chosen = can[: job.nodes]
         if len(chosen) < job.nodes or chosen[-1][0] < 1:
-            return False
+            return None
         if sum(processors for processors, _ in chosen) < job.processors:
-            return False
-        left = job.processors
+            return None
+        before, left = self.free, job.processors
         for after, (most, k) in zip(range(job.nodes - 1, -1, -1), chosen, strict=True):
             taken = min(most, left - after)
             for r, units in enumerate(job.demand):
                 self._free[k][r] -= -(-units * taken // job.processors)
             left -= taken
-        return True
+        return [less(was, now) for was, now in zip(before, self._free, strict=True)]
+
+    def give_back(self, taken: Sequence[Units]) -> None:
+        """Gives back what `take` took."""
+        for free, units in zip(self._free, taken, strict=True):
+            free[:] = [there + given for there, given in zip(free, units, strict=True)]
 
     @staticmethod
     def _processors_for(job: SiteJob, free: Sequence[int]) -> int:

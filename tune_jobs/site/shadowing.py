@@ -27,6 +27,7 @@ class Ticks:
         meanwhile: called again and again, also while this waits.
         hide_users: whether users become hashes.
         sleep: waits so many seconds.
+        clock: seconds that go by.
     """
 
     def __init__(
@@ -40,21 +41,23 @@ class Ticks:
         meanwhile: Callable[[], None] = lambda: None,
         hide_users: bool = False,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend, self._write, self._tick_s, self._most = backend, write, tick_s, most
         self._stopping, self._meanwhile, self._sleep = stopping, meanwhile, sleep
+        self._clock = clock
         self._hide_users = hide_users
-        self._next, self._failures = time.monotonic(), 0
+        self._next, self._failures = self._clock(), 0
         self.num = 0
 
     def look(self) -> tuple[Snapshot, float] | None:
         """The next state of the site and the milliseconds that it took; None when it is over."""
         while not self._stopping() and not (self._most and self.num >= self._most):
-            self._wait(max(self._next - time.monotonic(), 0.0))
+            self._wait(max(self._next - self._clock(), 0.0))
             if self._stopping():
                 return None
             begin = time.perf_counter()
-            self._next = time.monotonic() + self._tick_s
+            self._next = self._clock() + self._tick_s
             try:
                 snapshot = self._backend.read().in_order()
             except SiteAway as error:
@@ -72,12 +75,12 @@ class Ticks:
         self._failures += 1
         self._write({"kind": "away", "time": int(time.time()), "error": str(error)})
         pause = min(2.0 ** (self._failures - 1), LONGEST_PAUSE_S)
-        self._next = time.monotonic() + pause
+        self._next = self._clock() + pause
 
     def _wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
+        until = self._clock() + seconds
         self._meanwhile()
-        while not self._stopping() and (left := until - time.monotonic()) > 0:
+        while not self._stopping() and (left := until - self._clock()) > 0:
             self._sleep(min(left, 0.2))
             self._meanwhile()
 

@@ -42,10 +42,8 @@ JOBS = JobSet.of(
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("tune_jobs.site.shadowing.time.monotonic", clock)
-    return clock
+def clock():
+    return Clock()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def site(clock, held, rule="fcfs:easy", backend=SimulatedBackend):
 
 def looks(backend, clock, write=lambda entry: None, **options):
     settings = {"tick_s": 1.0, "most": 400, "stopping": lambda: backend.is_over, **options}
-    return Ticks(backend, write, sleep=clock.sleep, **settings)
+    return Ticks(backend, write, sleep=clock.sleep, clock=clock, **settings)
 
 
 def steer(backend, clock, adviser, lines, limits=None, alive=lambda: True, **steering):
