@@ -1,19 +1,10 @@
 """What is free on each node while only the jobs are asked for."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import product
 
 from cluster_env.core.snapshot import SiteNode
 from tune_jobs.site.placing import Units, in_all
-
-MOST_NODES = 100_000
-
-_NAME = re.compile(r"[^,\[\]]*(?:\[[^\]]*\][^,\[\]]*)*")
-_PIECE = re.compile(r"\[([^\]]*)\]|([^\[]+)")
-_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
 @dataclass(frozen=True)
@@ -73,42 +64,3 @@ def _by_node(holdings: Holdings) -> dict[str, Units]:
             share = [(units + k) // len(job.nodes) for units in job.units]  # sums up to all
             parts.setdefault(node, []).append((share[0], share[1], share[2]))
     return {node: in_all(shares) for node, shares in parts.items()}
-
-
-@lru_cache(maxsize=1 << 16)
-def node_names(text: str) -> tuple[str, ...]:
-    """Names in a list of Slurm's: ``gpu[01-03,7],login`` are five.
-
-    Raises:
-        ValueError: if it is none, or names more than `MOST_NODES`.
-    """
-    names: list[str] = []
-    place = 0
-    while place < len(text):
-        found = _NAME.match(text, place)
-        if not found or not found[0] or text[found.end() : found.end() + 1] not in ("", ","):
-            raise ValueError("a list of nodes has names, separated by commas")
-        pieces = [_choices(*piece) for piece in _PIECE.findall(found[0])]
-        count = len(names)
-        for piece in pieces:
-            count = max(count, 1) * len(piece)
-        if count > MOST_NODES:
-            raise ValueError(f"a list of nodes has more than {MOST_NODES} names")
-        names += ("".join(parts) for parts in product(*pieces))
-        place = found.end() + 1
-    return tuple(names)
-
-
-def _choices(ranges: str, plain: str) -> list[str]:
-    if plain:
-        return [plain]
-    found = []
-    for part in ranges.split(","):
-        numbers = _RANGE.fullmatch(part)
-        if not numbers:
-            raise ValueError("a range of nodes is no range")
-        first, last = numbers[1], numbers[2] or numbers[1]
-        if int(last) - int(first) > MOST_NODES:
-            raise ValueError(f"a list of nodes has more than {MOST_NODES} names")
-        found += [str(k).zfill(len(first)) for k in range(int(first), int(last) + 1)]
-    return found

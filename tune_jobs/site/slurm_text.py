@@ -15,6 +15,7 @@ from cluster_env.core.snapshot import (
     SiteJob,
     SiteNode,
 )
+from cluster_env.workloads.slurm.hosts import host_names
 from cluster_env.workloads.slurm.values import (
     Unreadable,
     count,
@@ -23,7 +24,7 @@ from cluster_env.workloads.slurm.values import (
     resources,
 )
 from tune_jobs.site.controller import HELD_BY_USER, is_job
-from tune_jobs.site.holding import Holding, Holdings, node_names
+from tune_jobs.site.holding import Holding, Holdings
 
 JOB_FIELDS = (
     *("JobArrayID", "State", "Reason", "UserName", "Partition", "SubmitTime", "EligibleTime"),
@@ -84,7 +85,7 @@ def read_jobs(text: str, *, with_memory: bool, partitions: tuple[str, ...] = ())
             job = _job(values, with_memory)
             if job is not None and job.state == RUNNING:
                 field = dict(zip(JOB_FIELDS, values, strict=False))
-                nodes = node_names(_known(field["NodeList"]))
+                nodes = host_names(_known(field["NodeList"]))
                 ending = field["State"] == "COMPLETING"
                 holdings[job.job] = Holding(nodes, job.demand, ending)
         except ValueError:

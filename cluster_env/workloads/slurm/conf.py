@@ -7,16 +7,15 @@ simulated is listed, so that nobody takes the result for the site.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.files import opened, version_of
 from cluster_env.workloads.numbers import as_shown, read_number
+from cluster_env.workloads.slurm.hosts import host_names
 
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _PAIR = re.compile(r"([A-Za-z]\w*)\s*=\s*(\"[^\"]*\"|\S*)")
-_BRACKETS = re.compile(r"\[([^\]]*)\]")
 _GPUS = re.compile(r"gpu(?::[A-Za-z_][\w.-]*)?(?::(\d{1,6}))?(?:\([^)]*\))?", re.IGNORECASE)
 _ABSENT = ("future", "down", "drain", "fail")
 _WEIGHTS = {
@@ -129,7 +128,10 @@ def _held(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
 
     if node.get("state", "").lower().startswith(_ABSENT):
         return 0, 0, 0
-    count = num_hosts(node["nodename"])
+    try:
+        count = len(host_names(node["nodename"]))
+    except ValueError as error:
+        raise InputError(f"{path}, line {line}: {error}") from None
     sockets = number("Sockets", number("SocketsPerBoard", 1) * number("Boards", 1))
     threads = sockets * number("CoresPerSocket", 1) * number("ThreadsPerCore", 1)
     cpus = number("CPUs", number("Procs", threads))
@@ -138,22 +140,6 @@ def _held(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
         found = _GPUS.fullmatch(part)
         gpus += int(found[1] or 1) if found else 0
     return count * cpus, count * number("RealMemory", 0), count * gpus
-
-
-def num_hosts(names: str) -> int:
-    """How many hosts a list names: 7 for ``n[1-4,09],gpu[1-2]``."""
-    plain = _BRACKETS.sub(lambda found: f"[{found[1].replace(',', ';')}]", names)
-    return sum(
-        prod(_in_brackets(part) for part in _BRACKETS.findall(name)) for name in plain.split(",")
-    )
-
-
-def _in_brackets(text: str) -> int:
-    total = 0
-    for part in text.split(";"):
-        first, _, last = part.partition("-")
-        total += int(last) - int(first) + 1 if first.isdigit() and last.isdigit() else 1
-    return total
 
 
 def _order(path: Path, settings: Settings) -> tuple[str, dict[str, float]]:

@@ -1,13 +1,12 @@
 """What is free on each node, from the jobs alone."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_env.core.snapshot import SiteNode
 from tests.tune_jobs.site.test_slurm_text import SQUEUE
 from tune_jobs.site import slurm
-from tune_jobs.site.holding import Holding, free_now, node_names
+from tune_jobs.site.holding import Holding, free_now
 from tune_jobs.site.slurm import SlurmBackend
 
 NODES = tuple(SiteNode(name, 64, 100, 4, 40, 60, 2) for name in ("a", "b"))
@@ -55,28 +54,6 @@ def test_parts_sum_up_to_the_whole(sizes, units):
     found = free({}, {"1": on(*names, units=(units, 0, units))}, nodes)
     assert sum(99 - p for p, _, _ in found.values()) == units
     assert sum(99 - g for _, _, g in found.values()) == units
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("", []),
-        ("login", ["login"]),
-        ("n[1-3]", ["n1", "n2", "n3"]),
-        ("gpu[08-10,7],a,b2", ["gpu08", "gpu09", "gpu10", "gpu7", "a", "b2"]),
-        ("r[1-2]n[1-2].hpc", ["r1n1.hpc", "r1n2.hpc", "r2n1.hpc", "r2n2.hpc"]),
-    ],
-)
-def test_lists_of_nodes_are_read(text, names):
-    assert list(node_names(text)) == names
-
-
-@pytest.mark.parametrize(
-    "text", ["n[1-", "n]", "a,,b", "n[x]", "n[1-9999999]", "n[1-9]" * 9, "n[]", "n[3-1-2]"]
-)
-def test_what_is_no_list_of_nodes_is_refused(text):
-    with pytest.raises(ValueError, match="node"):
-        node_names(text)
 
 
 def test_between_two_looks_at_the_nodes_the_jobs_say_what_is_free(monkeypatch):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.slurm.conf import Site, num_hosts, read_slurm_conf
+from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
 from tests.golden import stored
 
 CONF = r"""
@@ -80,17 +80,10 @@ def test_what_is_not_simulated_is_listed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "count"),
-    [("n1", 1), ("n[1-4]", 4), ("n[1-4,7],m[01-02]", 7), ("r[1-2]n[1-8]", 16), ("a,b,c", 3)],
-)
-def test_hosts_of_a_list_are_counted(names: str, count: int) -> None:
-    assert num_hosts(names) == count
-
-
-@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("ClusterName=x\n", "names no node with CPUs"),
+        ("NodeName=n[1-x] CPUs=4\n", "line 1: a range of hosts is no range"),
         ("\n\nNodeName=n1 CPUs=many\n", "line 3: CPUs must be a whole number, not 'many'"),
         (CONF.replace("Age=1000", "Age=much"), "priorityweightage must be a number, not 'much'"),
     ],
