@@ -23,7 +23,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "overrides",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Change a setting of it, for instance task.workload.load=0.8.",
+    help="Change a setting of it, such as task.workload.estimates=tsafrir.",
 )
 @click.option("--jobs", "num_jobs", type=count(2), default=5000, help="Jobs of the log.")
 @click.option("--seed", type=SEED, default=0, help="Seed of the jobs.")
