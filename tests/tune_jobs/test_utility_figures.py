@@ -5,6 +5,10 @@ from pathlib import Path
 import matplotlib.image
 import pytest
 
+from cluster_env.core.errors import InputError
+from meta.adaptation import untrained_policy
+from rllib_configs.loading import load_config
+from rllib_configs.policy_files import write_policy
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES
 from rllib_configs.worlds.accrual.pools import POOL_POLICIES
 from tune_jobs import bench, cli
@@ -81,6 +85,33 @@ def test_no_share_of_the_bound_is_above_one(folder: Path) -> None:
     share = {row["policy"]: float(row["share"]) for row in rows}
     assert max(share.values()) <= 1
     assert share["aggressive"] > share["none"] > 0.3
+
+
+def test_a_trained_policy_is_held_against_the_rulebase_on_the_same_arrivals(
+    folder: Path, tmp_path: Path
+) -> None:
+    runs = []
+    for seed in range(2):
+        config = load_config("accrual-smoke", ["task.workload.rate=0.2", f"seed={seed}"])
+        write_policy(
+            untrained_policy(config, seed).weights, config, tmp_path / f"{seed}" / "policy"
+        )
+        runs.append(str(tmp_path / f"{seed}"))
+    request = FigureRequest(runs=runs, num_jobsets=2, decode="argmax")
+    image, table = make_figure("utility-learned", request, folder)
+    assert matplotlib.image.imread(image).shape[1] == 1600
+    rows = read_table(table, ["policy", "over", "gain", "gain_low", "gain_high", "productivity"])
+    earned = {row["policy"]: float(row["productivity"]) for row in rows}
+    assert [(row["policy"], row["over"]) for row in rows] == [
+        *(("rulebase", "aggressive"), ("network", "aggressive"), ("network", "rulebase"))
+    ]
+    gain = {(row["policy"], row["over"]): float(row["gain"]) for row in rows}
+    assert gain["network", "rulebase"] == pytest.approx(
+        100 * (earned["network"] / earned["rulebase"] - 1)
+    )
+    assert gain["network", "rulebase"] < 0  # nobody trained it
+    with pytest.raises(InputError, match="--runs"):
+        make_figure("utility-learned", FigureRequest(), folder)
 
 
 def test_figure_2_is_measured_against_plain_python(

@@ -369,6 +369,14 @@ for _kind in (
         "tune_jobs.figures.utility_bound",
         steady=False,
     ),
+    FigureKind(
+        "utility-learned",
+        "Utility accrual: trained policies (--runs) over the aggressive policy and the paper's "
+        "rulebase, at the rates that they were trained at; at most 20 experiments, fewer with "
+        "--jobsets.",
+        "tune_jobs.figures.utility_learned",
+        steady=False,
+    ),
 ):
     FIGURES.register(_kind.name)(_kind)
 

@@ -20,6 +20,8 @@ HEADER = (
     "waiting",  # jobs
     "waiting_work",  # processors x steps
     "waiting_utility",  # mean unit utility of waiting jobs if they started now, in millionths
+    "slope",  # processors that waiting jobs ask for which are still worth something
+    "promised",  # final utility that running jobs are expected to reach
 )
 """What a state begins with, each an int32; then the candidates."""
 
@@ -31,6 +33,9 @@ CANDIDATE = (
     "job_utility",  # unit utility that the job would reach, in millionths
     "size",  # processors that it asks for
     "steps",  # that it would still run
+    "full_utility",  # that the job would reach if it had all that it asks for from now on
+    "wait_utility",  # or from the next finish on
+    "lost",  # final utility that preempted jobs lose if they wait until it is done
 )
 """What a state has of each candidate; 0 where none is."""
 

@@ -201,7 +201,7 @@ def play_rows(
         while going:
             if not has_room(m, rows, r, 1):
                 return r
-            if rows.of[r].stage >= 0 and offer(m, jobs, rows, r) > 0:
+            if rows.of[r].stage >= 0 and offer(m, jobs, rows, r, False) > 0:
                 k = choose(scorer, it.kind, it.p[of], m.processors, m.longest, rows.states[r])
                 take(m, jobs, costs, rows, r, k if k >= 0 else m.candidates)
                 unsettled = rows.of[r].made

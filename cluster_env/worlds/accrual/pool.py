@@ -171,7 +171,7 @@ def _decide(
 ) -> None:
     """The second stage on one machine: section 4.1, steps 2 to 11."""
     rows.of[r].stage = PREEMPTING
-    while offer(m, jobs, rows, r) > 0:
+    while offer(m, jobs, rows, r, False) > 0:
         p = it.p[function_of(it, r)]
         k = choose(scorer, it.kind, p, m.processors, m.longest, rows.states[r])
         take(m, jobs, costs, rows, r, k if k >= 0 else m.candidates)

@@ -60,7 +60,7 @@ def step_rows(
             if not has_room(m, rows, r, 1):
                 full = True
                 break
-            offered = offer(m, jobs, rows, r)
+            offered = offer(m, jobs, rows, r, True)
             unsettled = offered == 0 and mode != RESET and next_instant(m, jobs, costs, rows, r)
             rows.of[r].paused = unsettled
         if not rows.of[r].paused:

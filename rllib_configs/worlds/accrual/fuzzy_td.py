@@ -150,6 +150,10 @@ class ValuesKeeper(UnitLearner):
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """Each server takes its steps itself."""
 
+    def make_optimizer(self, groups: list[dict[str, Any]]) -> Any:
+        """See `configure_optimizers_for_module`, which needs none."""
+        raise NotImplementedError("servers learn while they play")
+
     def keep(self, values: NDArray[np.float32], averages: NDArray[np.float32]) -> None:
         """Takes what servers know after an iteration."""
         module = self.module[DEFAULT_MODULE_ID].unwrapped()

@@ -1,6 +1,7 @@
 """What policies earn on small jobsets, beside what nobody can beat who knows all arrivals."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +17,25 @@ from cluster_env.worlds.accrual.heuristics import AccrualPolicy
 from cluster_env.worlds.accrual.play import Rule
 from rllib_configs.worlds.accrual.servers import Setting, learn_values
 
-__all__ = ["UtilityBound", "bound_of", "earned", "learned_rulebase", "small_jobsets"]
+__all__ = [
+    "UtilityBound",
+    "bound_of",
+    "earned",
+    "learned_rulebase",
+    "small_jobsets",
+    "unseen_jobsets",
+]
+
+
+def unseen_jobsets(setting: Setting) -> list[JobSet]:
+    """The arrivals that policies are measured on, of each of the setting's experiments."""
+    workload = setting.workload(setting.steps)
+    return sample_jobsets(workload, setting.seed, Split.HELD_OUT, range(setting.experiments))
 
 
 def small_jobsets(setting: Setting, window: int, count: int) -> list[JobSet]:
     """Unseen jobsets of so many steps, those without jobs left out."""
-    workload = setting.workload(window)
-    drawn = sample_jobsets(workload, setting.seed, Split.HELD_OUT, range(count))
+    drawn = unseen_jobsets(replace(setting, steps=window, experiments=count))
     return [jobset for jobset in drawn if jobset.num_jobs]
 
 

@@ -13,6 +13,7 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
+from cluster_env.worlds.accrual.arrays import CANDIDATE, HEADER
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
 from cluster_env.worlds.accrual.plain import (
     Choice,
@@ -173,6 +174,22 @@ def test_a_preempted_job_goes_on_where_it_stopped() -> None:
     assert schedule.finish.tolist() == [10, 4]
     assert schedule.start.tolist() == [0, 2]
     assert final_utility(schedule).tolist() == pytest.approx([64 * (1 - 2 / 8), 16])
+
+
+def test_a_state_says_what_its_candidates_lose_otherwise() -> None:
+    """At 2 the second job could preempt the first one, which would finish at 10 instead of 8."""
+    world = Accrual(processors=10, squeeze=False)
+    simulator = world.simulator()
+    simulator.load([jobs([0, 2], [8, 8], [8, 2])], UTILITY)
+    simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
+    state = simulator.states[0]
+    seen = dict(zip(HEADER, state[: len(HEADER)].tolist(), strict=True))
+    assert (seen["slope"], seen["promised"]) == (8, 64)
+    seen = dict(zip(CANDIDATE, state[len(HEADER) :].tolist(), strict=False))
+    assert (seen["full_utility"], seen["wait_utility"]) == (1_000_000, 0)
+    assert seen["lost"] == 64 * 2 / 8
+    lost = world.features(simulator.states).items[0, 0, -1]
+    assert lost == pytest.approx(16 / (16 + 10 * 10))
 
 
 def test_pieces_find_room_however_many_there_are() -> None:
