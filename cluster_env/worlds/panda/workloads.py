@@ -1,6 +1,6 @@
 """Where consumers and absences come from: clustered populations that drift, and job logs."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,9 @@ class ClusteredWorkload:
             at some time and absent at another.
         supply: how nodes come and go.
         population: seed of the classes.
+        own_classes: whether each jobset has classes of its own, drawn with it and no more seen
+            anywhere else: so unseen jobsets are of unseen populations. ``population`` then says
+            nothing.
     """
 
     nodes: Nodes = field(default_factory=Nodes)
@@ -104,6 +107,7 @@ class ClusteredWorkload:
     drift: float = 0.0
     supply: Supply = field(default_factory=Supply)
     population: int = 0
+    own_classes: bool = False
 
     def __post_init__(self) -> None:
         for name, least, most in (
@@ -153,6 +157,9 @@ class ClusteredWorkload:
 
     def sample(self, rng: np.random.Generator) -> Consumers:
         """Draws one jobset; the same generator state gives the same jobset."""
+        if self.own_classes:
+            one = replace(self, own_classes=False, population=int(rng.integers(2**31)))
+            return one.sample(rng)
         count = int(rng.poisson(self.arrival_rate * self.window))
         arrival = np.sort(rng.integers(0, self.window, count))
         chance = self.mix(arrival / self.window).cumsum(axis=1)

@@ -92,6 +92,21 @@ def test_clustered_consumers_have_the_load_and_the_classes_that_are_asked_for() 
     assert not np.array_equal(other.centres, workload.centres)
 
 
+def test_jobsets_may_have_classes_of_their_own() -> None:
+    own = ClusteredWorkload(load=0.7, window=400, own_classes=True)
+    seen = set()
+    for seed in (0, 1, 3):
+        jobset = own.sample(np.random.default_rng(seed))
+        again = own.sample(np.random.default_rng(seed))
+        assert (jobset.demand == again.demand).all()
+        work = float((jobset.demand[:, 0] * jobset.duration).sum())
+        assert work / (own.nodes.capacity * 400) == pytest.approx(0.7, rel=0.25)
+        medians = [np.median(jobset.duration[jobset.job_class == k]) for k in range(4)]
+        seen.add(tuple(np.round(medians)))
+        Panda().check(jobset)
+    assert len(seen) == 3
+
+
 def test_the_mix_drifts_around_the_same_mean() -> None:
     workload = ClusteredWorkload(classes=4, drift=1.0)
     mix = workload.mix(np.linspace(0, 1, 1001)[:-1])
