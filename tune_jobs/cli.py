@@ -18,6 +18,7 @@ COMMANDS = {
     "replay": "Play a whole job log under policies: waits, use, pictures.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide between a learned policy and the best heuristic.",
+    "choose": "Choose the best of runs that differ in their seed.",
     "shadow": "Say what a policy would start at a live Slurm now.",
     "steer": "Let a policy decide which jobs a live Slurm starts.",
     "adapt": "Adapt a trained policy to a task, in seconds.",

@@ -16,22 +16,20 @@ from rllib_configs.algorithms.batched import (
     UnitLearner,
     module_weights,
 )
-from rllib_configs.learning.evolution import Judge, Search, Vector
+from rllib_configs.learning.evolution import Search, Vector
 from rllib_configs.networks import Weights, network_of
 from rllib_configs.runners.candidates import (
     CANDIDATES,
     CandidateUnit,
     CandidateWork,
     joined,
+    judge_of,
     split_up,
     units_of,
 )
 from rllib_configs.runners.iteration import Gathered
 
 _STATE = "evolution"
-
-FIXED, ADAPTING = 5.0, 0.05
-"""Multipliers of limits that have no other, and where they adapt."""
 
 
 class EvolutionConfig(BatchedConfig):
@@ -70,17 +68,9 @@ class Evolution(UnitAlgorithm):
     def setup(self, config: Any) -> None:
         """Builds what RLlib builds; the search begins with the weights of the first iteration."""
         super().setup(config)
-        training = self.config.experiment.training
         self._search: Search | None = None
         self._best = np.inf
-        limits, multipliers = training.limits.given(), training.multipliers.given()
-        usual = ADAPTING if training.multiplier_rate else FIXED
-        self._judge = Judge(
-            [multipliers.get(name, usual) for name in limits],
-            training.limits_hold == "mean",
-            training.multiplier_rate,
-            training.pooled,
-        )
+        self._judge = judge_of(self.config.experiment)
 
     @classmethod
     def get_default_config(cls) -> EvolutionConfig:

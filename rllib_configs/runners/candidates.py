@@ -19,7 +19,7 @@ from cluster_env.core.world import World, get_heuristic, kind_of
 from cluster_env.evaluation import cost_of, evaluate, get_metric, objective_metric
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.objectives import mixture
-from rllib_configs.learning.evolution import LEAST_COST, Limit, Vector
+from rllib_configs.learning.evolution import LEAST_COST, Judge, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import policy_of
@@ -32,6 +32,9 @@ _OF_WANTED = 2  # last key of the stream that objectives and limits come from
 SLACK = 0.1
 """Of the mean run time of jobs: waits count beside it, where limits hold on a mean that jobsets on
 which hardly anybody waits would else decide; see `Limit.excess`."""
+
+FIXED, ADAPTING = 5.0, 0.05
+"""Multipliers of limits that have no other, and where they adapt."""
 
 KEPT = -1.0
 """How far within a limit a policy counts on a jobset on which there is none."""
@@ -64,6 +67,9 @@ class CandidateWork:
     What a unit says stands apart, by the index of the unit: float64
     ``(num_candidates, num_jobsets, 1 + number of limits)``, ln(cost) of each candidate on each
     jobset, and by how much it is beyond each limit; see `rllib_configs.learning.evolution.Judge`.
+
+    Attributes:
+        shapes: of the weights of a candidate by name.
     """
 
     def __init__(self, experiment: ExperimentConfig) -> None:
@@ -72,12 +78,12 @@ class CandidateWork:
         self._limits = tuple(experiment.training.limits.given())
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
         self._headline = get_metric(self._source.task.kind.headline)
-        self._shapes = network_of(experiment).shapes(experiment, self._source.task.world)
+        self.shapes = network_of(experiment).shapes(experiment, self._source.task.world)
         self._candidates: list[dict[str, NDArray[np.float32]]] = []
 
     def begin(self, weights: Arrays) -> None:
         """Takes the candidates, float32 ``(num_candidates, num_parameters)``."""
-        self._candidates = [split_up(one, self._shapes) for one in weights[CANDIDATES]]
+        self._candidates = [split_up(one, self.shapes) for one in weights[CANDIDATES]]
 
     def play(self, unit: CandidateUnit) -> tuple[Part, None]:
         """Plays all candidates on the jobsets of a unit."""
@@ -214,6 +220,18 @@ def joined(weights: Mapping[str, NDArray[np.float32]], shapes: Shapes) -> Vector
 def limits_of(limits: Mapping[str, float]) -> dict[str, Limit]:
     """Limits by name of the metric, from the shares by which metrics may be worse."""
     return {name: Limit(worse, get_metric(name).higher_is_better) for name, worse in limits.items()}
+
+
+def judge_of(experiment: ExperimentConfig) -> Judge:
+    """What the candidates of an experiment are judged by, at its start."""
+    training = experiment.training
+    multipliers = training.multipliers.given()
+    usual = ADAPTING if training.multiplier_rate else FIXED
+    return Judge(
+        [multipliers.get(name, usual) for name in training.limits.given()],
+        training.limits_hold == "mean",
+        training.multiplier_rate,
+    )
 
 
 def reference_of(experiment: ExperimentConfig, world: World) -> Policy:

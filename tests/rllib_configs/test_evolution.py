@@ -92,7 +92,7 @@ def test_a_network_of_any_world_can_be_searched_for() -> None:
         ["training.algorithm=evolution", "training.network=set_scorer", "training.hidden=4"],
     )
     work = CandidateWork(prepare(config))
-    flat = np.zeros(sum(int(np.prod(shape)) for shape in work._shapes.values()), np.float32)
+    flat = np.zeros(sum(int(np.prod(shape)) for shape in work.shapes.values()), np.float32)
     work.begin({CANDIDATES: np.stack([flat, flat])})
     part, _ = work.play(units_of(Split.TRAIN, 0, 2, 2)[0])
     judged = part.apart[0][:, :, 0]

@@ -55,6 +55,7 @@ COUNTS = {
     "ppo": {"train": 20, "figure": 5, "compare": 4},
     "generalist": {"train": 5, "figure": 1, "compare": 4},
     "objectives": {"train": 35, "figure": 1},
+    "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
     "operation": {"train": 8, "figure": 1},
     "adaptation": {"train": 52, "study": 10, "specialists": 1, "figure": 7},
 }
@@ -88,6 +89,13 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
         "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
         "--run R/obj-fair_slowdown-0 --continue",
+    ],
+    "hpc": [
+        "metasched train hpc-no-worse --set training.iterations=100 --seed 2 --run R/no-worse-2 "
+        "--continue",
+        "metasched choose 'R/universal-?' --out R/chosen-universal",
+        "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
+        "--jobsets 100 --later",
     ],
     "operation": [
         "metasched train deeprm-operation --set training.iterations=100 --seed 3 "

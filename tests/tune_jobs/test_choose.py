@@ -1,0 +1,75 @@
+"""``metasched choose``: runs are judged as they were trained, on jobsets that none has seen."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation import evaluate, get_metric
+from cluster_env.evaluation.metrics import episode_means
+from rllib_configs.loading import load_config
+from rllib_configs.networks import network_of
+from rllib_configs.policy_files import load_policy, read_weights, write_policy
+from rllib_configs.runners.candidates import Source
+from tests.tune_jobs.untrained_runs import make_run
+from tune_jobs import choose
+
+SMALL = ("task.workload.jobs=30", "training.family=''")
+LIMITS = ("training.limits.wait=0.1", "training.reference=fcfs")
+
+
+def make(folder: Path, seed: int, hold: float, *changes: str) -> Path:
+    """A run whose policy holds the more, the larger a number is."""
+    config = load_config("hpc-universal", [*SMALL, *changes, f"seed={seed}"])
+    shapes = network_of(config).shapes(config, config.task.build_world())
+    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    weights["network.job"][0], weights["network.state"][-1] = 1.0, hold
+    write_policy(weights, config, folder / f"run-{seed}" / "policy")
+    return folder / f"run-{seed}"
+
+
+def call(*args: object) -> Result:
+    return CliRunner().invoke(choose.command, [str(arg) for arg in args], catch_exceptions=False)
+
+
+def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
+    runs = [make(tmp_path, 0, 3.0), make(tmp_path, 1, -9.0)]
+    args = (*runs, "--jobsets", 8, "--seed", 7)
+    rows = json.loads(call(*args, "--json").stdout)
+    source = Source(read_weights(runs[0])[1].model_copy(update={"seed": 7}))
+    for row, run in zip(rows, runs, strict=True):
+        ((_, world, jobsets, _),) = source.draw(Split.HELD_OUT, range(8))
+        schedule = evaluate(load_policy(run)[0], jobsets, world)
+        costs = episode_means(get_metric("bounded_slowdown"), schedule)
+        assert row["cost"] == row["judged"] == pytest.approx(np.log(costs).mean())
+    best = min(rows, key=lambda row: row["cost"])
+    text = call(*args, "--out", tmp_path / "best").stdout
+    assert f">  {best['run']}" in text
+    assert {path.name for path in (tmp_path / "best").iterdir()} == {"config.yaml", "weights.json"}
+    kept, config = read_weights(tmp_path / "best")
+    assert config.seed == best["seed"]
+    expected = read_weights(tmp_path / best["run"])[0]
+    assert all(np.array_equal(kept[name], expected[name]) for name in expected)
+
+
+def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:
+    runs = [make(tmp_path, 0, 5.0, *LIMITS), make(tmp_path, 1, -9.0, *LIMITS)]
+    rows = json.loads(call(*runs, "--jobsets", 6, "--json").stdout)
+    assert rows[0]["beyond_wait"] > rows[1]["beyond_wait"]
+    for row in rows:
+        assert row["judged"] >= row["cost"]
+    assert "beyond wait" in call(*runs, "--jobsets", 6).stdout
+
+
+def test_other_runs_are_refused(tmp_path: Path) -> None:
+    one = make(tmp_path / "a", 0, 1.0)
+    with pytest.raises(InputError, match="trained otherwise"):
+        call(one, make(tmp_path / "b", 1, 1.0, *LIMITS))
+    with pytest.raises(InputError, match="was trained by reinforce"):
+        call(one, make_run(tmp_path / "deeprm", iterations=1))
+    with pytest.raises(InputError, match="holds other files"):
+        call(one, "--out", tmp_path)

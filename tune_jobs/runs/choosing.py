@@ -1,0 +1,111 @@
+"""What ``metasched choose`` does: judges runs as their training judged candidates."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.seeding import Split
+from cluster_env.evaluation.intervals import jobset_interval
+from rllib_configs.policy_files import CONFIG_FILE, TEXT_FILE, read_weights, write_policy
+from rllib_configs.runners.candidates import (
+    CANDIDATES,
+    CandidateWork,
+    joined,
+    judge_of,
+    prepare,
+    units_of,
+)
+from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.trained_runs import find_runs
+from tune_jobs.terminal.tables import Row, Value, aligned, plain
+
+_SEARCH = "evolution"
+_APART = ("seed", "runs", "name", "resources", "evaluation", "checkpoint", "tracking")
+_WRITTEN = {CONFIG_FILE, TEXT_FILE}
+_PIECE = 10  # jobsets of a unit
+
+
+def choose_run(
+    *, names: Sequence[str], num_jobsets: int, seed: int, as_json: bool, out: Path | None
+) -> None:
+    """Judges runs and prints the table; the arguments are the options of the command.
+
+    Raises:
+        InputError: if a run was not trained by a search, or they are not alike.
+    """
+    if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
+        raise InputError(f"{out} holds other files; take a new folder for the policy")
+    paths = find_runs(names)
+    found = [read_weights(path) for path in paths]
+    configs = [config for _, config in found]
+    _require_alike(paths, configs)
+    judged = _judged(configs[0].model_copy(update={"seed": seed}), found, num_jobsets)
+    costs = judge_of(configs[0]).final_costs(judged)
+    rows: list[Row] = []
+    for path, config, cost, of_run in zip(paths, configs, costs, judged, strict=True):
+        mean = jobset_interval(of_run[:, 0], np.ones(num_jobsets))
+        limits = config.training.limits.given()
+        beyond = {f"beyond_{name}": float(of_run[:, 1 + k].mean()) for k, name in enumerate(limits)}
+        row: dict[str, Value] = {"run": path.name, "seed": config.seed, "judged": float(cost)}
+        rows.append({**row, "cost": mean.value, "low": mean.low, "high": mean.high, **beyond})
+    best = int(np.argmin(costs))
+    if as_json:
+        click.echo(json.dumps(plain(rows), indent=1))
+    else:
+        _show(rows, best, num_jobsets)
+    if out is not None:
+        write_policy(found[best][0], configs[best], out, as_text=True)
+        if not as_json:
+            click.echo(f"Wrote the policy of {paths[best].name} to {out}")
+
+
+def _judged(
+    config: ExperimentConfig, found: Sequence[tuple[object, ExperimentConfig]], count: int
+) -> np.ndarray:
+    """See `CandidateWork`; float64 ``(num_runs, num_jobsets, 1 + number of limits)``."""
+    config = prepare(config)
+    work = CandidateWork(config)
+    candidates = [joined(weights, work.shapes) for weights, _ in found]  # type: ignore[arg-type]
+    work.begin({CANDIDATES: np.stack(candidates)})
+    parts = [work.play(unit)[0] for unit in units_of(Split.HELD_OUT, 0, count, _PIECE)]
+    return np.concatenate([part.apart[k] for k, part in enumerate(parts)], axis=1)
+
+
+def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -> None:
+    first = _trained(configs[0])
+    for path, config in zip(paths, configs, strict=True):
+        if config.training.algorithm != _SEARCH:
+            raise InputError(
+                f"choose judges runs of {_SEARCH} by what they searched for, but {path} was trained "
+                f"by {config.training.algorithm}; compare it with metasched compare"
+            )
+        if _trained(config) != first:
+            raise InputError(
+                f"choose takes runs that differ in their seed, but {path} was trained otherwise "
+                f"than {paths[0]}"
+            )
+
+
+def _trained(config: ExperimentConfig) -> dict[str, object]:
+    data = {key: value for key, value in config.to_dict().items() if key not in _APART}
+    training = {key: value for key, value in data["training"].items() if key != "iterations"}
+    return data | {"training": training}
+
+
+def _show(rows: Sequence[Row], best: int, num_jobsets: int) -> None:
+    limits = [name for name in rows[0] if name.startswith("beyond_")]
+    titles = [name.replace("_", " ") for name in limits]
+    lines = [["", "run", "seed", "ln(cost) [95%]", *titles, "judged"]]
+    for number, row in enumerate(rows):
+        mean = f"{row['cost']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        cells = [f"{float(row[name]):+.3f}" for name in limits]
+        mark = ">" if number == best else ""
+        lines.append([mark, str(row["run"]), str(row["seed"]), mean, *cells, f"{row['judged']:.3f}"])
+    click.echo("\n".join(aligned(lines, names=2)))
+    click.echo(f"\nMeans over {num_jobsets:,} jobsets that no run was trained on; lower is better.")
+    if limits:
+        click.echo("Beyond: mean of ln(value / limit); above 0 the limit is broken.")
