@@ -122,9 +122,9 @@ class UnitLearner(FiniteUpdates, TorchLearner):
         """Parameters that share options, in order; see `set_options`."""
         return [{"params": parameters}]
 
-    @abstractmethod
     def make_optimizer(self, groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-        """The optimizer, with the experiment's settings."""
+        """The optimizer, with the experiment's settings; to be said by whoever learns so."""
+        raise NotImplementedError
 
     def _set_optimizer_state(self, state: dict[str, Any]) -> None:
         """Also takes states of before parameters were joined."""

@@ -53,10 +53,6 @@ class WeightsHolder(UnitLearner):
     def configure_optimizers_for_module(self, module_id: str, config: Any = None) -> None:
         """There is no gradient."""
 
-    def make_optimizer(self, groups: list[dict[str, Any]]) -> Any:
-        """See `configure_optimizers_for_module`, which needs none."""
-        raise NotImplementedError("a search has no optimizer")
-
     def hold(self, weights: Weights) -> None:
         """Takes the weights of the policy."""
         self.module[DEFAULT_MODULE_ID].set_state(dict(weights))

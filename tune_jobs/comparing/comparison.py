@@ -60,13 +60,20 @@ def compare(
     if guards and not any(spec.learned for spec in specs):
         raise InputError("a guard needs a learned policy, but no run directory is named")
     evaluation = evaluation_of(places, specs)
-    progress.start(evaluation.num_pieces, unit="evaluation")
+    num_done = evaluation.num_pieces
+    progress.start(num_done + len(places), unit="evaluation")
     found = list(evaluation.do(progress, spread))
     guarded = guards_of(evaluation, found, spread) if guards else [[]] * len(places)
-    progress.close()
+    pieces = [
+        (place, [one.result for one in evaluated[: len(specs)]], lines)
+        for place, (evaluated, lines) in enumerate(zip(found, guarded, strict=True))
+    ]
     rows: list[Row] = []
-    for place, evaluated, lines in zip(places, found, guarded, strict=True):
-        rows += _rows(place, specs, [one.result for one in evaluated[: len(specs)]], lines)
+    for of_place in spread(_rows_of_piece, (places, specs), pieces):
+        rows += of_place
+        num_done += 1
+        progress.step(num_done, "intervals")
+    progress.close()
     return rows
 
 
@@ -86,6 +93,16 @@ def check_specs(protocol: EvaluationProtocol, specs: Sequence[PolicySpec]) -> No
     named = protocol.named
     first = protocol.held_out() if named else protocol.task.jobsets(Split.HELD_OUT, range(1))
     check_warmup(protocol.warmup, [jobset.window for jobset in first])
+
+
+def _rows_of_piece(
+    shared: tuple[Sequence[EvaluationProtocol], Sequence[PolicySpec]],
+    piece: tuple[int, Sequence[Result], Sequence[Guarded]],
+) -> list[Row]:
+    """The rows of a place, a piece of work: their intervals take as long as many an evaluation."""
+    places, specs = shared
+    place, results, guarded = piece
+    return _rows(places[place], specs, results, guarded)
 
 
 def _rows(

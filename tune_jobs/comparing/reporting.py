@@ -68,18 +68,18 @@ def report_comparison(
     if names and not policies:
         raise InputError("--policies names nothing; try --policies random")
     values = [] if at is None else parse_values(at)
-    runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
-    config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
-    protocol = EvaluationProtocol(
-        task_for(objective, config, seed),
-        metric_of(objective, config),
-        num_jobsets=num_jobsets,
-        num_episodes=num_episodes,
-        warmup=steps,
-        limits=parse_limits(limits, get_kind(config.task.world.kind)),
-        num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
-    )
-    with spreading(num_runners, address) as spread:
+    with spreading(num_runners, address) as spread:  # others start while this one reads
+        runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
+        config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
+        protocol = EvaluationProtocol(
+            task_for(objective, config, seed),
+            metric_of(objective, config),
+            num_jobsets=num_jobsets,
+            num_episodes=num_episodes,
+            warmup=steps,
+            limits=parse_limits(limits, get_kind(config.task.world.kind)),
+            num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
+        )
         rows = compare(
             protocol,
             order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),

@@ -27,7 +27,7 @@ _given: tuple[str, Any] = ("", None)
 
 
 class OwnProcesses:
-    """See this module; other processes start with the first piece that they get.
+    """See this module.
 
     Args:
         count: processes, this one among them.
@@ -36,6 +36,8 @@ class OwnProcesses:
     def __init__(self, count: int) -> None:
         self._others = count - 1
         self._pool: Any = None
+        for _ in range(self._others):  # they start at once
+            self.submit(load_extensions)
 
     def close(self) -> None:
         """Ends the others, whatever they are at."""
