@@ -22,15 +22,16 @@ from scipy import stats
 
 from tests.conftest import REPOSITORY
 from tests.slurm.decisions import order_of, times
-from tests.slurm.predicting import with_delays, without_delays
+from tests.slurm.predicting import NO_DELAYS, Delays, with_delays, without_delays
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
 from tune_jobs.site.private_slurm import CPUS, PrivateSlurm
 
 NUM_NODES, NUM_JOBS = 4, 60
-TICK_S, LOOK_S = 0.5, 0.1
+TICK_S = 0.5
 BOUND_S = 10.0
+KINDS = ("measured", "simulator", "with nodes", "with delays")
 GUARD = ("--longest-wait", "30")
 
 
@@ -115,23 +116,22 @@ def tabulate(rows: Sequence[Mapping[str, Any]], guarded: str) -> list[dict[str, 
         began = np.array([job["start"] - job["release"] for job in jobs]) if name else np.zeros(1)
         columns = {key: np.array([job[key] for job in jobs]) for key in ("submit", "start", "cpus")}
         columns["seconds"] = np.array([job["end"] - job["start"] for job in jobs])
-        delayed = with_delays(
+        site = (
             sorted(jobs, key=lambda job: job["submit"]),
             choose_adviser(name) if name else None,
             [CPUS] * NUM_NODES,
-            longer_s=float(longer.mean()),
-            tick_s=TICK_S,
-            look_s=LOOK_S,
-            limits=Limits(longest_wait_s=30 if row["line"] == "guarded" else 0, most_starts=50),
         )
+        limits = Limits(longest_wait_s=30 if row["line"] == "guarded" else 0, most_starts=50)
+        delays = Delays(longer_s=float(longer.mean()), tick_s=TICK_S)
         plain = without_delays(jobs, name or "fcfs:easy", CPUS * NUM_NODES)
         found.append(
             {
                 "seed": row["seed"],
                 "line": row["line"],
                 "measured": metrics(**columns),
-                "without delays": metrics(**plain),
-                "with delays": metrics(**delayed),
+                "simulator": metrics(**plain),
+                "with nodes": metrics(**with_delays(*site, NO_DELAYS, limits)),
+                "with delays": metrics(**with_delays(*site, delays, limits)),
                 "longer_s": float(longer.mean()),
                 "release_to_start_s": float(began.mean()),
                 **{key: row[key] for key in ("reversed", "reheld") if key in row},
@@ -149,17 +149,15 @@ def summarize(found: Sequence[Mapping[str, Any]]) -> None:
         print("  a job holds its nodes longer by, s:", _interval([r["longer_s"] for r in mine]))
         print("  release to start, s:", _interval([row["release_to_start_s"] for row in mine]))
         for metric in mine[0]["measured"]:
-            kinds = ("measured", "without delays", "with delays")
-            texts = [f"{k} {_interval([row[k][metric] for row in mine])}" for k in kinds]
+            texts = [f"{k} {_interval([row[k][metric] for row in mine])}" for k in KINDS]
             print(f"  {metric}: {', '.join(texts)}")
     first = {row["seed"]: row for row in found if row["line"] == "Slurm"}
     for line in lines[1:]:
         pairs = [(row, first[row["seed"]]) for row in found if row["line"] == line]
         for metric in pairs[0][0]["measured"]:
-            kinds = ("measured", "without delays", "with delays")
             texts = [
                 f"{k} {_interval([row[k][metric] - other[k][metric] for row, other in pairs])}"
-                for k in kinds
+                for k in KINDS
             ]
             print(f"{line} less Slurm, {metric}: {', '.join(texts)}")
 

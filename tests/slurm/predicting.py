@@ -1,6 +1,7 @@
 """What jobs would come to in the simulator, and at a site that has the delays of a real one."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,29 @@ from tune_jobs.site.steering import Steerer, Steering
 Job = Mapping[str, Any]
 """``submit`` and ``seconds`` that it runs, ``cpus``, ``nodes``, ``limit`` in seconds."""
 
-PASS_S = 1.0
-"""From one scheduling pass of slurmctld to the next, at most: it looks about once a second."""
+
+@dataclass(frozen=True, kw_only=True)
+class Delays:
+    """What a real site loses time with, all in seconds.
+
+    Attributes:
+        longer_s: that a job holds its nodes beyond those that it runs.
+        tick_s: from look to look of the steerer.
+        look_s: that a look takes.
+        pass_s: from one scheduling pass of slurmctld to the next; it looks about once a second.
+        backfill_s: from one pass that backfills to the next, ``bf_interval``; the passes between
+            end with the first job that has to wait.
+    """
+
+    longer_s: float = 0.0
+    tick_s: float = 0.5
+    look_s: float = 0.1
+    pass_s: float = 1.0
+    backfill_s: float = 2.0
+
+
+NO_DELAYS = Delays(tick_s=0.1, look_s=0.0, pass_s=0.1, backfill_s=0.1)
+"""Next to none."""
 
 
 def without_delays(jobs: Sequence[Job], name: str, processors: int) -> dict[str, Any]:
@@ -51,31 +73,26 @@ def with_delays(
     jobs: Sequence[Job],
     adviser: Adviser | None,
     nodes: Sequence[int],
-    *,
-    longer_s: float,
-    tick_s: float,
-    look_s: float,
+    delays: Delays,
     limits: Limits,
 ) -> dict[str, Any]:
-    """The same of the steerer itself at a site that starts jobs once a second.
+    """The same of the steerer itself at a site that has nodes and delays.
 
     Args:
         jobs: in the order of their submission.
         adviser: the policy; None for the site alone, first come first served with backfilling.
         nodes: processors of each node.
-        longer_s: seconds that a job holds its nodes beyond those that it runs.
-        tick_s: from look to look of the steerer.
-        look_s: that a look takes.
+        delays: of the site.
         limits: of the guard.
     """
-    site = DelayedSite(jobs, nodes, held=adviser is not None, longer_s=longer_s, look_s=look_s)
+    site = DelayedSite(jobs, nodes, delays, held=adviser is not None)
     if adviser is None:
         site.sleep(3600.0)
     else:
         ticks = Ticks(
             site,
             lambda entry: None,
-            tick_s=tick_s,
+            tick_s=delays.tick_s,
             stopping=lambda: site.is_over,
             sleep=site.sleep,
             clock=lambda: site.now,
@@ -84,7 +101,7 @@ def with_delays(
     return {
         "submit": np.array([job["submit"] for job in jobs]),
         "start": np.array([site.started[k] for k in range(len(jobs))]),
-        "seconds": np.array([job["seconds"] + longer_s for job in jobs]),
+        "seconds": np.array([job["seconds"] + delays.longer_s for job in jobs]),
         "cpus": np.array([job["cpus"] for job in jobs]),
     }
 
@@ -93,17 +110,12 @@ class DelayedSite:
     """A site on a clock of its own, which starts jobs in passes, and on nodes."""
 
     def __init__(
-        self,
-        jobs: Sequence[Job],
-        nodes: Sequence[int],
-        *,
-        held: bool,
-        longer_s: float,
-        look_s: float,
+        self, jobs: Sequence[Job], nodes: Sequence[int], delays: Delays, *, held: bool
     ) -> None:
-        self.now, self._next_pass, self._look_s = 0.0, 0.0, look_s
+        self._delays, self.now = delays, 0.0
+        self._next_pass = self._next_backfill = 0.0
         self._coming = list(enumerate(jobs))
-        self._seconds = [job["seconds"] + longer_s for job in jobs]
+        self._seconds = [job["seconds"] + delays.longer_s for job in jobs]
         self._first = HELD if held else WAITING
         self._jobs: dict[int, SiteJob] = {}
         self._nodes = [SiteNode(f"n{k}", size, 0, 0, size, 0, 0) for k, size in enumerate(nodes)]
@@ -129,7 +141,7 @@ class DelayedSite:
             self._end()
             if self._next_pass <= self.now:
                 self._pass()
-                self._next_pass = self.now + PASS_S
+                self._next_pass = self.now + self._delays.pass_s
         self.now = max(self.now, until)
 
     def site(self) -> Site:
@@ -144,7 +156,7 @@ class DelayedSite:
             for node, there in zip(self._nodes, free, strict=True)
         )
         snapshot = Snapshot(int(self.now), tuple(self._jobs.values()), nodes)
-        self.sleep(self._look_s)
+        self.sleep(self._delays.look_s)
         return snapshot
 
     def start(self, jobs: Sequence[str]) -> int:
@@ -189,6 +201,9 @@ class DelayedSite:
     def _pass(self) -> None:
         """First come first served, with room kept for the first that does not fit."""
         reserved: Reservation | None = None
+        backfilling = self._next_backfill <= self.now
+        if backfilling:
+            self._next_backfill = self.now + self._delays.backfill_s
         for number, job in list(self._jobs.items()):
             if job.state != WAITING:
                 continue
@@ -199,6 +214,8 @@ class DelayedSite:
                 self._set(number, state=RUNNING, start=int(self.now))
                 self.started[number] = self.now
                 self._held[number] = self.now + self._seconds[number], held
+            elif not backfilling:
+                return
             elif reserved is None:
                 running = [one for one in self._jobs.values() if one.state == RUNNING]
                 reserved = Reservation(job, int(self.now), in_all(self._room.free), running)

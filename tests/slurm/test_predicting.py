@@ -1,9 +1,11 @@
 """The site that predictions are made with: without delays it is the simulator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.slurm.predicting import with_delays, without_delays
+from tests.slurm.predicting import Delays, with_delays, without_delays
 from tune_jobs.site.deciding import Limits
 
 RNG = np.random.default_rng(0)
@@ -15,9 +17,11 @@ JOBS = [
 ]
 
 
+EACH_SECOND = Delays(tick_s=1.0, look_s=0.0, backfill_s=1.0)
+
+
 def delayed(jobs, nodes, longer_s=0.0):
-    settings = {"longer_s": longer_s, "tick_s": 1.0, "look_s": 0.0, "limits": Limits()}
-    return with_delays(jobs, None, nodes, **settings)
+    return with_delays(jobs, None, nodes, replace(EACH_SECOND, longer_s=longer_s), Limits())
 
 
 def test_on_one_node_and_without_delays_it_does_what_the_simulator_does():
