@@ -19,6 +19,7 @@ from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, loa
 from tune_jobs.terminal.tables import read_table
 
 UNIVERSAL, NO_WORSE = "hpc-universal", "hpc-no-worse"
+OPERATION = "deeprm-operation"
 SMALL = ("--set", "task.workload.jobs=120")
 Shown = pytest.CaptureFixture[str]
 
@@ -120,6 +121,17 @@ def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:
     assert learned["wait"] > rule["wait"]
     assert no_worse["wait"] < 1.1 * rule["wait"]
     assert no_worse["utilization_to_end"] > 0.97 * rule["utilization_to_end"]
+
+
+def test_the_policy_for_operation_is_better_than_tetris_at_no_longer_waits(capsys: Shown) -> None:
+    crowded = ("--loads", 0.8, "--window", 400, "--warmup", 50, "--rules", "released")
+    names = f"tetris:0.001,{OPERATION}"
+    assert metasched("compare", "--policies", names, *crowded, "--jobsets", 12, "--json") == 0
+    rule, learned = json.loads(capsys.readouterr().out)
+    assert (learned["key"], learned["trained_at"]) == (OPERATION, 0.8)
+    assert learned["slowdown"] < 0.95 * rule["slowdown"]
+    assert learned["wait"] < 1.05 * rule["wait"]
+    assert learned["utilization"] > 0.98 * rule["utilization"]
 
 
 def test_replay_takes_its_name_on_a_machine_with_gpus(tmp_path: Path, capsys: Shown) -> None:

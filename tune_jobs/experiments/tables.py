@@ -18,7 +18,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "slowdown_small": ("Slowdown of short jobs", "{:.2f}".format),
     "slowdown_large": ("of long jobs", "{:.2f}".format),
     "largest_slowdown": ("Largest slowdown", "{:.1f}".format),
-    "unfinished": ("Unfinished", "{:,.4g}".format),
+    "unfinished": ("Unfinished", "{:,.0f}".format),
 }
 """Columns behind the mean, as far as a table has them: title, and how a value is written."""
 
