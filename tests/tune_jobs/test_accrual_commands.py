@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config, write_config
+from rllib_configs.loading import load_config, parse_section, write_config
 from rllib_configs.policy_files import write_policy
+from tests.tune_jobs.sweeps.tiny import Quiet
 from tune_jobs import cli
+from tune_jobs.sweeps.definition import Sweep
+from tune_jobs.sweeps.sweeping import run_sweep
 
 # Ray changes the process that it starts in: before the first test of the module.
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -46,13 +49,14 @@ def scorer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_scorer_is_adapted_to_another_time_utility_function(scorer: Path, capsys) -> None:
-    sizes = ["--steps", "1", "--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--json"]
+    sizes = ["--steps", "3", "--episodes", "4", "--jobsets", "2", "--evaluate", "8", "--json"]
+    sizes += ["--rate", "100"]  # so large that the likeliest actions change
     task = ["--task", "workload.utility=square", "--task", "workload.rate=0.3"]
     assert cli.run(cli.metasched, ["adapt", str(scorer), *task, *sizes]) == 0
     rows = json.loads(capsys.readouterr().out)
     steps = [row for row in rows if "step" in row]
-    assert [row["step"] for row in steps] == [0, 1]
-    assert steps[0]["cost"] != steps[1]["cost"]
+    assert [row["step"] for row in steps] == [0, 1, 2, 3]
+    assert steps[0]["cost"] != steps[3]["cost"]
     assert {row["policy"].partition(":")[0] for row in rows} >= {"none", "aggressive", "dasa"}
 
 
@@ -87,3 +91,18 @@ def test_servers_are_trained_resumed_and_compared(local_ray: None, tmp_path: Pat
     with (tmp_path / "table" / "comparison.csv").open() as file:
         none, policy = csv.DictReader(file)
     assert float(policy["utility"]) > float(none["utility"])
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_rates_of_learning_are_tuned(local_ray: None, tmp_path: Path) -> None:
+    sizes = {"iterations": 1, "jobsets": 2}
+    settings = {f"training.{name}": value for name, value in sizes.items()}
+    settings |= {"task.workload.window": 100, "evaluation.jobsets": 2, "tracking.enabled": False}
+    rates = {"training.lr": {"grid": [0.003, 0.03]}}
+    fields = {"name": "rates", "preset": "fuzzy-td", "search": "grid", "concurrent": 1}
+    rule = parse_section(Sweep, {**fields, "settings": settings, "space": rates})
+    result = run_sweep(rule, runs=tmp_path, table=Quiet())
+    assert result.counts["finished"] == 2
+    learned = [run.history.rows()[0]["values/p_LLS"] for _, run in result.folder.started()]
+    assert learned[0] != learned[1]

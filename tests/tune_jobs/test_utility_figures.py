@@ -1,5 +1,6 @@
 """Figures of utility accrual: small, whole, and drawn again from their tables."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
@@ -9,12 +10,12 @@ from cluster_env.core.errors import InputError
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES
+from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Setting
 from rllib_configs.worlds.accrual.pools import POOL_POLICIES
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import utility as benchmark
 from tune_jobs.figures.registry import FigureRequest, make_figure
-from tune_jobs.figures.utility import ORDERS, RULES, SHAPES
+from tune_jobs.figures.utility import ORDERS, RULES, SHAPES, setting_of
 from tune_jobs.figures.utility_bound import HEURISTICS, LEARNED
 from tune_jobs.terminal.tables import read_table
 
@@ -47,6 +48,18 @@ def test_figures_2_and_3_and_the_values_show_every_policy(folder: Path) -> None:
         assert used == table
         assert matplotlib.image.imread(again).shape[1] == 1600
     assert matplotlib.image.imread(image).shape[1] == 1600
+
+
+def test_a_figure_is_of_the_setting_that_is_asked_for() -> None:
+    changes = ("task.world.grow_first=false", "task.workload.rate=0.2", "training.half=100")
+    setting = setting_of(replace(SMALL, overrides=changes))
+    assert setting_of(SMALL) == Setting(experiments=2)
+    assert not setting.world.grow_first
+    assert (setting.rate, setting.learning.half) == (0.2, 100)
+    with pytest.raises(InputError, match="fuzzy_td"):
+        setting_of(replace(SMALL, source="accrual-smoke"))
+    with pytest.raises(InputError, match="from utility alone"):
+        setting_of(replace(SMALL, overrides=["task.objective=slowdown"]))
 
 
 def test_figure_4_goes_along_the_rates_and_figure_5_through_the_shapes(folder: Path) -> None:

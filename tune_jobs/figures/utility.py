@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rllib_configs.registries import prepare
 from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Outcome, Setting, experiment
+from tune_jobs.comparing.choices import choose_config
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, number, read_table
@@ -39,9 +41,15 @@ _MEASURED = ("productivity", "productivity_error", "utilization", "utilization_e
 
 
 def setting_of(request: FigureRequest, **changes: Any) -> Setting:
-    """The paper's setting, with as many experiments as are asked for, at most 50."""
+    """That of the preset fuzzy-td, the paper's, with the changes that are asked for (``--set``).
+
+    There are as many experiments as are asked for, at most 50.
+    """
+    config = prepare(
+        choose_config(request.source or "fuzzy-td", request.overrides, request.shorthands, [])
+    )
     experiments = min(request.num_jobsets, EXPERIMENTS)
-    return replace(Setting(experiments=experiments, seed=request.seed), **changes)
+    return replace(Setting.of(config, experiments, request.seed), **changes)
 
 
 def rows_of(setting: Setting, outcomes: Iterable[Outcome]) -> list[Row]:

@@ -81,14 +81,7 @@ class ServersWork:
 
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._task = experiment.task.build(seed=experiment.seed)
-        training = experiment.training
-        self._how = Learning(
-            values=training.values,
-            rate=training.lr,
-            rho_rate=training.rho_rate,
-            half=training.half,
-            per_time=training.per_time,
-        )
+        self._how = Learning.of(experiment.training)
         self._weights: Arrays = {}
 
     def begin(self, weights: Arrays) -> None:

@@ -6,10 +6,12 @@ What is learned is kept as it is while it is measured, on other arrivals.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.objectives import UTILITY
 from cluster_env.workloads import sample_jobsets
@@ -20,6 +22,9 @@ from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.td import Learners, new_learners
 from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
+
+if TYPE_CHECKING:
+    from rllib_configs.schema import ExperimentConfig
 
 POLICIES = {"none": "none", "aggressive": "aggressive", "utility": "value"}
 """Rows of figures 2 and 3 and the scorers behind them."""
@@ -52,6 +57,17 @@ class Learning:
         """Index of the value function in `VALUE_FUNCTIONS`."""
         return VALUE_FUNCTIONS.index(self.values)
 
+    @classmethod
+    def of(cls, training: Any) -> "Learning":
+        """What the options of the algorithm fuzzy_td say; steps as in the paper."""
+        return cls(
+            values=training.values,
+            rate=training.lr,
+            rho_rate=training.rho_rate,
+            half=training.half,
+            per_time=training.per_time,
+        )
+
     def begin(self, p: NDArray[np.float64], sharing: int = 1) -> Learners:
         """Learners that have seen nothing yet, with these parameters; see `new_learners`."""
         rates = (self.rate, self.rho_rate, self.half)
@@ -79,6 +95,30 @@ class Setting:
     experiments: int = 50
     seed: int = 0
     learning: Learning = field(default_factory=Learning)
+
+    @classmethod
+    def of(cls, config: "ExperimentConfig", experiments: int, seed: int) -> "Setting":
+        """Server, arrivals and learning of a config of the algorithm fuzzy_td.
+
+        Raises:
+            InputError: if it is of another one, or jobs do not arrive at a rate.
+        """
+        workload = config.task.build().workload
+        if config.training.algorithm != "fuzzy_td" or not isinstance(workload, PoissonWorkload):
+            raise InputError(
+                "servers that learn values need training.algorithm=fuzzy_td and the workload "
+                "poisson, as in the preset fuzzy-td"
+            )
+        given = config.task.build_world()
+        assert isinstance(given, Accrual)  # fuzzy_td has said so
+        return cls(
+            world=given,
+            rate=workload.rate,
+            utility=workload.utility,
+            experiments=experiments,
+            seed=seed,
+            learning=Learning.of(config.training),
+        )
 
     def workload(self, steps: int) -> PoissonWorkload:
         """Arrivals for so long."""
