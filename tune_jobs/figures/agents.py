@@ -1,5 +1,6 @@
 """PANDA's agents beside the central rules: their price, and how they do as time goes on."""
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def _draw_panel(axes: "Axes", order: list[Cells], rows: list[Cells], metric: str
             fontsize=8.5,
         )
     best = get_metric(metric)
-    axes.set_title(best.label, fontsize=9.5)
+    axes.set_title(textwrap.fill(best.label, 24), fontsize=9.5)
     axes.set_xlabel("more is better" if best.higher_is_better else "less is better", fontsize=9)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
