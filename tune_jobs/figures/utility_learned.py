@@ -107,8 +107,12 @@ def draw(table: Path) -> "Figure":
             for policy in OTHERS[other]:
                 _draw_gains(axes, [row for row in own if row["policy"] == policy], policy)
             axes.axhline(0.0, color=INK, linewidth=1)
-            axes.set_title(f"over {'the aggressive policy' if other == 'aggressive' else other}")
+            axes.set_title(f"over the {'aggressive policy' if other == 'aggressive' else other}")
+            rates = sorted({number(row, "rate") for row in own})
+            axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+            axes.margins(x=0.16)
             axes.set_xlabel("jobs that arrive in a step")
+        _annotate(panels[1], [row for row in rows if row["over"] == RULEBASE])
         panels[0].set_ylabel("gain of utility (%)")
         panels[0].legend(loc="upper left", fontsize=9)
         seeds = {row["seeds"] for row in rows if row["policy"] == NETWORK}
@@ -117,7 +121,7 @@ def draw(table: Path) -> "Figure":
             figure,
             "What a trained network gains",
             f"{' or '.join(sorted(seeds))} training seeds at each rate, {count} experiments of "
-            "20,000 steps on the same arrivals; bars: 95 % intervals over both",
+            "20,000 steps; bars: 95 % intervals over both",
         )
     return figure
 
@@ -136,5 +140,15 @@ def _draw_gains(axes: "Axes", rows: Sequence[Cells], policy: str) -> None:
         capsize=3,
         label=NAMES[policy],
     )
-    for x, y in zip(rate, gain, strict=True):
-        axes.annotate(f"{y:+.2f}", (x, y), xytext=(6, -11), textcoords="offset points", fontsize=8)
+
+
+def _annotate(axes: "Axes", rows: Sequence[Cells]) -> None:
+    for row in rows:
+        gain = number(row, "gain")
+        axes.annotate(
+            f"{gain:+.2f}",
+            (number(row, "rate"), gain),
+            xytext=(7, 7),
+            textcoords="offset points",
+            fontsize=9,
+        )
