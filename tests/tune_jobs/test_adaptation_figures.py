@@ -297,3 +297,12 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
 def test_headroom_needs_specialists(rows: Path) -> None:
     with pytest.raises(InputError, match="no specialists"):
         headroom.collect(FigureRequest(rows=[rows]))
+
+
+def test_more_rules_than_lines_can_be_told_apart_have_none() -> None:
+    def rows(count: int) -> list[dict[str, str]]:
+        one = {"family": "sites", "ratio": "1.5", "baseline": "0"}
+        return [{**one, "method": f"rule-{k}"} for k in range(count)]
+
+    assert len(adaptation._heuristics(rows(8))) == 8
+    assert adaptation._heuristics(rows(9)) == []

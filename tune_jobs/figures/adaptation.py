@@ -21,6 +21,7 @@ from tune_jobs.figures.adaptation_data import (
     won,
 )
 from tune_jobs.figures.adaptation_panels import draw_methods, grid_of_panels, measured_on
+from tune_jobs.figures.learning_curves import MOST_LINES
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, color_of, headline, styled
 from tune_jobs.terminal.tables import Cells, Row, number, read_table
@@ -161,8 +162,15 @@ def _by_objective(methods: Sequence[Method]) -> list[Method]:
 
 
 def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
-    """A row for each family and each heuristic that is no baseline: those are what 1 stands for."""
+    """A row for each family and each heuristic that is no baseline: those are what 1 stands for.
+
+    None where a family has more of them than lines can be told apart.
+    """
     others = [row for row in heuristics if not _is_baseline(row)]
+    names: dict[str, set[str]] = {}
+    for row in others:
+        names.setdefault(row["family"], set()).add(row["method"])
+    others = [row for row in others if len(names[row["family"]]) <= MOST_LINES]
     rows: list[Row] = []
     for family, name in dict.fromkeys((row["family"], row["method"]) for row in others):
         ratios = np.array(
