@@ -34,11 +34,11 @@ def command(**options: Any) -> None:
 
     Runs are judged as candidates are in training: by the mean of ln(cost), and where there are
     limits by how far the policy is beyond them. What they cost on your own jobs plays no part.
+    RUN is a folder, a glob such as 'runs/hpc-universal-*', or the name of one that comes along.
 
     \b
     Examples:
-      metasched choose 'runs/hpc-universal-*'
-      metasched choose 'runs/hpc-no-worse-*' --jobsets 400 --out chosen
+      metasched choose hpc-universal --jobsets 20 --out chosen
     """
     from tune_jobs.runs.choosing import choose_run
 
