@@ -4,6 +4,7 @@ import numpy as np
 
 from cluster_env.core.world import get_heuristic
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.panda.proposals import proposals
 from cluster_env.worlds.panda.workloads import ClusteredWorkload
 from cluster_env.worlds.panda.world import Panda
 
@@ -19,3 +20,4 @@ def warm() -> None:
     actions = get_heuristic("best_fit", world).act(states, np.zeros(rows.size))
     simulator.step(rows, actions, np.empty(rows.size))
     world.features(states)
+    proposals(states, world.observed + world.held)
