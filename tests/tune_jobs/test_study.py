@@ -71,8 +71,9 @@ def test_there_is_a_row_for_each_task_seed_and_step_of_each_run(out: Path) -> No
         keys = [(row["task"], row["seed"], row["step"]) for row in rows]
         assert keys == [(t, s, k) for t in "01" for s in "01" for k in "012"]
         assert [row["episodes"] for row in rows] == ["0", "4", "8"] * 4
-    assert {row["method"] for row in heuristics} == {"tetris", "sjf", "packer", "hold", "random"}
-    assert len(heuristics) == 2 * 5
+    rules = {"tetris", "sjf", "packer", "hold", "random", "fcfs", "easy"}
+    assert {row["method"] for row in heuristics} == rules
+    assert len(heuristics) == 2 * len(rules)
     for row in (*learned, *heuristics):  # some untrained policies start nothing at all
         assert 0 <= number(row, "utilization") < 1
         assert number(row, "wait") >= 0
