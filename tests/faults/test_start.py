@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rllib_configs.loading import load_config, write_config
 from tune_jobs import cli
 from tune_jobs.runs import training
 
@@ -16,6 +17,7 @@ def test_a_start_that_is_not_there_is_refused_before_ray_and_leaves_nothing(
     start, run = tmp_path / "start", tmp_path / "run"
     if broken:
         start.mkdir()
+        write_config(load_config("deeprm-smoke"), start / "config.yaml")
         (start / "weights.pt").write_bytes(b"no weights")
     arguments = ["train", "deeprm-smoke", "--run", str(run), "--set", f"training.start={start}"]
     assert cli.run(cli.metasched, arguments) == 2

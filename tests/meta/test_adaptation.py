@@ -200,4 +200,4 @@ def test_the_baseline_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets(
     others = heuristic_costs(mine, num_jobsets=20, split=Split.VALIDATION)
     assert others["sjf"].value != costs["sjf"].value
     mix = heuristic_costs(replace(mine, name="mix"), num_jobsets=20)
-    assert mix == costs
+    assert str(mix) == str(costs)  # no job is large: NaN is not equal to itself

@@ -57,7 +57,8 @@ def test_without_step_0_the_other_steps_come_out_the_same() -> None:
     plan = StudyPlan(**{**vars(PLAN), "steps": (1, 3)})
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
     without = list(measure(adapter(policy, plan), tasks, plan))
-    assert without == [one for one in measure(adapter(policy, PLAN), tasks, PLAN) if one.step]
+    others = [one for one in measure(adapter(policy, PLAN), tasks, PLAN) if one.step]
+    assert str(without) == str(others)  # no job is large: NaN is not equal to itself
 
 
 def test_a_baseline_is_the_lowest_cost_of_three_tuned_heuristics() -> None:

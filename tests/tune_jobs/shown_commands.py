@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import click
+import numpy as np
 import yaml
 
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config, write_config
+from rllib_configs.networks import network_of
 from rllib_configs.policies import write_policy
 from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
@@ -128,6 +130,9 @@ def _make_run(name: str, family: str = "") -> None:
     path = Path(re.sub(r"[*?]", "0", name))
     if path.exists():
         return
+    if "panda" in name:
+        _make_agents(path)
+        return
     preset = "deeprm-ppo"
     if family or "joint" in name.lower():
         preset = "deeprm-joint" if "joint" in name.lower() else "deeprm-maml"
@@ -137,6 +142,15 @@ def _make_run(name: str, family: str = "") -> None:
     write_policy(policy.weights, config, path / "policy")
     write_config(config, path / "config.yaml")
     Checkpoints(path / "checkpoints").write(1, lambda folder: None, keep=1)
+
+
+def _make_agents(path: Path) -> None:
+    """A run of PANDA's world, whose weights are 0."""
+    config = prepare(load_config("panda-populations"))
+    shapes = network_of(config).shapes(config, config.task.build_world())
+    weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    write_policy(weights, config, path / "policy")
+    write_config(config, path / "config.yaml")
 
 
 def _make_sweep(path: Path) -> None:

@@ -161,7 +161,7 @@ def test_a_task_can_be_one_of_a_family_or_a_file_with_changes(run: Path, tmp_pat
         ),
         (("--task", "objective=makespan", "--episodes", "5"), "5 episodes and 4 jobsets"),
         (("--task", "objective=makespan", "--rate", "0"), "--rate"),
-        ((), "--task"),
+        ((), "--task, --trace or --objective"),
     ],
 )
 def test_bad_input_is_one_sentence_and_writes_nothing(

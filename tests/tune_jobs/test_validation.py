@@ -40,14 +40,15 @@ def test_a_mixture_is_what_its_parts_are_for_each_jobset() -> None:
 @pytest.mark.parametrize(
     ("preset", "sizes"),
     [
-        ("deeprm-smoke", {"slowdown_small", "slowdown_large"}),
+        ("deeprm-smoke", {"slowdown_small", "slowdown_large", "largest_slowdown"}),
         ("hpc-smoke", {f"bounded_slowdown_{size}" for size in ("narrow", "medium", "wide")}),
     ],
 )
 def test_the_whole_price_stands_beside_what_counts(preset: str, sizes: set[str]) -> None:
     validation = Validation(load_config(preset, ["evaluation.jobsets=1"]))
     validation.references()
-    always = {"utilization", "utilization_to_end", "wait", "longest_wait", "makespan"}
+    always = {"utilization", "utilization_to_end", "completion_time"}
+    always |= {"wait", "longest_wait", "makespan"}
     assert set(validation.price) == always | sizes
     assert set(validation.price) <= set(next(iter(validation.summaries.values())))
 

@@ -57,7 +57,10 @@ def adapt_to_task(
     config = read_policy_config(run)
     require_scorer(config, f"the policy in {run}")
     home = config.task.at_point()
-    task = read_task([*texts, *_in_short(home, texts, trace, objective)], home)
+    changes = [*texts, *_in_short(home, texts, trace, objective)]
+    if not changes:
+        raise InputError("say what to adapt to, with --task, --trace or --objective")
+    task = read_task(changes, home)
     require_features(config, task.world, f"the policy in {run}")
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     # Only now, because it imports PyTorch, which takes longer than all checks.
