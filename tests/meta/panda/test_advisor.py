@@ -16,6 +16,7 @@ from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.rollout import rollout
+from tests.meta.panda.slopes import slopes
 
 SMALL = ("training.hidden=3", "training.units=2", "training.classes=4", "task.workload.window=25")
 
@@ -96,17 +97,8 @@ def test_gradients_through_the_advisor_agree_with_finite_differences(
         value, entropy = clipped_loss(network(features), actions, old, advantages, 0.2)
         return value - 0.1 * entropy.mean()
 
-    loss().backward()
-    for name, parameter in network.named_parameters():
-        direction = torch.from_numpy(rng.standard_normal(tuple(parameter.shape)))
-        values = []
-        for sign in (1, -1):
-            with torch.no_grad():
-                parameter += sign * 1e-6 * direction
-                values.append(float(loss()))
-                parameter -= sign * 1e-6 * direction
-        expected = (values[0] - values[1]) / 2e-6
-        assert float((parameter.grad * direction).sum()) == pytest.approx(expected, abs=1e-7), name
+    for name, found, expected in slopes(network, loss, rng):
+        assert found == pytest.approx(expected, abs=1e-7), name
 
 
 def test_units_of_a_branch_are_on_where_a_specification_belongs(network, task) -> None:

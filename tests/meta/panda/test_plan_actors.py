@@ -15,6 +15,7 @@ from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.policy_files import policy_of
+from tests.meta.panda.slopes import slopes
 
 PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")
 
@@ -60,17 +61,7 @@ def test_gradients_agree_with_finite_differences(task, states, advisor: str) -> 
         value, entropy = clipped_loss(network(features, plans), actions, old, advantages, 0.2)
         return value - 0.1 * entropy.mean()
 
-    loss().backward()
-    for name, parameter in network.named_parameters():
-        direction = torch.from_numpy(rng.standard_normal(tuple(parameter.shape)))
-        values = []
-        for sign in (1, -1):
-            with torch.no_grad():
-                parameter += sign * 1e-6 * direction
-                values.append(float(loss()))
-                parameter -= sign * 1e-6 * direction
-        expected = (values[0] - values[1]) / 2e-6
-        found = float((parameter.grad * direction).sum())
+    for name, found, expected in slopes(network, loss, rng):
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
 
