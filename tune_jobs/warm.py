@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 import cluster_env.warm
+from cluster_env.core.seeding import Split
 from cluster_env.worlds import WORLDS
 
 PRESETS = ("deeprm-smoke", "deeprm-ppo")
-SEARCHED = "deeprm-operation"
+SEARCHED = ("deeprm-operation", "panda-populations")
 
 
 def warm() -> None:
@@ -26,16 +27,23 @@ def warm() -> None:
     for preset in PRESETS:
         small = ["training.jobsets=2", "training.jobsets_per_unit=1"]
         _iterate(load_config(preset, [*small, "resources.num_runners=0"]))
-    _act(load_config(SEARCHED))
+    for preset in SEARCHED:
+        _act(load_config(preset))
 
 
 def _act(config: Any) -> None:
-    """Decides once, with the weights that a search begins with."""
-    from rllib_configs.networks import make_sampler, network_of
+    """Decides for a jobset that has just begun, with the weights that a search begins with."""
+    from rllib_configs.builders import algorithm_config
+    from rllib_configs.networks import make_sampler
+    from rllib_configs.runners.units import UnitEnvRunner
 
-    world = config.task.build_world()
-    weights = network_of(config).model_config(config, world)["start"]
-    make_sampler(config, weights, world).logits(np.zeros((1, world.layout.size), np.uint8))
+    module = UnitEnvRunner(config=algorithm_config(config), worker_index=0).module
+    weights = {name: np.array(value) for name, value in module.get_state().items()}
+    task = config.task.build()
+    simulator = task.world.simulator()
+    simulator.load(task.jobsets(Split.TRAIN, range(1)), task.objective)
+    states = simulator.states[simulator.active]
+    make_sampler(config, weights, task.world).sample(states, np.full(len(states), 0.5))
 
 
 def _iterate(config: Any) -> None:
