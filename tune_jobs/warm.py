@@ -1,7 +1,7 @@
 """Compiles everything that is compiled, once: ``python -m tune_jobs.warm``.
 
 Beside what `cluster_env.warm` compiles, that is what samples and learns with DeepRM's network and
-with the scorer of slots.
+with the scorer of slots, and what decides for agents by the plans of their supervisor.
 """
 
 import logging
@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import cluster_env.warm
 from cluster_env.core.seeding import Split
@@ -31,14 +32,20 @@ def warm() -> None:
         _act(load_config(preset))
 
 
-def _act(config: Any) -> None:
-    """Decides for a jobset that has just begun, with the weights that a search begins with."""
+def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
+    """A runner in this process, and the weights that its network begins with."""
     from rllib_configs.builders import algorithm_config
-    from rllib_configs.networks import make_sampler
     from rllib_configs.runners.units import UnitEnvRunner
 
-    module = UnitEnvRunner(config=algorithm_config(config), worker_index=0).module
-    weights = {name: np.array(value) for name, value in module.get_state().items()}
+    runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
+    return runner, {name: np.array(value) for name, value in runner.module.get_state().items()}
+
+
+def _act(config: Any) -> None:
+    """Decides for a jobset that has just begun, with the weights that a search begins with."""
+    from rllib_configs.networks import make_sampler
+
+    _, weights = _runner(config)
     task = config.task.build()
     simulator = task.world.simulator()
     simulator.load(task.jobsets(Split.TRAIN, range(1)), task.objective)
@@ -49,15 +56,12 @@ def _act(config: Any) -> None:
 def _iterate(config: Any) -> None:
     """Samples, and computes a gradient of each unit, as a runner does."""
     from rllib_configs.algorithms.ppo import steps_of
-    from rllib_configs.builders import algorithm_config
     from rllib_configs.learning.flat import flat_parameters
     from rllib_configs.runners.requests import Request, Round
     from rllib_configs.runners.sampling import iteration_units
     from rllib_configs.runners.sums import total
-    from rllib_configs.runners.units import UnitEnvRunner
 
-    runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
-    weights = {name: np.array(value) for name, value in runner.module.get_state().items()}
+    runner, weights = _runner(config)
     units = dict(enumerate(iteration_units(config, 0)))
     played = runner.sample(request=Request(units, Round(0, weights, len(units))))
     if played.error:
