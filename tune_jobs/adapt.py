@@ -13,6 +13,7 @@ from tune_jobs.terminal.options import (
     held_out_option,
     step_options,
 )
+from tune_jobs.terminal.output import json_option
 
 
 @click.command(name="adapt", context_settings=CONTEXT)
@@ -59,7 +60,7 @@ from tune_jobs.terminal.options import (
     type=click.Path(path_type=Path, file_okay=False),
     help=f"New folder for the adapted policy and for {ADAPTATION_TABLE}.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@json_option("Print the rows as JSON.")
 @click.option(
     "--track/--no-track",
     default=None,

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from tune_jobs.terminal.options import CONTEXT, POSITIVE
+from tune_jobs.terminal.output import json_option
 
 SUBJECTS = (
     *("simulator", "replay", "sampling", "training"),
@@ -14,7 +15,7 @@ SUBJECTS = (
 
 @click.command(name="bench", context_settings=CONTEXT)
 @click.argument("subjects", metavar="[SUBJECT]...", nargs=-1, type=click.Choice(SUBJECTS))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list and nothing else.")
+@json_option("Print one JSON list and nothing else.")
 @click.option(
     "--seconds",
     type=POSITIVE,

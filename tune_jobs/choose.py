@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from tune_jobs.terminal.options import CONTEXT, SEED, count
+from tune_jobs.terminal.output import json_option
 
 
 @click.command(name="choose", context_settings=CONTEXT)
@@ -23,7 +24,7 @@ from tune_jobs.terminal.options import CONTEXT, SEED, count
     default=1000,
     help="Seed of these jobsets; take one that no run was trained with.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@json_option("Print the rows as JSON.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

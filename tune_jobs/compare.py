@@ -14,6 +14,7 @@ from tune_jobs.terminal.options import (
     runner_options,
     task_options,
 )
+from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -50,7 +51,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @click.option(
     "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+@json_option("Print the rows as JSON.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

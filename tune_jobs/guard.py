@@ -13,6 +13,7 @@ from tune_jobs.terminal.options import (
     runner_options,
     warmup_option,
 )
+from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -60,7 +61,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="How the learned policy chooses.",
 )
 @click.option("--wide", is_flag=True, help="Show differences to the best heuristic, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the decision as JSON.")
+@json_option("Print the decision as JSON.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),

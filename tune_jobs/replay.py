@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from tune_jobs.terminal.options import CONTEXT, SEED
+from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -39,7 +40,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     is_flag=True,
     help="Show and keep users and groups as hashes.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@json_option("Print everything as JSON.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

@@ -7,6 +7,7 @@ import click
 
 from cluster_env.core.errors import InputError
 from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
 
@@ -47,7 +48,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     help="With --calibrate: the site's slurm.conf, which says how large the machine is and how it "
     "orders jobs, as far as you do not say it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@json_option("Print everything as JSON.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),

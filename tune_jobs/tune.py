@@ -13,6 +13,7 @@ from tune_jobs.terminal.options import (
     first_comment,
     list_option,
 )
+from tune_jobs.terminal.output import json_option
 
 
 def _sweeps() -> list[tuple[str, str]]:
@@ -60,7 +61,7 @@ def _sweeps() -> list[tuple[str, str]]:
     metavar="SWEEP_DIR",
     help="Go on with a sweep that was interrupted, however that happened.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the best trials as JSON.")
+@json_option("Print the best trials as JSON.")
 @cluster_options
 @list_option("--sweeps", "the sweeps that there are by name", _sweeps)
 def command(**options: Any) -> None:

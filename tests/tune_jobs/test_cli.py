@@ -1,5 +1,6 @@
 """The command line: quick help, one-line errors, exit statuses."""
 
+import json
 import logging
 import os
 import re
@@ -139,3 +140,37 @@ def test_a_signal_unwinds_the_program(tmp_path, number, status):
     assert process.returncode == status
     assert "Traceback" not in error
     assert (tmp_path / "cleaned").exists()
+
+
+SAYING = """
+import os, sys
+import click
+from tune_jobs.terminal.output import json_option, print_json
+from tune_jobs.terminal.running import run
+
+@click.command()
+@json_option("Say it to a program.")
+def command(as_json):
+    print("a library of Python")
+    os.write(1, b"a library in C++\\n")
+    os.system("echo a process")
+    print_json({"value": 1})
+    print("the end")
+
+status = run(command, sys.argv[1:])
+print("stdout as before")
+sys.exit(status)
+"""
+
+
+def test_json_stands_alone_on_stdout_whatever_libraries_and_processes_say():
+    said = ["a library of Python", "a library in C++", "a process", "the end"]
+    done = run_python("-c", SAYING, "--json")
+    assert done.returncode == 0
+    shown, _, rest = done.stdout.partition("}")
+    assert json.loads(shown + "}") == {"value": 1}
+    assert rest.strip() == "stdout as before"
+    assert sorted(done.stderr.splitlines()) == sorted(said)
+    done = run_python("-c", SAYING)
+    assert all(line in done.stdout.splitlines() for line in said)
+    assert done.stderr == ""

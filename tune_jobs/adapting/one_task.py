@@ -1,6 +1,5 @@
 """What ``metasched adapt`` does: adapts a policy to one task, and says what that was worth."""
 
-import json
 import os
 import shlex
 import tempfile
@@ -19,6 +18,7 @@ from meta.tasks import Task, read_task
 from rllib_configs.policy_files import Decode, read_policy_config
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.terminal.options import ADAPTATION_TABLE
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, plain, write_table
 from tune_jobs.tracking.recording import annotate, record_result
@@ -93,7 +93,7 @@ def adapt_to_task(
             note = markdown_table(task, rows)
             annotate(run, f"Adapted to {task.name}", note, {"adaptations": table})
     if as_json:
-        click.echo(json.dumps(plain(rows), indent=1))
+        print_json(plain(rows))
         return
     click.echo(format_table(task, rows))
     click.echo(f"\n{verdict(task, rows)} The steps took {seconds:.1f} s.")

@@ -1,6 +1,5 @@
 """What ``metasched bench`` does: measures what is asked for, and shows it beside references."""
 
-import json
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
@@ -10,6 +9,7 @@ import click
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.machine import machine
 from tune_jobs.benchmarks.measuring import Entry
+from tune_jobs.terminal.output import print_json
 
 SUBJECTS = ("simulator", "replay", "sampling", "training")
 """What is measured by default; the others take minutes."""
@@ -30,7 +30,7 @@ def report_benchmarks(subjects: Sequence[str], as_json: bool, seconds: float, pr
         ).measure
         entries += measure(seconds, preset) if subject in WITH_PRESET else measure(seconds)
     if as_json:
-        click.echo(json.dumps([*(entry.as_dict() for entry in entries), facts], indent=1))
+        print_json([*(entry.as_dict() for entry in entries), facts])
         return
     for entry in entries:
         click.echo(describe(entry))

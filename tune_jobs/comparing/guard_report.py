@@ -1,6 +1,5 @@
 """What ``metasched guard`` does: decides on one task, shows why, and keeps the decision."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.trained_runs import Decode, find_runs, load_runs
 from tune_jobs.comparing.wording import described, jobs_in
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import spreading
 from tune_jobs.terminal.tables import aligned
@@ -76,7 +76,7 @@ def report_decision(
         seen = look_later(protocol, decision, policy, spec.key)
     if as_json:
         data = _as_data(decision, metric, seconds)
-        click.echo(json.dumps(data | ({"later": _later_data(seen)} if seen else {}), indent=1))
+        print_json(data | ({"later": _later_data(seen)} if seen else {}))
     else:
         click.echo(click.style(_title(protocol), bold=True))
         click.echo(_table(decision, metric, wide))

@@ -1,6 +1,5 @@
 """What ``metasched compare`` does: a comparison that is shown, kept and recorded."""
 
-import json
 import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +26,7 @@ from tune_jobs.comparing.table import COLUMNS, format_rows, markdown_rows
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
 from tune_jobs.comparing.wording import value_of
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import spreading
 from tune_jobs.terminal.tables import Row, plain, write_table
@@ -88,7 +88,10 @@ def report_comparison(
             [name for text in protocols for name in text.split(",") if name] or [UNSEEN],
             spread,
         )
-    click.echo(json.dumps(plain(rows), indent=1) if as_json else format_rows(rows, wide))
+    if as_json:
+        print_json(plain(rows))
+    else:
+        click.echo(format_rows(rows, wide))
     if track is not False:
         _annotate([run.path for run in runs], rows)
     if out is None:

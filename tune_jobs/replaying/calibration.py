@@ -1,6 +1,5 @@
 """What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
 
-import json
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,6 +23,7 @@ from cluster_env.worlds import get_heuristic
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying.choices import resources_of_log, task_of_log, with_hashed_users
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.sheets import WIDTH, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import Row, write_table
 
@@ -80,7 +80,7 @@ def report_calibration(
     best = str(sheets[0].rows[0]["policy"])
     sheets += [near.by_week(calibration, best), near.by_class(calibration, best)]
     if as_json:
-        click.echo(json.dumps(as_data(sheets), indent=1))
+        print_json(as_data(sheets))
     else:
         click.echo(_text(path, task, jobs, sheets, [*words, *remarks]))
     if out is None:

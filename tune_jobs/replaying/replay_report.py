@@ -1,6 +1,5 @@
 """What ``metasched replay`` does: plays a whole log under policies."""
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +34,7 @@ from tune_jobs.comparing.trained_runs import (
 )
 from tune_jobs.replaying.choices import task_of_log, with_hashed_users
 from tune_jobs.replaying.outcomes import by_size, by_user, in_all
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import write_columns, write_table
@@ -101,7 +101,7 @@ def report_replay(
         played = {one.name: one.seconds for one in replays}
         dropped = [{"count": one.count, "reason": one.reason} for one in jobs.dropped]
         data = {"jobs": jobs.num_jobs, "dropped": dropped, "seconds": played, **as_data(sheets)}
-        click.echo(json.dumps(data, indent=1))
+        print_json(data)
     else:
         click.echo(_text(path, jobs, replays, sheets, remarks))
     if out is None:

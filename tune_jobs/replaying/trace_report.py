@@ -1,6 +1,5 @@
 """What ``metasched trace`` does: describes a log."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from cluster_env.workloads import description
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
 from tune_jobs.replaying.choices import task_of_log, with_hashed_users
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import Row, aligned, plain, write_table
 
@@ -49,7 +49,7 @@ def report_trace(
     sheets = _sheets(jobs, capacity, played)
     if as_json:
         known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
-        click.echo(json.dumps({"facts": plain([known])[0], **as_data(sheets)}, indent=1))
+        print_json({"facts": plain([known])[0], **as_data(sheets)})
     else:
         click.echo(_text(path, facts, sheets, remarks))
     if out is None:

@@ -1,6 +1,5 @@
 """What ``metasched choose`` does: judges runs as their training judged candidates."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from rllib_configs.runners.candidates import (
     units_of,
 )
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.terminal.output import print_json
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.terminal.tables import Row, Value, aligned, plain
 
@@ -54,7 +54,7 @@ def choose_run(
         rows.append({**row, "cost": mean.value, "low": mean.low, "high": mean.high, **beyond})
     best = int(np.argmin(costs))
     if as_json:
-        click.echo(json.dumps(plain(rows), indent=1))
+        print_json(plain(rows))
     else:
         _show(rows, best, num_jobsets)
     if out is not None:

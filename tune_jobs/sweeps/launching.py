@@ -1,6 +1,5 @@
 """What ``metasched tune`` does: begins a sweep or goes on with one, and says what came out."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from tune_jobs.sweeps.results import (
 )
 from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.terminal.files import short_path
+from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import duration
 from tune_jobs.tracking.recording import DrawFigure
 
@@ -78,7 +78,7 @@ def launch_sweep(
 def report(result: SweepResult, as_json: bool) -> None:
     """Says what came out of a sweep."""
     if as_json:
-        click.echo(json.dumps(_plain(result), indent=1))
+        print_json(_plain(result))
         return
     folder, counts = result.folder, result.counts
     if not any(count for name, count in counts.items() if name != "left"):

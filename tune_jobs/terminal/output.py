@@ -1,0 +1,81 @@
+"""JSON on stdout, with nothing beside it. Imports nothing heavy, so that --help is quick."""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from typing import Any, TextIO
+
+import click
+
+_STDOUT, _STDERR = 1, 2
+
+_kept: TextIO | None = None  # where JSON goes, while stdout is kept for it
+
+
+def print_json(data: Any) -> None:
+    """Prints what a command answers a program."""
+    click.echo(json.dumps(data, indent=1), file=_kept)
+
+
+def json_option(help_text: str) -> Callable[[Any], Any]:
+    """An option ``--json`` of a command, with which stdout gets what `print_json` prints alone.
+
+    Args:
+        help_text: what that is.
+    """
+
+    def decorate(command: Callable[..., Any]) -> Any:
+        @functools.wraps(command)
+        def apart(*, as_json: bool, **options: Any) -> Any:
+            with stdout_for_json() if as_json else nullcontext():
+                return command(as_json=as_json, **options)
+
+        return click.option("--json", "as_json", is_flag=True, help=help_text)(apart)
+
+    return decorate
+
+
+@contextmanager
+def stdout_for_json() -> Iterator[None]:
+    """Sends all else that is written to stdout in a ``with`` block to stderr.
+
+    That holds for what Python prints, what libraries in C++ write, as Ray's core, and what
+    processes write that are started meanwhile.
+    """
+    global _kept
+    if _kept is not None:
+        yield
+        return
+    sys.stdout.flush()
+    with _copied(sys.stdout) as _kept, redirect_stdout(sys.stderr):
+        try:
+            yield
+        finally:
+            _kept = None
+
+
+@contextmanager
+def _copied(stream: TextIO) -> Iterator[TextIO]:
+    """What leads to where a stream leads; if it is the process's stdout, that leads to stderr."""
+    if not _is_of_process(stream):
+        yield stream
+        return
+    number = os.dup(_STDOUT)
+    try:
+        with suppress(OSError):  # there is no stderr
+            os.dup2(_STDERR, _STDOUT)
+        with open(number, "w", encoding=stream.encoding, closefd=False) as copy:
+            yield copy
+    finally:
+        os.dup2(number, _STDOUT)
+        os.close(number)
+
+
+def _is_of_process(stream: TextIO) -> bool:
+    try:
+        return stream.fileno() == _STDOUT
+    except (OSError, ValueError):  # it stands in its place, as in tests
+        return False
