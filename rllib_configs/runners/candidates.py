@@ -231,6 +231,7 @@ def judge_of(experiment: ExperimentConfig) -> Judge:
         [multipliers.get(name, usual) for name in training.limits.given()],
         training.limits_hold == "mean",
         training.multiplier_rate,
+        training.pooled,
     )
 
 

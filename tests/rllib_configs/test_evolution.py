@@ -14,7 +14,7 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.registries import prepare
-from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, joined, units_of
+from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, joined, judge_of, units_of
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (
     assert_equal,
@@ -83,6 +83,12 @@ def _judge(config: ExperimentConfig, flat: np.ndarray, split: Split, count: int)
     work.begin({CANDIDATES: flat[None]})
     parts = [work.play(unit)[0] for unit in units_of(split, 0, count, 1)]
     return np.concatenate([part.apart[k][0, :, 0] for k, part in enumerate(parts)])
+
+
+@pytest.mark.parametrize(("pooled", "cost"), [("true", np.log(2.0)), ("false", np.log(3.0) / 2)])
+def test_settings_say_whether_costs_are_pooled(pooled: str, cost: float) -> None:
+    judge = judge_of(config_of(f"training.pooled={pooled}", preset="hpc-universal"))
+    assert judge.costs(np.log([[[1.0], [3.0]]])) == pytest.approx([cost])
 
 
 def test_a_network_of_any_world_can_be_searched_for() -> None:

@@ -174,13 +174,17 @@ class Panda:
         alone = (cores >= specs[:, :1]) & (size >= specs[:, 1:2])
         alone &= (kind == specs[:, 2:3]) | (specs[:, 2:3] < 0)
         for spec in np.unique(specs[~alone.any(axis=1)], axis=0):  # one node is not enough
-            if not self._can_hold(*(int(value) for value in spec)):
+            asked = tuple(spec.tolist())
+            if asked in self._can_be_held:
+                continue
+            if not self._can_hold(*asked):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
                     f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
                     f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
                     f"cannot give; it could never run"
                 )
+            self._can_be_held.add(asked)
 
     def simulator(self) -> PandaSimulator:
         """A new simulator, with nothing loaded."""
@@ -233,6 +237,11 @@ class Panda:
         most = (max(nodes.cores), max(nodes.memory), 100 * max(nodes.speed))
         totals = (nodes.num_nodes, nodes.of("cores").sum())
         return np.array([*most, max(nodes.core_type) + 1, *totals], np.float64)
+
+    @cached_property
+    def _can_be_held(self) -> set[tuple[int, ...]]:
+        """Specifications that have passed `check`: searches play the same ones again and again."""
+        return set()
 
     def _can_hold(self, cores: int, memory: int, core_type: int, topology: int) -> bool:
         """Whether nodes that an agent can hold, if all are there, satisfy a specification."""
