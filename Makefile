@@ -46,8 +46,8 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install ## Train a scheduler, compare it with the heuristics, adapt another to an unseen task, draw the figures
 	@$(BIN)/metasched demo
 
-results: install ## Make a recorded result: NAME=deeprm, ppo or meta (40 minutes to two hours; goes on where it was)
-	@$(BIN)/metasched results $(or $(NAME),deeprm)
+results: install ## Make the recorded results of DeepRM's world (three hours on two cores; goes on where it was); NAME=ppo for one
+	@$(BIN)/metasched results $(or $(NAME),all)
 
 test: install ## Run the tests in random order (about eight minutes on two cores); ARGS='...' goes to pytest
 	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)

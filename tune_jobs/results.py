@@ -7,11 +7,18 @@ import click
 from cluster_env.core.errors import InputError
 from tune_jobs.terminal.options import CONTEXT, first_comment, list_option
 
+ALL = "all"
+RESULTS = Path("runs/results")
+
 
 def _experiments() -> list[tuple[str, str]]:
-    from tune_jobs.experiments.definition import NAMED, experiment_names
+    from tune_jobs.experiments.definition import NAMED, experiment_names, load_experiment
 
-    return [(name, first_comment(NAMED / f"{name}.yaml")) for name in experiment_names()]
+    minutes = {name: load_experiment(name).minutes for name in experiment_names()}
+    return [
+        (name, f"{first_comment(NAMED / f'{name}.yaml')} About {some} minutes on two cores.")
+        for name, some in minutes.items()
+    ]
 
 
 @click.command(name="results", context_settings=CONTEXT)
@@ -24,12 +31,22 @@ def _experiments() -> list[tuple[str, str]]:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for runs and figures; by default runs/results/NAME.",
+    help="Folder for runs and figures; by default runs/results/NAME, and runs/results for all.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Go on although files differ from the commit that the record will name.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the commands and run none.")
 @list_option("--list", "the experiments that there are by name", _experiments)
-def command(experiment: str | None, seeds: str | None, out: Path | None, dry_run: bool) -> None:
+def command(
+    experiment: str | None, seeds: str | None, out: Path | None, force: bool, dry_run: bool
+) -> None:
     """Make the results of an experiment: NAME, or a YAML file that says what to run.
+
+    Without NAME, or with all, it makes those of all experiments in DeepRM's world, each in a folder
+    of its own.
 
     It gives the ordinary commands train, compare, study, specialists and figure one after the
     other, and shows each. Give it again after Ctrl-C or a crash: runs that are done are left as
@@ -40,14 +57,17 @@ def command(experiment: str | None, seeds: str | None, out: Path | None, dry_run
       metasched results --list
       metasched results deeprm --dry-run
       metasched results deeprm --seeds 0
+      metasched results all
       metasched results my-experiment.yaml --out runs/mine
     """
-    from tune_jobs.experiments.running import make_results
+    from tune_jobs.experiments.running import make_all, make_results
 
-    if experiment is None:
-        raise InputError("say which experiment (--list shows them), or name a YAML file")
-    folder = out or Path("runs/results") / Path(experiment).stem
-    make_results(experiment, folder, None if seeds is None else _parse_seeds(seeds), dry_run)
+    chosen = None if seeds is None else _parse_seeds(seeds)
+    if experiment in (None, ALL):
+        make_all(out or RESULTS, chosen, dry_run, force)
+    else:
+        folder = out or RESULTS / Path(experiment).stem
+        make_results(experiment, folder, chosen, dry_run, force)
 
 
 def _parse_seeds(text: str) -> list[int]:

@@ -18,7 +18,7 @@ from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.experiments import recording, running
 from tune_jobs.experiments.commands import list_commands
-from tune_jobs.experiments.definition import experiment_names, load_experiment
+from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.figures import FIGURES
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
@@ -49,28 +49,36 @@ def shown(capsys, *args) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.fixture(autouse=True)
+def committed(monkeypatch):
+    """All that makes results is in the commit, whatever stands in the working tree."""
+    made = recording.provenance()
+    monkeypatch.setattr(recording, "provenance", lambda: {**made, "git.dirty": "no"})
+
+
 # How many commands of each kind, counted by hand in the loops that drove the results before.
 COUNTS = {
-    "deeprm": {"train": 12, "figure": 2, "compare": 3},
-    "ppo": {"train": 20, "figure": 5, "compare": 4},
-    "generalist": {"train": 5, "figure": 1, "compare": 4},
-    "objectives": {"train": 35, "figure": 1},
+    "deeprm": {"train": 12, "figure": 3, "compare": 4},
+    "ppo": {"train": 20, "figure": 6, "compare": 4},
+    "generalist": {"train": 25, "figure": 1, "compare": 5},
+    "objectives": {"train": 40, "figure": 2, "compare": 1},
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
     "operation": {"train": 8, "figure": 1},
-    "adaptation": {"train": 52, "study": 10, "specialists": 1, "figure": 7},
+    "adaptation": {"train": 50, "study": 10, "specialists": 2, "figure": 7},
 }
 
 LINES = {
     "deeprm": [
         "metasched train deeprm-released --set task.workload.load=1.1 "
-        "--set evaluation.jobsets=1000 --set training.iterations=400 --seed 2 "
+        "--set evaluation.jobsets=1000 --set training.iterations=250 --seed 2 "
         "--run R/deeprm-1.1-2 --continue",
         "metasched train deeprm-fresh --set task.world.rules=released "
         "--set training.since_column=true --set evaluation.jobsets=1000 "
         "--set training.iterations=800 --seed 0 --run R/fresh-0.7-0 --continue",
         "metasched figure deeprm-fig4 --runs 'R/*-*-*' --out R/figures",
-        "metasched compare --policies 'sjf,tetris,hold,R/*-1.3-*' --loads 1.3 "
+        "metasched compare --policies 'fcfs,easy,sjf,tetris,hold,R/*-1.3-*' --at 1.3 "
         "--out R/figures/load-1.3",
+        "metasched figure deeprm-windows --runs 'R/*-0.7-*' --jobsets 100 --out R/figures",
     ],
     "ppo": [
         "metasched train deeprm-ppo --set task.world.rules=released "
@@ -82,13 +90,19 @@ LINES = {
     "generalist": [
         "metasched train deeprm-generalist --set task.world.rules=released "
         "--set training.iterations=400 --seed 1 --run R/gen-1 --continue",
-        "metasched compare --policies 'sjf,packer,tetris,hold,R/gen-*' --rules released "
-        "--window 700 --warmup 100 --decode tuned --seed 2 --jobsets 200 --out R/figures/steady",
+        "metasched train deeprm-ppo --set task.world.rules=released "
+        "--set task.workload.load=1.1 --set training.iterations=400 --seed 2 "
+        "--run ppo/ppo-1.1-2 --continue",
+        "metasched compare --policies 'R/gen-*,ppo/ppo-1.1-*' --at 1.1 --rules released "
+        "--decode tuned --seed 2 --out R/figures/beside-1.1",
     ],
     "objectives": [
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
         "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
         "--run R/obj-fair_slowdown-0 --continue",
+        "metasched compare --policies 'fcfs,easy,sjf,packer,tetris,hold,R/obj-*,R/utilization-*' "
+        "--at 1.1 "
+        "--decode argmax --out R/figures/price",
     ],
     "hpc": [
         "metasched train hpc-no-worse --set training.iterations=100 --seed 2 --run R/no-worse-2 "
@@ -105,17 +119,17 @@ LINES = {
     ],
     "adaptation": [
         "metasched train deeprm-maml --set training.family=objectives "
-        "--set training.iterations=600 --seed 4 --run R/objectives-maml-4 --continue",
-        "metasched train deeprm-joint --set training.family=mixed --set training.iterations=330 "
+        "--set training.iterations=400 --seed 4 --run R/objectives-maml-4 --continue",
+        "metasched train deeprm-joint --set training.family=mixed --set training.iterations=248 "
         "--seed 0 --run R/mixed-joint-0 --continue",
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
         "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
         "metasched study 'R/objectives-maml-*' 'R/objectives-joint-*' --family objectives "
-        "--task-seed 1 --seeds 3 --out R/adaptation",
-        "metasched study 'R/deeprm-0.7-*' --family workloads --task-seed 1 "
-        "--steps 0,3,10,30,60 --seeds 1 --out R/adaptation",
-        "metasched specialists R/priorities-joint-0 --task-seed 1 --runs R/specialists "
+        "--task-seed 1 --seeds 2 --rates 0.5,1,2,4,8 --rate-tasks 10 --jobs 2 --out R/adaptation",
+        "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
+        "--steps 0,3,10,30 --seeds 1 --jobs 2 --out R/adaptation",
+        "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
         "--out R/adaptation",
     ],
 }
@@ -137,6 +151,25 @@ def test_every_experiment_is_tested_and_listed_with_a_line_about_it(capsys):
     listed = capsys.readouterr().out
     for name in experiment_names():
         assert re.search(rf"^{name} +\w", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", [[], ["all"]])
+def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(words, capsys):
+    lines = shown(capsys, *words, "--out", "R")
+    heads = [line for line in lines if line.startswith("# ")]
+    minutes = {name: load_experiment(name).minutes for name in in_order()}
+    assert [line.split()[1].rstrip(":") for line in heads] == in_order()
+    assert set(in_order()) == set(COUNTS) - {"hpc"}
+    assert f"1 of {len(COUNTS) - 1} results" in heads[0]
+    assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
+    assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]
+    given = sum(sum(COUNTS[name].values()) for name in in_order())
+    assert len(lines) - len(heads) == given
+    assert "metasched compare --policies 'R/generalist/gen-*,R/ppo/ppo-0.7-*'" in "".join(lines)
+
+
+def test_all_results_take_three_hours():
+    assert sum(load_experiment(name).minutes for name in in_order()) <= 180
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -169,7 +202,7 @@ def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
 
 def test_seeds_replace_those_of_all_runs(capsys):
     lines = [line for line in shown(capsys, "adaptation", "--seeds", "7") if " train " in line]
-    assert len(lines) == 12
+    assert len(lines) == 14
     assert all("--seed 7 " in line for line in lines)
     assert "runs/results/adaptation/one-7" in " ".join(lines)
 
@@ -193,7 +226,6 @@ def test_an_experiment_that_cannot_be_carried_out_is_refused(change, message, tm
     ("args", "message"),
     [
         (["deepmr"], "did you mean 'deeprm'"),
-        ([], "say which experiment"),
         (["deeprm", "--seeds", "0,x"], "--seeds takes whole numbers"),
         (["nowhere.yaml"], "nowhere.yaml"),
     ],
@@ -265,6 +297,22 @@ def digests(out) -> dict[str, str]:
     return {
         name: text for one in record["commands"].values() for name, text in one["files"].items()
     }
+
+
+def test_who_makes_results_with_files_that_no_commit_holds_hears_it_first(
+    tmp_path, inside, capsys, monkeypatch
+):
+    changed = {"git.commit": "0123456789", "git.dirty": "yes"}
+    monkeypatch.setattr(recording, "provenance", lambda: changed)
+    file, out = write(tmp_path / "tiny.yaml", runs=[], steps=FREE_OF_RUNS), tmp_path / "out"
+    assert run(cli.metasched, ["results", file, "--out", str(out)]) == 2
+    assert "files of metasched differ from the commit 0123456" in capsys.readouterr().err
+    assert not inside
+    assert not out.exists()
+    assert run(cli.metasched, ["results", file, "--out", str(out), "--dry-run"]) == 0
+    assert run(cli.metasched, ["results", file, "--out", str(out), "--force"]) == 0
+    assert inside == ["compare", "figure"]
+    assert json.loads((out / "results.json").read_text())["made"] == changed
 
 
 def test_results_are_the_same_digits_twice_with_their_commit_and_commands(tmp_path, inside):
@@ -370,6 +418,7 @@ def test_a_signal_lets_the_training_write_its_checkpoint(tmp_path):
     runs = [{**TINY["runs"][0], "iterations": 100_000}]
     file, folder = write(tmp_path / "tiny.yaml", runs=runs), tmp_path / "tiny-0.7-3"
     command = [sys.executable, "-m", "tune_jobs.cli", "results", file, "--out", str(tmp_path)]
+    command += ["--force"]  # the process has no part in what is patched here
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with started(command, **streams, text=True) as process:
         wait_for((folder / "checkpoints").is_dir, "the beginning of training", process=process)

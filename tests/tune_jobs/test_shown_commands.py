@@ -33,6 +33,7 @@ from tests.tune_jobs.shown_commands import (
 )
 from tune_jobs import cli
 from tune_jobs.comparing import protocol
+from tune_jobs.experiments import recording
 from tune_jobs.figures.registry import FIGURES, FigureRequest
 from tune_jobs.site.choosing import choose_adviser
 
@@ -73,6 +74,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     """Gives a command in the folder, with the variables before it."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr(recording, "provenance", dict)  # a working tree may hold changes
     for module in ("reporting", "guarding"):
         name = f"tune_jobs.comparing.{module}"
         monkeypatch.setattr(import_module(name), "CALIBRATION_JOBSETS", 4)

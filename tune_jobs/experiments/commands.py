@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.experiments.definition import Experiment, RunsSection, Scalar
+from tune_jobs.experiments.definition import Experiment, RunsSection, Scalar, load_experiment
 from tune_jobs.runs.checkpoints import Checkpoints
 
 
@@ -49,14 +49,14 @@ def list_commands(
         seeds: training seeds of all runs, instead of the experiment's.
 
     Raises:
-        InputError: if a text names a value that there is none of, or two runs share a folder.
+        InputError: if a text names a value that there is none of, two runs share a folder, or an
+            experiment that is used is not there.
     """
+    used = {name: out.parent / name for name in experiment.uses}
     commands: list[Command] = []
-    all_seeds = {seed for runs in experiment.runs for seed in _seeds(runs, experiment, seeds)}
-    for seed in sorted(all_seeds):
-        for runs in experiment.runs:
-            if seed in _seeds(runs, experiment, seeds):
-                commands += _trainings(runs, out, seed)
+    for name, folder in used.items():
+        commands += _all_trainings(load_experiment(name), folder, seeds)
+    commands += _all_trainings(experiment, out, seeds)
     folders = [command.run for command in commands]
     twice = next((folder for folder in folders if folders.count(folder) > 1), None)
     if twice is not None:
@@ -66,9 +66,20 @@ def list_commands(
     for step in experiment.steps:
         words = shlex.split(step.command)
         for values in _combinations(step.vary):
-            given = {**values, "out": out}
+            given = {**used, **values, "out": out}
             commands.append(Command(tuple(_fill(word, given) for word in words)))
     return commands
+
+
+def _all_trainings(
+    experiment: Experiment, out: Path, seeds: Sequence[int] | None
+) -> Iterator[Command]:
+    """Those of an experiment, seed by seed."""
+    all_seeds = {seed for runs in experiment.runs for seed in _seeds(runs, experiment, seeds)}
+    for seed in sorted(all_seeds):
+        for runs in experiment.runs:
+            if seed in _seeds(runs, experiment, seeds):
+                yield from _trainings(runs, out, seed)
 
 
 def _seeds(

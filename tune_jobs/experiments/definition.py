@@ -45,6 +45,13 @@ class StepSection(Section):
 class Experiment(Section):
     """Everything that makes a recorded result."""
 
+    minutes: Annotated[int, Field(ge=1)] | None = None
+    """How long all of it takes on two quiet cores, roughly."""
+    with_all: bool = True
+    """Whether it is made where all are asked for."""
+    uses: tuple[str, ...] = ()
+    """Named experiments whose runs the commands use, too, as ``{NAME}``: the folder of that name
+    beside this one's. They are trained first, unless they are there."""
     seeds: Seeds
     """Training seeds of all runs that name none of their own."""
     runs: tuple[RunsSection, ...]
@@ -56,6 +63,14 @@ class Experiment(Section):
 def experiment_names() -> list[str]:
     """Names of the experiments that come with metasched."""
     return sorted(path.stem for path in NAMED.glob("*.yaml"))
+
+
+def in_order() -> list[str]:
+    """Those that are made where all are asked for: first what others use, then the shortest."""
+    found = {name: load_experiment(name) for name in experiment_names()}
+    used = {name for one in found.values() for name in one.uses}
+    wanted = [name for name, one in found.items() if one.with_all]
+    return sorted(wanted, key=lambda name: (name not in used, found[name].minutes or 0, name))
 
 
 def find_experiment(source: str) -> Path:

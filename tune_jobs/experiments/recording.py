@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from cluster_env.core.errors import InputError
 from tune_jobs.experiments.commands import Command
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.terminal.files import replacing
@@ -37,6 +38,19 @@ class Record:
         self._known: dict[str, Any] = known.get("commands", {})
         self._commands: dict[str, Any] = {}
         self._before: dict[str, int] = {}
+
+    def check_commit(self) -> None:
+        """Makes sure that the commit holds all that results will be made with.
+
+        Raises:
+            InputError: if files differ from it.
+        """
+        if self._made.get("git.dirty") == "yes":
+            raise InputError(
+                f"files of metasched differ from the commit {self._made['git.commit'][:7]}, so "
+                f"nobody could make these results again from it; commit them first, or give "
+                f"--force, and the record says that they were changed"
+            )
 
     def is_done(self, command: Command) -> bool:
         """Whether a command need not be given again; it is taken over then."""

@@ -10,13 +10,35 @@ import click
 
 from tune_jobs.experiments.checking import check_runs, check_trained
 from tune_jobs.experiments.commands import Command, list_commands
-from tune_jobs.experiments.definition import find_experiment, load_experiment
+from tune_jobs.experiments.definition import find_experiment, in_order, load_experiment
 from tune_jobs.experiments.recording import Record
 from tune_jobs.terminal.options import first_comment
 from tune_jobs.terminal.stopping import StopRequest
 
 
-def make_results(source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool) -> None:
+def make_all(out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool = False) -> None:
+    """Makes the results of all named experiments, and says how far it is.
+
+    Args:
+        out: folder that holds a folder for each.
+        seeds: see `make_results`; so are the rest and the errors.
+        dry_run: see there.
+        force: see there.
+    """
+    names = in_order()
+    minutes = [load_experiment(name).minutes or 0 for name in names]
+    for number, name in enumerate(names):
+        click.secho(
+            f"# {name}: {number + 1} of {len(names)} results, about {minutes[number]} of the "
+            f"{sum(minutes[number:])} minutes that are left on two cores",
+            bold=not dry_run,
+        )
+        make_results(name, out / name, seeds, dry_run, force)
+
+
+def make_results(
+    source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool = False
+) -> None:
     """Trains what is not trained yet, and gives the commands that follow and are not done.
 
     Args:
@@ -25,16 +47,20 @@ def make_results(source: str, out: Path, seeds: Sequence[int] | None, dry_run: b
             else it gets.
         seeds: training seeds of all runs, instead of the experiment's.
         dry_run: show the commands only.
+        force: whether files may differ from the commit that the record will name.
 
     Raises:
-        InputError: if the experiment cannot be used, or the folder holds other runs than it says.
+        InputError: if the experiment cannot be used, the folder holds other runs than it says, or
+            no commit holds the files that would make the results.
         click.exceptions.Exit: with the status of the first command that fails or is stopped.
     """
     commands = list_commands(load_experiment(source), out, seeds)
     trained = {command.run: command for command in commands if command.run}
+    record = Record(out, first_comment(find_experiment(source)), list(trained))
+    if not (dry_run or force):
+        record.check_commit()
     for command in trained.values():
         check_trained(command)
-    record = Record(out, first_comment(find_experiment(source)), list(trained))
     for number, command in enumerate(commands, 1):
         place = f"[{number}/{len(commands)}] "
         if command.is_done() if command.run else record.is_done(command):
