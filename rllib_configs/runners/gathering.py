@@ -165,7 +165,7 @@ class _Calls:
         """Asks a member for some units."""
         units = {place: self._request.units[place] for place in places}
         team = self._crew.team(member)
-        limit_s = self._patience.limit_s(len(places), len(team))
+        limit_s = self._patience.limit_s(len(places), len(team) if member < 0 else 0)
         call = _Call(member, places, perf_counter() + limit_s, limit_s)
         given = self._short if member in self._begun else self._request.round
         line = self._lines.get(member)

@@ -23,14 +23,14 @@ class Patience:
         """Learns from an answer."""
         self._unit_s = max(self._unit_s, answer.unit_s)
 
-    def limit_s(self, num_units: int, width: int = 1) -> float:
+    def limit_s(self, num_units: int, width: int = 0) -> float:
         """Seconds after which nobody waits any longer.
 
         Args:
             num_units: that were asked for.
-            width: how many runners share them.
+            width: how many runners of a station share them; 0 for a runner itself.
         """
-        if width > 1:
+        if width:
             return self.STATION * self.limit_s(-(-num_units // width))
         if self._timeout_s:
             return self._timeout_s

@@ -1,4 +1,4 @@
-"""Runners that end at a chosen place."""
+"""Runners that end, or stop, at a chosen place."""
 
 import os
 import signal
@@ -9,7 +9,9 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from rllib_configs.runners.units import UnitEnvRunner
 
 
-def end_in_round(algorithm: Algorithm, number: int, runner: int = 1) -> None:
+def end_in_round(
+    algorithm: Algorithm, number: int, runner: int = 1, by: int = signal.SIGKILL
+) -> int:
     """Has a runner kill itself in the middle of its work.
 
     Which units it does depends on who is faster; that it has some in each round does not.
@@ -19,9 +21,13 @@ def end_in_round(algorithm: Algorithm, number: int, runner: int = 1) -> None:
         number: of the round, of those in which it has units, counted from 1: in an iteration the
             first one samples, and each other one is an update.
         runner: which.
+        by: the signal that it sends itself.
+
+    Returns:
+        The id of its process.
     """
 
-    def arm(runner: UnitEnvRunner) -> None:
+    def arm(runner: UnitEnvRunner) -> int:
         plain, rounds, last = runner.answer, 0, object()
 
         def answer(unit: Any, step: Any) -> Any:
@@ -29,11 +35,13 @@ def end_in_round(algorithm: Algorithm, number: int, runner: int = 1) -> None:
             rounds += step != last
             last = step
             if rounds == number:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), by)
             return plain(unit, step)
 
         runner.answer = answer  # type: ignore[method-assign]
+        return os.getpid()
 
-    algorithm.env_runner_group.foreach_env_runner(
+    (process,) = algorithm.env_runner_group.foreach_env_runner(
         arm, remote_worker_ids=[runner], local_env_runner=False
     )
+    return int(process)

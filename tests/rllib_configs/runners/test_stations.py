@@ -1,7 +1,8 @@
-"""Stations among true runners: the same bits with them, without them, and when one is killed."""
+"""Stations among true runners: the same bits with and without, whoever is killed or stopped."""
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
 from rllib_configs.runners import stations
+from rllib_configs.runners.patience import Patience
 from tests.rllib_configs.dying import end_in_round
 from tests.rllib_configs.training import assert_equal
 from tests.waiting import PATIENCE_S, wait_for
@@ -25,6 +27,17 @@ def wait_for_station(algorithm: Any) -> Any:
     (started,) = algorithm._stations._started.values()
     ray.get(started.ready, timeout=PATIENCE_S)
     return started.stationed.actor
+
+
+def process_of(actor: Any) -> int:
+    return int(ray.get(actor.__ray_call__.remote(lambda self: os.getpid())))
+
+
+class ShortForStations(Patience):
+    """Waits 4 s for a station, and for a runner as long as a busy machine may need."""
+
+    def limit_s(self, num_units: int, width: int = 0) -> float:
+        return 4.0 if width else PATIENCE_S
 
 
 def wait_for_lines(algorithm: Any) -> None:
@@ -80,7 +93,8 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
         train()
         assert calls == []  # there is a line to this machine, for all rounds
         assert algorithm.spread(pow, 3, range(4)) == [1, 3, 9, 27] == alone.spread(pow, 3, range(4))
-        os.kill(ray.get(station.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
+        os.kill(process_of(station), signal.SIGKILL)
+        algorithm._stations._timeout_s = 8.0  # of the next station
         train()  # its runners are asked by the driver
         assert "the station on 127.0.0.1 was lost" in caplog.text
         assert wait_for_station(algorithm) != station
@@ -88,10 +102,16 @@ def test_a_run_with_stations_is_that_of_the_driver_alone(
         train()
         assert set(calls) == {-2}  # another one
         wait_for_lines(algorithm)
-        end_in_round(algorithm, 2)  # in an update
+        stopped = end_in_round(algorithm, 2, by=signal.SIGSTOP)  # in an update
         calls.clear()
-        assert train()["workers/healthy"] == 1
-        assert calls == []
+        assert train()["workers/healthy"] <= 1  # the station has noticed, on a busy machine twice
+        assert "has not answered" not in caplog.text  # the driver would have said so
+        wait_for(lambda: not Path("/proc", str(stopped)).exists(), "the end of the stopped runner")
+        station = wait_for_station(algorithm)
+        os.kill(process_of(station), signal.SIGSTOP)
+        algorithm._patience = ShortForStations()
+        train()
+        assert "the station on 127.0.0.1 has not answered for 4 s" in caplog.text
     finally:
         algorithm.stop()
         alone.stop()
