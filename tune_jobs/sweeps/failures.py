@@ -1,15 +1,22 @@
-"""Trials that fail: tried again where a process was lost, and described in true words."""
+"""Trials and sweeps that fail: tried again where something was lost, and said in true words."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import (
+    NodeDiedError,
+    ObjectLostError,
+    RayActorError,
+    RayTaskError,
+    WorkerCrashedError,
+)
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
 
 MAX_FAILURES = 2  # of a trial, whose machine may have gone away
+MAX_LOSSES = 3  # of a sweep, that Ray Tune itself does not outlive
 
 
 @contextmanager
@@ -35,6 +42,20 @@ def retried_trials(failures: dict[str, Exception]) -> Iterator[None]:
 
     with patch.object(TuneController, "_process_trial_failure", process):
         yield
+
+
+def loss_behind(error: BaseException) -> str | None:
+    """What Ray has lost, where an error comes of that; None where it comes of anything else.
+
+    Ray Tune takes a process that has died for the failure of a trial. Where a machine takes an
+    answer with it that nobody has fetched yet, it gives up the whole sweep.
+    """
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, ObjectLostError | NodeDiedError | WorkerCrashedError):
+            return type(found).__name__
+        found = found.__cause__ or found.__context__
+    return None
 
 
 def describe(failure: Exception | None) -> str:

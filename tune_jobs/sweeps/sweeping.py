@@ -169,15 +169,12 @@ class _Session:
         for _, record in self._work.over:
             score = score_of(self._sweep, record.run.history.rows())
             self._table.put(line_of(self._sweep, record, score))
-        for record in self._work.records.values():
-            callback.take_up(record)
         say = self._table.say
         with StopRequest(
             lambda name: say(f"{name}: stopping all trials (once more stops at once)")
         ) as stop:
             try:
-                if self._work.num_trials:
-                    self._fit(callback, stop)
+                self._fit_again_where_lost(callback, stop)
             except KeyboardInterrupt:
                 say(f"Stopped at once. Resume with: {resume_command(self._folder)}")
                 raise
@@ -188,6 +185,28 @@ class _Session:
         wall_s = callback.ended_at - self._started
         share = callback.busy_s / (self._num_slots * wall_s) if callback.busy_s else 0.0
         return self._finish(share, wall_s, stop)
+
+    def _fit_again_where_lost(self, callback: Any, stop: StopRequest) -> None:
+        """Does what `tune --resume` would, where Ray has lost what Ray Tune cannot do without."""
+        from tune_jobs.sweeps.failures import MAX_LOSSES, loss_behind
+
+        losses = 0
+        while self._work.num_trials:
+            for record in self._work.records.values():
+                callback.take_up(record)
+            try:
+                self._fit(callback, stop)
+                return
+            except Exception as error:
+                lost, losses = loss_behind(error), losses + 1
+                if lost is None or losses > MAX_LOSSES or stop:
+                    raise
+            self._table.say(
+                f"Ray has lost what the sweep needs ({lost}): going on from what is recorded "
+                f"({losses} of at most {MAX_LOSSES} times)"
+            )
+            callback.close()
+            self._work = find_work(self._folder)
 
     def _fit(self, callback: Any, stop: StopRequest) -> None:
         import ray

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ray.exceptions import ObjectLostError
 
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
@@ -118,15 +119,19 @@ def kill_trials() -> None:
             process.kill()
 
 
-def test_a_trial_whose_process_is_killed_at_any_time_is_tried_again(whole, local_ray, tmp_path):
+def test_what_loses_a_process_or_an_object_at_any_time_goes_on(whole, local_ray, tmp_path):
     two = ["slowdown", "makespan"]
     killed = []
 
     def kill(line: TrialLine) -> None:
         # In mid-trial; then between two trials, when the process waits for the next one.
         moment = (line.index, line.status)
-        if moment in ((0, "running"), (0, "finished")) and line.done >= 4 and moment not in killed:
-            killed.append(moment)
+        if line.done < 4 or moment in killed:
+            return
+        killed.append(moment)
+        if moment == (1, "running"):
+            raise ObjectLostError("00", None, "")  # as Tune raises it where nobody has the answer
+        if line.index == 0:
             kill_trials()
 
     result = run_sweep(
@@ -138,9 +143,11 @@ def test_a_trial_whose_process_is_killed_at_any_time_is_tried_again(whole, local
         runs=tmp_path,
         table=(table := Quiet(kill)),
     )
-    assert len(killed) == 2
+    assert len(killed) == 4
     assert result.counts["finished"] == 2
-    said = [line for line in table.text.getvalue().splitlines() if "tried again" in line]
+    lines = table.text.getvalue().splitlines()
+    assert sum("(ObjectLostError): going on from what is recorded" in line for line in lines) == 1
+    said = [line for line in lines if "tried again" in line]
     assert [line[:10] for line in said] == ["trial 000 ", "trial 001 "]
     assert all("its process died" in line for line in said)
     for one, other in zip(
