@@ -35,8 +35,9 @@ TASKS = (0, 1, 3, 4, 14)
 def command(quick: bool, runs: Path, seed: int) -> None:
     """Train DeepRM's policy on Ray, compare it with heuristics, draw figures, record it in MLflow.
 
-    Then meta-train a policy on tasks whose objective is hidden, and adapt it in three steps to a
-    task of each objective that it has never seen. All takes about five minutes on two cores.
+    A policy that comes trained is compared in operation, too. Then meta-train a policy on tasks
+    whose objective is hidden, and adapt it in three steps to a task of each objective that it has
+    never seen. All takes about five minutes on two cores.
     Every part is a command that you can give yourself; it is shown before it runs.
 
     \b
@@ -89,12 +90,23 @@ def command_lines(runs: Path, name: str, seed: int, *, quick: bool) -> list[list
         return [word for text in settings if quick for word in ("--set", text)]
 
     compare = ["compare", "--policies", f"sjf,tetris,hold,{run}", *seeded]
+    operate = ["compare", "--policies", "fcfs,easy,sjf,tetris,deeprm-operation", *seeded]
+    operate += ["--at", "0.7", "--window", "700", "--warmup", "100", "--rules", "released"]
+    operate += ["--jobsets", str(num_jobsets // 20), "--out", f"{compared}-operation"]
     figure_4 = ["figure", "deeprm-fig4", "--runs", run, "--out", f"{run}/figures", *seeded]
     adapt = ["adapt", meta_run, "--evaluate", str(QUICK_HELD_OUT if quick else HELD_OUT), *seeded]
     return [
         ["train", "demo", "--run", run, *shared, *sets(QUICK)],
         [*compare, "--jobsets", str(num_jobsets), "--out", compared, "--track"],
         [*figure_4, "--jobsets", str(num_jobsets // 5), "--track"],
+        [
+            *operate,
+            "--jobsets",
+            str(num_jobsets // 20),
+            "--out",
+            f"{compared}-operation",
+            "--track",
+        ],
         ["train", "demo-meta", "--run", meta_run, *shared, *sets(QUICK_META)],
         *(
             [*adapt, "--task", f"objectives:{task}", "--out", f"{meta_run}-task-{task}", "--track"]

@@ -75,11 +75,13 @@ def _settings() -> list[tuple[str, str]]:
 def command(**options: Any) -> None:
     """Train a scheduler. PRESET is the name of a preset or the path of a YAML file.
 
+    By default it is deeprm-operation, a policy for a cluster that is never empty.
     Ctrl-C and SIGTERM let the iteration finish and leave a checkpoint; --resume goes on from there
     and comes to the same numbers as if nothing had happened.
 
     \b
     Examples:
+      metasched train --run runs/mine
       metasched train deeprm-smoke
       metasched train deeprm --set task.workload.load=1.1 --seed 3
       metasched train deeprm-ppo --set training.lr=3e-4 --print-config > my-experiment.yaml

@@ -15,7 +15,7 @@ from tune_jobs import cli, demo
 def test_every_line_is_a_command_that_the_user_can_give(tmp_path: Path, quick: bool) -> None:
     lines = demo.command_lines(tmp_path, "today-s3", 3, quick=quick)
     assert [line[0] for line in lines] == (
-        ["train", "compare", "figure", "train", *["adapt"] * len(demo.TASKS), "figure"]
+        ["train", "compare", "figure", "compare", "train", *["adapt"] * len(demo.TASKS), "figure"]
     )
     for name, *words in lines:
         with click.Context(cli.metasched) as context:
@@ -83,7 +83,8 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     for name in ("deeprm-fig4", "deeprm-fig6"):
         assert (run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (run / "figures" / f"{name}.csv").stat().st_size > 0
-    (compared,) = tmp_path.glob("demo-compared-*")
+    compared, operated = sorted(tmp_path.glob("demo-compared-*"), key=lambda path: len(path.name))
+    assert "deeprm-operation" in (operated / "comparison.csv").read_text()
     with (compared / "comparison.csv").open() as file:
         assert {line["key"] for line in csv.DictReader(file)} == {"sjf", "tetris", "hold", "demo"}
     (curves,) = tmp_path.glob("demo-meta-*/figures/meta-curves.png")

@@ -89,3 +89,11 @@ def test_settings_are_shown(capsys):
     )
     assert "task.workload.kind=trace" in shown
     assert "task.world.rules=paper" in shown
+
+
+def test_who_names_no_preset_trains_for_operation(capsys):
+    assert printed(capsys, "--print-config") == printed(
+        capsys, "deeprm-operation", "--print-config"
+    )
+    shown = yaml.safe_load(printed(capsys, "--print-config", "--set", "training.iterations=9"))
+    assert (shown["name"], shown["training"]["iterations"]) == ("deeprm-operation", 9)

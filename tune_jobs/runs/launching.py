@@ -17,6 +17,9 @@ from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import program
 from tune_jobs.tracking.recording import DrawFigure
 
+DEFAULT_PRESET = "deeprm-operation"
+"""What is trained where nobody says what: it asks the least of who has to live with it."""
+
 
 def launch_training(
     *,
@@ -57,9 +60,8 @@ def launch_training(
             raise InputError("--resume takes all from the run, so give no preset and no --run")
         resumption = find_resumption(resume, changes)
         config = resumption.config
-    elif preset is None:
-        raise InputError("say what to train: the name of a preset (--presets lists them) or a file")
     else:
+        preset = preset or DEFAULT_PRESET
         config = load_config(preset, changes)
     if print_config:
         click.echo(config_text(prepare(config)), nl=False)
