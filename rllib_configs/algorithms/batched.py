@@ -203,7 +203,11 @@ class UnitAlgorithm(Algorithm):
         return Iteration(crew, units, weights, self._patience, self._lines)
 
     def spread(
-        self, function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
+        self,
+        function: Callable[[Any, Any], Any],
+        shared: Any,
+        pieces: Sequence[Any],
+        seen: Callable[[int], None] | None = None,
     ) -> list[Any]:
         """Has runners do pieces of something else, as a validation; the driver, if there are none.
 
@@ -211,6 +215,7 @@ class UnitAlgorithm(Algorithm):
             function: a pure function, of ``shared`` and a piece; of a module, by name.
             shared: what all pieces need.
             pieces: what differs.
+            seen: told how many are done, each time that a runner answers.
 
         Returns:
             What came of each, in order.
@@ -218,7 +223,7 @@ class UnitAlgorithm(Algorithm):
         errands = [Errand(index, piece) for index, piece in enumerate(pieces)]
         start = Errands(function, shared)
         crew = self._stations.crew()
-        done = Iteration(crew, errands, start, self._errand_patience, self._lines).play()
+        done = Iteration(crew, errands, start, self._errand_patience, self._lines).play(seen)
         return [done.part.apart[errand.index] for errand in errands]
 
     @property

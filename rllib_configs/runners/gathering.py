@@ -2,7 +2,7 @@
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -51,8 +51,13 @@ class Gatherer:
         self._begun: set[int] = set()  # members that have the weights of the iteration
         self._store, self._writer = _Store(), RequestWriter()
 
-    def do(self, request: Request) -> Answer:
-        """The sums of all units of a request; at the first fault in the program, that alone."""
+    def do(self, request: Request, seen: Callable[[int], None] | None = None) -> Answer:
+        """The sums of all units of a request; at the first fault in the program, that alone.
+
+        Args:
+            request: what is to be done.
+            seen: told how many units are done, each time that somebody answers.
+        """
         self._lines.admit()
         places = sorted(request.units)
         lanes, free = self._dealt(places, request)
@@ -60,7 +65,7 @@ class Gatherer:
         calls = _Calls(self._crew, request, self._patience, begun, *ways)
         parts: dict[Node, Part] = {}
         spent: dict[int, float] = defaultdict(float)
-        unit_s = 0.0
+        unit_s, done = 0.0, 0
         while True:
             for member in dict.fromkeys(free):
                 width = self._width(member)
@@ -70,7 +75,7 @@ class Gatherer:
             if not calls.waiting:
                 break
             free = []
-            for member, taken, answer in calls.wait(every=lanes.empty):
+            for member, taken, answer in calls.wait(every=lanes.empty and seen is None):
                 for lost in () if answer is None else answer.lost:
                     self._lines.drop(lost)
                     self._crew.lose(lost, hangs=False)
@@ -90,6 +95,9 @@ class Gatherer:
                 for place in taken:
                     self._holder[request.units[place].index] = member
                 free.append(member)
+                done += len(taken)
+                if seen is not None:
+                    seen(done)
         if rest := lanes.rest():
             units = {place: request.units[place] for place in rest}
             answer = self._crew.do_here(Request(units, request.round))

@@ -1,7 +1,7 @@
 """An iteration as the driver sees it: its units are played, then any number of steps learn."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -59,13 +59,17 @@ class Iteration:
         if not isinstance(start, Errands):  # a copy, because learning changes the module
             self._start = {name: np.array(value) for name, value in start.items()}
 
-    def play(self) -> Gathered:
+    def play(self, seen: Callable[[int], None] | None = None) -> Gathered:
         """Has all units played.
+
+        Args:
+            seen: told how many are done, each time that somebody answers.
 
         Raises:
             RuntimeError: if the work itself is at fault.
         """
-        return self._gather(self._units, Round(self._number, self._start, len(self._units)))
+        given = Round(self._number, self._start, len(self._units))
+        return self._gather(self._units, given, seen)
 
     def step(
         self, step: Any, parameters: NDArray[np.float32], indices: Sequence[int] | None = None
@@ -84,8 +88,10 @@ class Iteration:
         units = [unit for unit in self._units if wanted is None or unit.index in wanted]
         return self._gather(units, Round(self._number, self._start, len(units), step, parameters))
 
-    def _gather(self, units: Sequence[Unit], given: Round) -> Gathered:
-        answer = self._gatherer.do(Request(dict(enumerate(units)), given))
+    def _gather(
+        self, units: Sequence[Unit], given: Round, seen: Callable[[int], None] | None = None
+    ) -> Gathered:
+        answer = self._gatherer.do(Request(dict(enumerate(units)), given), seen)
         if answer.error:
             raise RuntimeError(f"an env runner failed:\n{answer.error}")
         return Gathered(total(answer.parts, given.count), answer.seconds)

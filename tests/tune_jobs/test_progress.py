@@ -3,6 +3,7 @@
 import fcntl
 import io
 import os
+import re
 import signal
 import struct
 import termios
@@ -41,6 +42,22 @@ def test_a_terminal_gets_a_bar_and_lines_above_it():
     assert "4/4" in stream.getvalue()
     assert "reward -3.0" in stream.getvalue()
     assert "evaluated\n" in stream.getvalue()
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+def test_what_takes_long_between_two_steps_is_shown_on_a_terminal_alone(interactive):
+    stream, now = io.StringIO(), [0.0]
+    progress = Progress(stream, interactive, clock=lambda: now[0])
+    for took_s in (1.0, 8.0):  # the first is not worth a bar
+        progress.aside(0, 4, "validation")
+        for done in range(1, 5):
+            now[0] += took_s / 4
+            progress.aside(done, 4, "validation")
+    progress.close()
+    shown = re.findall(r"validation .* (\d/\d)", stream.getvalue().replace("\r", "\n"))
+    bars = ["1/4", "2/4", "3/4", "4/4"] if interactive else []
+    assert list(dict.fromkeys(shown)) == bars
+    assert shown.count("1/4") <= 2  # once for the second alone, and where the bar begins
 
 
 def test_a_bar_of_80_columns_keeps_its_time_left():

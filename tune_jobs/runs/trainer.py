@@ -5,8 +5,9 @@ records are kept by another process (`tune_jobs.sweeps.trial`) both train with t
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.ray_session import without_ray_chatter
@@ -26,6 +27,7 @@ class Trainer:
 
     Args:
         config: what to train; with maml, the base of its family is the task.
+        seen: told how many parts of an evaluation the runners have done, and of how many.
 
     Attributes:
         config: the same.
@@ -41,7 +43,9 @@ class Trainer:
         InputError: if the cluster has too few CPUs.
     """
 
-    def __init__(self, config: ExperimentConfig) -> None:
+    def __init__(
+        self, config: ExperimentConfig, seen: Callable[[int, int], None] | None = None
+    ) -> None:
         from rllib_configs.builders import build_algorithm
 
         self.config = config
@@ -51,6 +55,7 @@ class Trainer:
         self.metrics: dict[str, float] = {}
         self.evaluation: dict[str, float] = {}
         self.evaluated = 0
+        self._seen = seen
         with without_ray_chatter():
             self._algorithm = build_algorithm(config)
 
@@ -131,7 +136,18 @@ class Trainer:
     def _spread(self) -> tuple[Spread, int]:
         """What evaluates, and in how many parts: the runners, if there are several."""
         runners = self.config.resources.num_runners
-        return (self._algorithm.spread, PARTS * runners) if runners > 1 else (here, 1)
+        return (self._on_runners, PARTS * runners) if runners > 1 else (here, 1)
+
+    def _on_runners(
+        self, function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
+    ) -> list[Any]:
+        """See `Spread`."""
+        seen = self._seen or (lambda done, total: None)
+        seen(0, len(pieces))
+        found: list[Any] = self._algorithm.spread(
+            function, shared, pieces, lambda done: seen(done, len(pieces))
+        )
+        return found
 
     def _throughput(self) -> dict[str, float]:
         training, metrics = self.config.training, self.metrics

@@ -2,6 +2,7 @@
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from meta.maml.options import MAMLOptions
@@ -116,7 +117,7 @@ class _Loop:
         self._tracker: AnyTracker = NullTracker()
         self._records = RetryingWriter(run, progress)
         self._saved = 0
-        self._trainer = Trainer(config)
+        self._trainer = Trainer(config, partial(progress.aside, text="validation"))
 
     def close(self) -> None:
         """Ends the algorithm's processes."""

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 LINE_EVERY_S = 10.0
+ASIDE_S = 2.0
+"""What takes less time between two steps is not shown."""
 _RECENT = 30
 
 
@@ -40,6 +42,8 @@ class Progress:
         self._line_every_s = line_every_s
         self._clock = clock
         self._bar: tqdm[None] | None = None
+        self._aside: tqdm[None] | None = None
+        self._aside_since = 0.0
         self._total = 0
         self._last_line = float("-inf")
         self._times: deque[tuple[float, int]] = deque(maxlen=_RECENT)
@@ -85,6 +89,29 @@ class Progress:
             self._last_line = now
             self._write("  ".join(part for part in (f"{done}/{self._total}", text, eta) if part))
 
+    def aside(self, done: int, total: int, text: str) -> None:
+        """Shows how far something is between two steps, on a terminal and only if it takes long.
+
+        Args:
+            done: how many parts are done; 0 at its beginning.
+            total: how many there are.
+            text: what it is.
+        """
+        if done == 0:
+            self._aside_since = self._clock()
+        elif self._interactive and self._clock() - self._aside_since >= ASIDE_S:
+            from tqdm import tqdm
+
+            if self._aside is None:
+                bar_format = "{desc}  {percentage:3.0f}% |{bar:10}| {n_fmt}/{total_fmt}"
+                options = {"initial": done, "leave": False, "file": self._stream}
+                self._aside = tqdm(None, text, total, bar_format=bar_format, **options)
+            self._aside.n = done
+            self._aside.refresh()
+        if self._aside is not None and done == total:
+            self._aside.close()
+            self._aside = None
+
     def say(self, text: str) -> None:
         """Writes a line that stays."""
         if self._bar is not None:
@@ -94,6 +121,9 @@ class Progress:
 
     def close(self) -> None:
         """Ends the bar; `start` may follow."""
+        if self._aside is not None:
+            self._aside.close()
+            self._aside = None
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -140,7 +140,11 @@ def test_the_bits_do_not_depend_on_who_does_the_work() -> None:
 def test_each_unit_is_asked_for_once_and_learned_from_where_it_was_played() -> None:
     crew = Crew({1: Runner(), 2: Runner(), 4: Runner()})
     iteration = iteration_of(crew)
-    iteration.play()
+    done: list[int] = []
+    iteration.play(done.append)
+    assert done == sorted(set(done))
+    assert len(done) > 3
+    assert done[-1] == 11
     iteration.step("a", PARAMETERS)
     played = [runner.units() for runner in crew.runners.values()]
     assert sorted(index for each in played for index in each) == list(range(11))
