@@ -62,6 +62,13 @@ from tune_jobs.terminal.options import CONTEXT, POSITIVE, SEED, count, held_out_
     help="So many policies without training, like the first run, are measured too.",
 )
 @click.option(
+    "--scratch-times",
+    type=count(),
+    default=1,
+    metavar="N",
+    help="Steps of a policy without training for each step of the others.",
+)
+@click.option(
     "--jobs",
     "num_processes",
     type=count(),

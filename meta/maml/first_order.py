@@ -9,7 +9,6 @@ vector, so that this takes a few operations on few arrays.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
@@ -18,7 +17,14 @@ from numpy.typing import NDArray
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
 from meta.maml.options import MAMLOptions
-from meta.maml.steps import Parameters, Surrogate, adapted_names, rate_of_step
+from meta.maml.steps import (
+    LEAST_SQUARE,
+    Adapt,
+    Parameters,
+    Surrogate,
+    adapted_names,
+    rate_of_step,
+)
 from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
 from rllib_configs.networks.set_scorer.kernels import weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
@@ -36,17 +42,21 @@ class StepOptions:
         gradient_clip: largest norm of an inner gradient.
         shrink: whether a step is shortened to what the jobsets agree on.
         adapt: which parameters move, see `meta.maml.steps.adapted_names`.
+        normalize: whether the gradient of each block gets length 1, and none is clipped.
     """
 
     surrogate: Surrogate = "ratio"
     gradient_clip: float = 0.1
     shrink: bool = False
-    adapt: Literal["all", "head"] = "all"
+    adapt: Adapt = "all"
+    normalize: bool = False
 
     @staticmethod
     def of(meta: MAMLOptions) -> "StepOptions":
         """Those that a config asks for."""
-        return StepOptions(meta.surrogate, meta.gradient_clip, meta.shrink, meta.adapt)
+        return StepOptions(
+            meta.surrogate, meta.gradient_clip, meta.shrink, meta.adapt, meta.normalize
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +98,7 @@ class FirstOrder:
         rest = self._weights.itemsize // 4 - sum(sizes)  # a skip connection that is not there
         self._sizes = np.array([*sizes, *([rest] if rest else [])])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        moving = adapted_names(self._names, options.adapt, network.head_names)
+        moving = adapted_names(self._names, options.adapt, network.parts)
         stays = [name not in moving for name in self._names] + [True] * (rest > 0)
         self._still = np.repeat(stays, self._sizes) if any(stays) else None
 
@@ -145,11 +155,19 @@ class FirstOrder:
         if self._still is not None:
             parts[:, self._still] = 0
         gradient = parts.sum(axis=0)
-        square = _square(gradient)
-        factor = np.float32(min(1.0, options.gradient_clip / (np.sqrt(square) + 1e-12)))
+        factor = self._lengths(gradient) if options.normalize else self._clip(gradient)
         if len(parts) > 1:
             return rates * (factor * self._shrinkage(parts, gradient) * gradient)
         return rates * (factor * gradient)
+
+    def _clip(self, gradient: Vector) -> np.float32:
+        length = np.sqrt(_square(gradient)) + 1e-12
+        return np.float32(min(1.0, self._options.gradient_clip / length))
+
+    def _lengths(self, gradient: Vector) -> Vector:
+        """One over the length of each parameter's block."""
+        square = self._by_block(np.square(gradient, dtype=np.float64))
+        return np.repeat((1.0 / np.sqrt(square + LEAST_SQUARE)).astype(np.float32), self._sizes)
 
     def _shrinkage(self, parts: Vector, gradient: Vector) -> Vector:
         """How much of each parameter's step the jobsets agree on; one number for a block."""
@@ -157,7 +175,7 @@ class FirstOrder:
         square = self._by_block(np.square(gradient, dtype=np.float64))
         alone = self._by_block(np.square(parts, dtype=np.float64).sum(axis=0))
         signal = count / (count - 1) * (square - alone)
-        shares = np.clip(signal / (square + 1e-24), 0.0, 1.0)
+        shares = np.clip(signal / (square + LEAST_SQUARE), 0.0, 1.0)
         return np.repeat(shares.astype(np.float32), self._sizes)
 
     def _by_block(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -87,7 +87,8 @@ class GraphGradients:
             create_graph=meta.order == "second",
             gradient_clip=meta.gradient_clip,
             shrink=meta.shrink,
-            names=adapted_names(tuple(parameters), meta.adapt, network.head_names),
+            normalize=meta.normalize,
+            names=adapted_names(tuple(parameters), meta.adapt, network.parts),
         )
         if not stats.num_tasks:
             return None

@@ -40,15 +40,19 @@ class MAMLOptions(ClippedOptions):
     """Length of an inner step, at the start if it is learned."""
     learn_rates: bool = True
     """Whether each block of parameters learns an inner rate of its own."""
-    adapt: Literal["all", "head"] = "all"
-    """What inner steps move: all parameters, or the layers after the pooling."""
+    adapt: Literal["all", "head", "direct"] = "all"
+    """What inner steps move: all parameters, the layers after the pooling, or the few numbers
+    that count directly in scores (the skip connection and the bias of waiting)."""
     advantage_floor: Annotated[float, Field(ge=0)] = 0.03
     """Share of a task's mean return that its advantages are divided by, beside their spread."""
     relative_gains: bool = True
     """Whether outer steps weigh tasks by the share of their cost that can be saved, instead of all
     alike."""
     gradient_clip: Positive = 0.5
-    """Largest norm of an inner gradient."""
+    """Largest norm of an inner gradient; not used with normalize."""
+    normalize: bool = False
+    """Whether the inner gradient of each block gets length 1, so that inner rates are lengths of
+    steps. For worlds where gradients of blocks differ by orders of magnitude."""
     shrink: bool = True
     """Whether an inner step is shortened to what the gradients of its jobsets agree on, so that a
     policy that is good already does not follow noise; it needs at least 2 jobsets."""

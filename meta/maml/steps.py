@@ -27,9 +27,13 @@ somewhere, and steps along it undo what was learned. With :math:`g_i` the part o
 the expectation :math:`|m|^2`, and :math:`\min(1, \max(0, s / |g|^2))` is the factor: that of the
 positive-part James-Stein estimator (1961), with the variance estimated from the jobsets.
 
+With ``normalize`` the gradient of each block is divided by its length, in place of :math:`c_k`, so
+that a rate is the length of a step. The gradient of a bias that decides whether jobs are held back
+can be a thousandth of that of the layers before it, and no rate suits both.
+
 Without ``create_graph`` the inner gradient is a constant for the outer loss (first-order MAML), but
 rates are still learned, through :math:`\theta_K = \theta - \alpha g`. Two differences from the
-papers: both factors are constants in either order, and the decisions of the outer loss do not
+papers: all factors are constants in either order, and the decisions of the outer loss do not
 change with :math:`\theta` while an update is computed.
 """
 
@@ -49,6 +53,10 @@ from rllib_configs.learning.losses import clipped_loss
 
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
+Adapt = Literal["all", "head", "direct"]
+
+LEAST_SQUARE = 1e-24
+"""Added to the square of a gradient's length, so that one that is 0 has a direction."""
 
 Scorer = Callable[[Mapping[str, torch.Tensor], State], torch.Tensor]
 """From parameters and states, ``(n, state_size)``, to logits, ``(n, num_actions)``."""
@@ -79,16 +87,19 @@ def scorer_of(network: nn.Module, world: World) -> Scorer:
 
 
 def adapted_names(
-    names: Collection[str], adapt: Literal["all", "head"], head_names: Collection[str]
+    names: Collection[str], adapt: Adapt, parts: Mapping[str, Collection[str]]
 ) -> tuple[str, ...]:
     """Which parameters inner steps move.
 
     Args:
         names: all parameters of a network.
-        adapt: all of them, or those of its head.
-        head_names: layers of the head, see `SetScorer.head_names`.
+        adapt: all of them, or a part.
+        parts: layers and parameters of each part, see `SetScorer.parts`.
     """
-    return tuple(name for name in names if adapt == "all" or name.split(".")[0] in head_names)
+    if adapt == "all":
+        return tuple(names)
+    part = parts[adapt]
+    return tuple(name for name in names if name in part or name.split(".")[0] in part)
 
 
 def rate_of_step(step: int) -> float:
@@ -127,6 +138,7 @@ def inner_step(
     create_graph: bool = False,
     gradient_clip: float = 0.1,
     shrink: bool = False,
+    normalize: bool = False,
     names: Collection[str] | None = None,
 ) -> Parameters:
     """One step of adaptation.
@@ -142,6 +154,7 @@ def inner_step(
         gradient_clip: largest norm of the inner gradient, over all parameters that move.
         shrink: whether the step is shortened to what the jobsets agree on, see this module; with
             decisions of one jobset alone it is not.
+        normalize: whether the gradient of each parameter tensor gets length 1, and none is clipped.
         names: parameters that move, by default all.
 
     Returns:
@@ -165,12 +178,16 @@ def inner_step(
         for part in parts
     ]
     gradients = [torch.stack(pieces).sum(0) for pieces in zip(*found, strict=True)]
-    norm = torch.sqrt(sum_of_squares([gradient.detach() for gradient in gradients]))
-    factor = torch.clamp(gradient_clip / (norm + 1e-12), max=1.0)
+    squares = [sum_of_squares([gradient.detach()]) for gradient in gradients]
+    if normalize:
+        factors = [1.0 / torch.sqrt(square + LEAST_SQUARE) for square in squares]
+    else:
+        norm = torch.sqrt(torch.stack(squares).sum())
+        factors = [torch.clamp(gradient_clip / (norm + 1e-12), max=1.0)] * len(squares)
     shares = [_shrinkage(pieces) for pieces in zip(*found, strict=True)]
     return dict(parameters) | {
         name: parameters[name] - torch.exp(rates[name]) * (factor * share * gradient)
-        for name, gradient, share in zip(moving, gradients, shares, strict=True)
+        for name, gradient, factor, share in zip(moving, gradients, factors, shares, strict=True)
     }
 
 
@@ -198,7 +215,7 @@ def _shrinkage(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
         return torch.ones(())
     square = sum_of_squares([torch.stack([piece.detach() for piece in pieces]).sum(0)])
     signal = count / (count - 1) * (square - sum_of_squares([piece.detach() for piece in pieces]))
-    return torch.clamp(signal / (square + 1e-24), 0.0, 1.0)
+    return torch.clamp(signal / (square + LEAST_SQUARE), 0.0, 1.0)
 
 
 def adapt(
@@ -211,6 +228,7 @@ def adapt(
     create_graph: bool = False,
     gradient_clip: float = 0.1,
     shrink: bool = False,
+    normalize: bool = False,
     names: Collection[str] | None = None,
 ) -> Parameters:
     """One inner step for each stage, in order; see `inner_step`.
@@ -228,6 +246,7 @@ def adapt(
             create_graph=create_graph,
             gradient_clip=gradient_clip,
             shrink=shrink,
+            normalize=normalize,
             names=names,
         )
     return adapted
@@ -245,6 +264,7 @@ def outer_loss(
     create_graph: bool = False,
     gradient_clip: float = 0.1,
     shrink: bool = False,
+    normalize: bool = False,
     names: Collection[str] | None = None,
 ) -> tuple[torch.Tensor, OuterStats]:
     """Mean over tasks of what the adapted policies lose.
@@ -262,6 +282,7 @@ def outer_loss(
         create_graph: see `inner_step`.
         gradient_clip: see `inner_step`.
         shrink: see `inner_step`.
+        normalize: see `inner_step`.
         names: see `inner_step`.
 
     Returns:
@@ -281,6 +302,7 @@ def outer_loss(
             create_graph=create_graph,
             gradient_clip=gradient_clip,
             shrink=shrink,
+            normalize=normalize,
             names=names,
         )
         loss, entropy = clipped_loss(

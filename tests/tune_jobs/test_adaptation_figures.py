@@ -178,6 +178,26 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
     assert "scratch, 3 steps" not in said
 
 
+def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
+    rows: Path, tmp_path: Path
+) -> None:
+    told = [{**row, "method": "conditioned"} for row in rows_of("joint", 0)]
+    write_table(rows / "objectives" / "conditioned.csv", told)
+    found = made("adaptation-differences", rows, tmp_path)
+    method = by_run_and_task("FOMAML K=1", 3)
+    expected = method.mean() - by_run_and_task("joint", 3)[0].mean()
+    row = find(found, method="FOMAML K=1", step=3, reference="conditioned")
+    assert number(row, "difference") == pytest.approx(expected)
+    assert find(found, method="conditioned", step=3, reference="joint")["difference"]
+    assert {row["method"] for row in found if row["reference"] == "conditioned"} == {
+        "conditioned",
+        "FOMAML K=1",
+        "scratch",
+    }
+    said = texts(adaptation_differences.draw(tmp_path / "adaptation-differences.csv"))
+    assert "Adaptation against joint training and the conditioned policy" in said
+
+
 def test_rows_that_do_not_belong_together_are_refused(rows: Path) -> None:
     request = FigureRequest(rows=[rows])
     write_table(rows / "objectives" / "again.csv", rows_of("joint", 1))

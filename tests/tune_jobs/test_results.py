@@ -63,6 +63,7 @@ COUNTS = {
     "generalist": {"train": 25, "figure": 1, "compare": 5},
     "objectives": {"train": 40, "figure": 2, "compare": 1},
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
+    "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "adaptation": {"train": 50, "study": 10, "specialists": 2, "figure": 7},
 }
@@ -110,6 +111,14 @@ LINES = {
         "metasched choose 'R/universal-?' --out R/chosen-universal",
         "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
         "--jobsets 100 --later",
+    ],
+    "hpc-sites": [
+        "metasched train hpc-maml --set resources.num_runners=0 --set training.iterations=40 "
+        "--seed 1 --run R/maml-1 --continue",
+        "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 20 "
+        "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 50 --rates 0.5,1,2,4 --rate-tasks 8 "
+        "--out R/adaptation",
+        "metasched figure adaptation-differences --rows R/adaptation --out R/figures",
     ],
     "operation": [
         "metasched train deeprm-operation --set training.iterations=100 --seed 3 "

@@ -53,6 +53,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ((*FOMAML, "meta.inner_steps=3", "meta.order=second"), "ProMP K=3"),
         ((*FOMAML, "meta.order=second", "meta.surrogate=log_probability"), "MAML K=1"),
         ((*FOMAML, "meta.adapt=head", "meta.learn_rates=false"), "FOMAML K=1, head, fixed rates"),
+        ((*FOMAML, "meta.adapt=direct"), "FOMAML K=1, direct"),
         (ONE_TASK, "one task"),
     ],
 )
@@ -136,6 +137,22 @@ def test_means_can_be_tracked(out: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert recorder.files == ["joint-0.csv", "alone.csv"]
     ratios = [number(row, "ratio") for row in read_table(rows / "small" / "alone.csv", COLUMNS)]
     assert recorder.points["alone/ratio", 2] == pytest.approx(sum(ratios[2::3]) / 4)
+
+
+def test_scratch_may_take_more_steps_than_the_others(out: Path, tmp_path: Path) -> None:
+    args = (str(out / "runs" / "alone"), "--family", str(out / "small.yaml"), "--rate", "1")
+    for times in "12":
+        run(*args, "--scratch", "1", "--scratch-times", times, "--out", str(tmp_path))
+    folder = tmp_path / "small"
+    once, twice = (read_table(folder / f"scratch{x}-s0.csv", COLUMNS) for x in ("", "-x2"))
+    assert {row["method"] for row in twice} == {"scratch-x2"}
+    assert [(row["step"], row["episodes"]) for row in twice[:3]] == [
+        ("0", "0"),
+        ("1", "8"),
+        ("2", "16"),
+    ]
+    assert [row["cost"] for row in twice[1::3]] == [row["cost"] for row in once[2::3]]
+    assert len(read_table(folder / "alone.csv", COLUMNS)) == len(once)
 
 
 @pytest.mark.slow

@@ -42,6 +42,7 @@ def study_adaptation(
     rates: str,
     num_rate_tasks: int,
     num_scratch: int,
+    scratch_times: int,
     num_processes: int,
     out: Path,
     track: bool,
@@ -71,7 +72,7 @@ def study_adaptation(
     from meta.study import adapter
     from tune_jobs.adapting.sources import sources_of
 
-    sources = sources_of(found, num_scratch, rate)
+    sources = sources_of(found, num_scratch, rate, scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
         adapter(source.load(), plan)(first, (0,), 0)
     paths = _measure_all(sources, family, plan, out, num_processes, Progress())

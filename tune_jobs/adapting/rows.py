@@ -11,7 +11,7 @@ that a call that is repeated measures only what is missing or has changed.
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +124,7 @@ def measure_source(
     distribution = get_distribution(family)
     policy = source.load()
     path = folder / distribution.name / source.file
+    plan = replace(plan, steps=tuple(source.times * step for step in plan.steps))
     tasks = plan.split(distribution, Split.HELD_OUT)
     mark = _fingerprint({**asdict(plan), "rate": source.rate}, tasks, policy)
     if is_complete(path, mark):
@@ -135,9 +136,10 @@ def measure_source(
         scores = dict(found)
         policy = policy.with_rate(rate)
         report(f"{path.stem}: inner rate {rate:g}")
+    method = method_of(policy.config) if source.scratch is None else f"{SCRATCH}{source.more}"
     head: dict[str, Value] = {
         "family": distribution.name,
-        "method": SCRATCH if source.scratch is not None else method_of(policy.config),
+        "method": method,
         "name": SCRATCH if source.scratch is not None else policy.config.name,
         "trained_on": "" if source.scratch is not None else trained_on(policy.config),
         "meta_seed": policy.config.seed,
@@ -149,7 +151,8 @@ def measure_source(
     baselines = _baselines(path.with_name(HEURISTICS_FILE))
     rows: list[Row] = []
     for one in measure(adapter(policy, plan), tasks, plan):
-        rows.append({**head, **_cells(one, baselines[one.task], plan)})
+        cells = _cells(one, baselines[one.task], plan)
+        rows.append({**head, **cells, "step": one.step // source.times})
         if one.step == plan.steps[-1]:
             report(f"{path.stem} on {tasks[one.task].name}")
     write_table(path, rows)

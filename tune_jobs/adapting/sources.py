@@ -30,18 +30,25 @@ class Source:
         path: folder of the run; for a policy without training, that of the run it is like.
         scratch: seed of its initial weights if it is to be without training.
         rate: inner rate, if neither the learned ones nor one that is chosen.
+        times: as how many steps of a plan each of its steps counts: so many times the episodes.
     """
 
     path: Path
     scratch: int | None = None
     rate: float | None = None
+    times: int = 1
 
     @property
     def file(self) -> str:
         """Name of its file."""
         if self.scratch is not None:
-            return f"{SCRATCH}-s{self.scratch}.csv"
+            return f"{SCRATCH}{self.more}-s{self.scratch}.csv"
         return f"{self.path.resolve().name}.csv"
+
+    @property
+    def more(self) -> str:
+        """What a name says of more episodes."""
+        return "" if self.times == 1 else f"-x{self.times}"
 
     def load(self) -> MetaPolicy | ReinforcePolicy:
         """The policy, not adapted.
@@ -60,15 +67,17 @@ class Source:
 
 
 def sources_of(
-    runs: Sequence[Path], num_scratch: int = 0, rate: float | None = None
+    runs: Sequence[Path], num_scratch: int = 0, rate: float | None = None, times: int = 1
 ) -> list[Source]:
     """What to measure: runs, and so many policies without training that are like the first.
+
+    The latter get ``times`` as many episodes as the runs.
 
     Raises:
         InputError: if two would be written to the same file.
     """
     sources = [Source(run, rate=rate) for run in runs]
-    sources += [Source(runs[0], scratch=seed, rate=rate) for seed in range(num_scratch)]
+    sources += [Source(runs[0], seed, rate, times) for seed in range(num_scratch)]
     names = [source.file for source in sources]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -93,7 +102,7 @@ def method_of(config: ExperimentConfig) -> str:
     notes = [
         f"{_ORDERS[meta.order, meta.surrogate]} K={meta.inner_steps}",
         *(["conditioned"] if told else []),
-        *(["head"] if meta.adapt == "head" else []),
+        *([meta.adapt] if meta.adapt != "all" else []),
         *([] if meta.learn_rates else ["fixed rates"]),
     ]
     return ", ".join(notes)

@@ -25,12 +25,14 @@ WORSE = 1.05
 """Times its cost without adaptation from which adaptation has made a task worse."""
 
 JOINT = "joint"
+CONDITIONED = "conditioned"
 
 _COLORS = {
     "FOMAML": "#d55e00",
     "MAML": "#0072b2",
     "ProMP": "#000000",
     "joint": "#009e73",
+    "conditioned": "#cc79a7",
     "one task": "#56b4e9",
     "scratch": "#e69f00",
     "DeepRM": "#7f3b08",

@@ -1,4 +1,7 @@
-"""Each method less joint training on the same tasks, and how often adaptation does harm."""
+"""Each method less joint training on the same tasks, and how often adaptation does harm.
+
+Where a method is told of the objective, all others are compared with that one as well.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from tune_jobs.figures.adaptation_data import (
+    CONDITIONED,
     JOINT,
     WORSE,
     Method,
     cells_of,
     color_and_style,
     interval,
+    kind_of,
     load_methods,
     made_worse,
     ratio,
@@ -48,11 +53,12 @@ _ROW = 0.22
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Compares methods with joint training in pairs of tasks.
+    """Compares methods with joint training, and with a conditioned policy, in pairs of tasks.
 
     Returns:
-        One row for each family, method and number of steps: ``difference`` is the mean over tasks
-        of the method's cost over baseline less that of joint training after as many steps, mean
+        One row for each family, method, reference and number of steps: ``difference`` is the mean
+        over tasks of the method's cost over baseline less that of the reference after as many
+        steps, mean
         over adaptations and runs, with its 95 % interval over tasks and meta-seeds; joint training
         itself has none. ``worse`` is the share of tasks and adaptations in which the cost is more
         than `WORSE` times that of the same policy without adaptation.
@@ -66,8 +72,11 @@ def collect(request: FigureRequest) -> list[Row]:
     for family in dict.fromkeys(method.family for method in methods):
         mine = [method for method in methods if method.family == family]
         reference = _reference(mine)
-        for method in mine:
-            rows += _rows(method, reference)
+        told = [method for method in mine if method.kind == CONDITIONED]
+        for one in (reference, *told):
+            others = [method for method in mine if method.kind != JOINT]
+            for method in mine if one is reference else others:
+                rows += _rows(method, one)
     if not any("difference" in row for row in rows):
         raise InputError(
             "these rows hold joint training alone; measure other runs to compare with it"
@@ -82,31 +91,40 @@ def draw(table: Path) -> "Figure":
         InputError: if the file does not hold it.
     """
     rows = read_table(table, COLUMNS)
-    families = list(dict.fromkeys(row["family"] for row in rows))
-    lines = [_lines([row for row in rows if row["family"] == family]) for family in families]
+    places = list(dict.fromkeys((row["family"], row["reference"]) for row in rows))
+    chosen = [[row for row in rows if (row["family"], row["reference"]) == key] for key in places]
+    lines = [_lines(some) for some in chosen]
     with styled():
         figure = new_figure(1.6 + _ROW * sum(len(some) + 3 for some in lines))
         panels = figure.subplots(
-            len(families),
+            len(places),
             2,
             squeeze=False,
             height_ratios=[len(some) + 2 for some in lines],
             width_ratios=[3, 1],
         )
         tasks = sorted({int(number(row, "tasks")) for row in rows})
+        against = " and ".join(dict.fromkeys(map(_what, places)))
         headline(
             figure,
-            "Adaptation against joint training, in pairs of tasks",
+            f"Adaptation against {against}, in pairs of tasks",
             f"difference of costs over the best heuristic's after the same steps, below 0 is "
-            f"better than joint training; 95% intervals over tasks and training seeds; "
+            f"better; 95% intervals over tasks and training seeds; "
             f"{' and '.join(map(str, tasks))} held-out tasks",
         )
-        for (left, right), family, some in zip(panels, families, lines, strict=True):
-            mine = [row for row in rows if row["family"] == family]
-            left.set_title(family)
+        for (left, right), place, some, mine in zip(panels, places, lines, chosen, strict=True):
+            left.set_title(place[0])
+            left.set_xlabel(
+                f"less {_what(place)} (filled: the interval leaves out 0)", fontsize=9.5
+            )
             _draw_differences(left, some, mine)
             _draw_worse(right, mine)
     return figure
+
+
+def _what(place: tuple[str, str]) -> str:
+    """The reference of a family, in words."""
+    return "joint training" if kind_of(place[1]) == JOINT else f"the {place[1]} policy"
 
 
 def _reference(methods: Sequence[Method]) -> Method:
@@ -179,7 +197,6 @@ def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells
     names = [f"{row['method']}, {row['step']} step{'s' * (row['step'] != '1')}" for row in lines]
     axes.set_yticks(range(len(lines)), names, fontsize=8.5)
     axes.set_ylim(max(len(lines), 1) - 0.5, -0.5)
-    axes.set_xlabel("less joint training (filled: the interval leaves out 0)", fontsize=9.5)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
 

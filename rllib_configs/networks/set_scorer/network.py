@@ -1,9 +1,10 @@
 """A policy whose size does not depend on the number of items."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -87,14 +88,19 @@ class SetScorer(nn.Module):
         compiled: whether float32 weights are used by compiled code, several times as fast as
             PyTorch's, whose results depend on no other row of a batch. It has first derivatives
             only; a gradient of a gradient needs False.
-        head_names: layers and parameters that come after the pooling. Raghu et al., *Rapid
+        parts: layers and parameters that may be adapted without the others. ``head``: those that
+            come after the pooling. Raghu et al., *Rapid
             learning or feature reuse?*, 2020, adapt the last layer alone. Here it is linear in a
             few numbers that say nothing about what is rewarded, so the layer before it is part of
-            the head as well.
+            the head as well. ``direct``: what counts in scores by itself, a number for each
+            feature of an item and one for void.
     """
 
     compiled = True
-    head_names = ("mix", "mix_pooled", "score", "void", "skip", "skip_classes")
+    parts: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "head": ("mix", "mix_pooled", "score", "void", "skip", "skip_classes"),
+        "direct": ("void.bias", "skip", "skip_classes"),
+    }
     critic_scale: torch.Tensor  # (1,), with a critic alone
 
     def __init__(

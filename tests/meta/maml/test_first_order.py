@@ -27,6 +27,7 @@ OPTIONS = [
     StepOptions(gradient_clip=1e9),
     StepOptions(gradient_clip=0.05, shrink=True),
     StepOptions("log_probability", 1e9, True, "head"),
+    StepOptions(shrink=True, adapt="direct", normalize=True),
 ]
 
 
@@ -62,7 +63,8 @@ def graph_options(options: StepOptions, parameters: dict[str, torch.Tensor]) -> 
         "surrogate": options.surrogate,
         "gradient_clip": options.gradient_clip,
         "shrink": options.shrink,
-        "names": adapted_names(tuple(parameters), options.adapt, SetScorer.head_names),
+        "normalize": options.normalize,
+        "names": adapted_names(tuple(parameters), options.adapt, SetScorer.parts),
     }
 
 

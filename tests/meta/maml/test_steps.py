@@ -34,6 +34,24 @@ def test_inner_step_is_the_clipped_gradient_step(surrogate: str, clip: float) ->
     assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
 
 
+def test_normalized_steps_are_as_long_as_their_rate() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=4)
+    data = draws(rng, logits)
+    g = gradient(logits, data, "ratio")
+    network = Bandit(logits)
+    adapted = inner_step(
+        plain(network),
+        dict(network.named_parameters()),
+        {"logits": torch.tensor(np.log(0.7))},
+        data,
+        gradient_clip=1e-6,
+        normalize=True,
+    )
+    expected = logits - 0.7 * g / np.linalg.norm(g)
+    assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("surrogate", ["ratio", "log_probability"])
 @pytest.mark.parametrize("order", ["first", "second"])
 @pytest.mark.parametrize("steps", [0, 1, 3])
@@ -129,7 +147,7 @@ def test_meta_gradient_of_the_set_scorer_against_finite_differences(
 ) -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
-    names = adapted_names(tuple(parameters), adapt_what, SetScorer.head_names)
+    names = adapted_names(tuple(parameters), adapt_what, SetScorer.parts)
     rng = np.random.default_rng(2)
     rates = leaves({name: torch.tensor(rng.normal(0, 0.3)).double() for name in parameters})
     tasks = [[tiny_decisions(10 * task + stage) for stage in range(steps + 1)] for task in (0, 1)]
@@ -201,24 +219,22 @@ def test_clip_factor_is_a_constant() -> None:
         assert np.allclose(one, other, rtol=0, atol=1e-9)
 
 
-def test_head_only_adaptation_moves_nothing_else() -> None:
-    network = tiny_network(0)
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [("head", {"mix", "mix_pooled", "score", "void"}), ("direct", {"void"})],
+)
+def test_adapting_a_part_moves_nothing_else(part: str, expected: set[str]) -> None:
+    network = tiny_network(0)  # it has no skip connection
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()) for name in parameters}
-    names = adapted_names(tuple(parameters), "head", SetScorer.head_names)
+    names = adapted_names(tuple(parameters), part, SetScorer.parts)
     adapted = adapt(
         scorer_of(network, WORLD), parameters, rates, [tiny_decisions(0)] * 2, names=names
     )
-    moved = {
-        name.split(".")[0]
-        for name, value in adapted.items()
-        if not torch.equal(value, parameters[name])
-    }
-    assert moved == set(SetScorer.head_names) - {
-        "skip",
-        "skip_classes",
-    }  # it has no skip connection
-    assert adapted_names(tuple(parameters), "all", ()) == tuple(parameters)
+    moved = {name for name, value in adapted.items() if not torch.equal(value, parameters[name])}
+    assert {name.split(".")[0] for name in moved} == expected
+    assert part == "head" or moved == {"void.bias"}
+    assert adapted_names(tuple(parameters), "all", {}) == tuple(parameters)
 
 
 def test_tasks_without_decisions_count_as_zero() -> None:
