@@ -47,13 +47,23 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
         costs = episode_means(get_metric("bounded_slowdown"), schedule)
         assert row["cost"] == row["judged"] == pytest.approx(np.log(costs).mean())
     best = min(rows, key=lambda row: row["cost"])
+    other = max(rows, key=lambda row: row["cost"])
+    assert best["less_best"] == 0
+    assert other["less_best"] == pytest.approx(other["cost"] - best["cost"])
     text = call(*args, "--out", tmp_path / "best").stdout
+    assert "Not told apart" not in text
     assert f">  {best['run']}" in text
     assert {path.name for path in (tmp_path / "best").iterdir()} == {"config.yaml", "weights.json"}
     kept, config = read_weights(tmp_path / "best")
     assert config.seed == best["seed"]
     expected = read_weights(tmp_path / best["run"])[0]
     assert all(np.array_equal(kept[name], expected[name]) for name in expected)
+
+
+def test_runs_that_chance_alone_orders_are_named(tmp_path: Path) -> None:
+    runs = [make(tmp_path, 0, -9.0), make(tmp_path, 1, -9.0), make(tmp_path, 2, 3.0)]
+    text = call(*runs, "--jobsets", 8, "--seed", 7).stdout
+    assert "Not told apart from run-0, in pairs of jobsets: run-1. Other" in text
 
 
 def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:

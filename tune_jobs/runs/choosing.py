@@ -45,14 +45,17 @@ def choose_run(
     _require_alike(paths, configs)
     judged = _judged(configs[0].model_copy(update={"seed": seed}), found, num_jobsets)
     costs = judge_of(configs[0]).final_costs(judged)
+    best = int(np.argmin(costs))
     rows: list[Row] = []
     for path, config, cost, of_run in zip(paths, configs, costs, judged, strict=True):
         mean = jobset_interval(of_run[:, 0], np.ones(num_jobsets))
         limits = config.training.limits.given()
         beyond = {f"beyond_{name}": float(of_run[:, 1 + k].mean()) for k, name in enumerate(limits)}
+        less = jobset_interval(of_run[:, 0] - judged[best][:, 0], np.ones(num_jobsets))
         row: dict[str, Value] = {"run": path.name, "seed": config.seed, "judged": float(cost)}
-        rows.append({**row, "cost": mean.value, "low": mean.low, "high": mean.high, **beyond})
-    best = int(np.argmin(costs))
+        row |= {"cost": mean.value, "low": mean.low, "high": mean.high}
+        row |= {"less_best": less.value, "less_best_low": less.low, "less_best_high": less.high}
+        rows.append({**row, **beyond})
     if as_json:
         print_json(plain(rows))
     else:
@@ -99,13 +102,27 @@ def _trained(config: ExperimentConfig) -> dict[str, object]:
 def _show(rows: Sequence[Row], best: int, num_jobsets: int) -> None:
     limits = [name for name in rows[0] if name.startswith("beyond_")]
     titles = [name.replace("_", " ") for name in limits]
-    lines = [["", "run", "seed", "ln(cost) [95%]", *titles, "judged"]]
+    lines = [["", "run", "seed", "ln(cost) [95%]", "less the best's", *titles, "judged"]]
     for number, row in enumerate(rows):
         mean = f"{row['cost']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
+        ends = f"[{row['less_best_low']:+.3f}, {row['less_best_high']:+.3f}]"
+        less = "" if number == best else f"{row['less_best']:+.3f} {ends}"
         cells = [f"{float(row[name]):+.3f}" for name in limits]
         mark = ">" if number == best else ""
-        lines.append([mark, str(row["run"]), str(row["seed"]), mean, *cells, f"{row['judged']:.3f}"])
+        head = [mark, str(row["run"]), str(row["seed"]), mean, less]
+        lines.append([*head, *cells, f"{row['judged']:.3f}"])
     click.echo("\n".join(aligned(lines, names=2)))
     click.echo(f"\nMeans over {num_jobsets:,} jobsets that no run was trained on; lower is better.")
+    alike = [str(row["run"]) for number, row in enumerate(rows) if number != best and _alike(row)]
+    if alike:
+        click.echo(
+            f"Not told apart from {rows[best]['run']}, in pairs of jobsets: {', '.join(alike)}. "
+            f"Other jobsets may choose another of these."
+        )
     if limits:
         click.echo("Beyond: mean of ln(value / limit); above 0 the limit is broken.")
+
+
+def _alike(row: Row) -> bool:
+    """Whether the cost of a run is told apart from the best's by no more than chance."""
+    return float(row["less_best_low"]) <= 0.0 <= float(row["less_best_high"])
