@@ -115,9 +115,9 @@ LINES = {
     "hpc-sites": [
         "metasched train hpc-maml --set resources.num_runners=0 --set training.iterations=40 "
         "--seed 1 --run R/maml-1 --continue",
-        "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 20 "
-        "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 50 --rates 0.5,1,2,4 --rate-tasks 8 "
-        "--out R/adaptation",
+        "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "
+        "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 40 --rates 0.25,0.5,1,2 "
+        "--rate-tasks 6 --out R/adaptation",
         "metasched figure adaptation-differences --rows R/adaptation --out R/figures",
     ],
     "operation": [

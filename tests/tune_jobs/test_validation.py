@@ -53,6 +53,22 @@ def test_the_whole_price_stands_beside_what_counts(preset: str, sizes: set[str])
     assert set(validation.price) <= set(next(iter(validation.summaries.values())))
 
 
+def test_a_run_says_what_an_evaluation_costs_and_whom() -> None:
+    validation = Validation(load_config("hpc-smoke", ["evaluation.jobsets=2"]))
+    validation.references()
+    found = validation.summaries["saf"]
+    assert validation.price_of(found) == (
+        f"utilization {found['utilization']:.3g}, wait {found['wait']:.3g}, "
+        f"longest wait {found['longest_wait']:.3g}; bounded slowdown by size: "
+        f"narrow {found['bounded_slowdown_narrow']:.3g}, "
+        f"medium {found['bounded_slowdown_medium']:.3g}, "
+        f"wide {found['bounded_slowdown_wide']:.3g}"
+    )
+    plain = Validation(load_config("accrual-smoke", ["evaluation.jobsets=1"]))
+    plain.references()
+    assert plain.price_of(next(iter(plain.summaries.values()))) == ""
+
+
 def test_parts_of_the_jobsets_come_to_the_same_numbers() -> None:
     def spread(function: Callable[..., Any], shared: Any, pieces: Sequence[Any]) -> list[Any]:
         asked.extend(pieces)

@@ -218,6 +218,8 @@ class _Loop:
             f"iteration {self._trainer.done}: validation {metric} {value:.3g}{interval}{left} "
             f"({baselines})"
         )
+        if price := self._trainer.validation.price_of(evaluation):
+            self._progress.say(f"  at {price}")
 
     def _save(self) -> None:
         done = self._trainer.done

@@ -1,13 +1,13 @@
 """How a policy does on jobsets that training never sees, while it trains."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
-from cluster_env.evaluation import evaluate, objective_metric
+from cluster_env.evaluation import by_size, evaluate, objective_metric
 from cluster_env.evaluation.rollouts import concatenate
 from cluster_env.evaluation.summary import flat_summary
 from cluster_env.worlds import get_heuristic
@@ -76,6 +76,22 @@ class Validation:
         policies = [get_heuristic(name, self._task.world) for name in names]
         self.summaries = dict(zip(names, self.evaluate(policies, spread, parts), strict=True))
         return {name: summary[self.metric] for name, summary in self.summaries.items()}
+
+    def price_of(self, evaluation: Mapping[str, float]) -> str:
+        """What an evaluation cost and whom: the metrics that guards limit, the headline by size.
+
+        It is empty in a world without such metrics.
+        """
+        kind = self._task.kind
+        paid = (f"{name.replace('_', ' ')} {evaluation[name]:.3g}" for name in kind.price)
+        sizes = by_size(kind.headline, kind.metrics) if kind.price else []
+        whom = (
+            f"{name.removeprefix(f'{kind.headline}_')} {evaluation[name]:.3g}" for name in sizes
+        )
+        parts = [", ".join(paid)]
+        if sizes:
+            parts.append(f"{kind.headline.replace('_', ' ')} by size: {', '.join(whom)}")
+        return "; ".join(part for part in parts if part)
 
     def describe(self, references: dict[str, float]) -> str:
         """One sentence that says what there is to beat."""
