@@ -82,13 +82,14 @@ def condition_of(
         names: of objectives, of which it is told the share of the weights, 0 to 1, of the weights
             of classes, see `CLASS_WEIGHT`, and of limits, see `LIMIT`.
         objective: one of these, or a mixture of them; where weights of classes are told,
-            ``class_slowdown(...)``, too.
+            ``class_slowdown(...)``, too; any, where limits alone are told.
         limits: by what share a metric may be worse than a reference's, at least 0.
 
     Raises:
         InputError: if the objective counts what the policy is not told of.
     """
-    weights = weights_of(objective.name)
+    only_limits = all(name.startswith(LIMIT) for name in names)  # of the objective there is no word
+    weights = {} if only_limits else weights_of(objective.name)
     total = sum(weights.values())
     of_classes: dict[str, float] = {}
     for name in weights:

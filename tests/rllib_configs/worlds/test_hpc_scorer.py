@@ -149,6 +149,20 @@ def test_a_search_that_tells_draws_objectives_and_limits_for_each_jobset() -> No
     assert kept.tolist() == [limit is None for limit in limits]
 
 
+def test_the_preset_that_is_told_limits_plays_each_jobset_under_limits_of_its_own() -> None:
+    config = prepare(load_config("hpc-limits", ["task.workload.jobs=20"]))
+    work = CandidateWork(config)
+    count = sum(int(np.prod(shape)) for shape in work.shapes.values())
+    assert count == 84
+    work.begin({CANDIDATES: np.zeros((1, count), np.float32)})
+    part, _ = work.play(units_of(Split.TRAIN, 0, 12, 12)[0])
+    judged = part.apart[0][0]
+    assert np.isfinite(judged[:, 0]).all()
+    free = judged[:, 1:] == KEPT
+    assert free.any(0).all()
+    assert not free.all(0).any()
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
