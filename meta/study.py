@@ -1,7 +1,8 @@
 """How well policies adapt to the tasks of a split: what comparisons of methods rest on."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,16 @@ from meta.tasks import Task, TaskDistribution
 
 Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]
 """From a task, numbers of steps (ascending) and a seed to the policies after as many steps."""
+
+Each = Callable[[Callable[[Any, Any], Any], Any, Sequence[Any]], Iterable[Any]]
+"""Calls a function of what all pieces share and of a piece, for each of some pieces, in order."""
+
+
+def one_by_one(
+    function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
+) -> Iterator[Any]:
+    """In this process; see `Each`."""
+    return (function(shared, piece) for piece in pieces)
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ def measure(
 
 
 def choose_rate(
-    policy: MetaPolicy, distribution: TaskDistribution, plan: StudyPlan
+    policy: MetaPolicy, distribution: TaskDistribution, plan: StudyPlan, each: Each = one_by_one
 ) -> tuple[float, Mapping[float, float]]:
     """Chooses the inner rate of a policy on validation tasks.
 
@@ -122,17 +133,24 @@ def choose_rate(
         policy: what is adapted.
         distribution: where the tasks come from; those of `Split.VALIDATION` are used.
         plan: rates, tasks, steps and jobsets.
+        each: has each rate tried.
 
     Returns:
         The rate, and the mean ratio of each that was tried.
     """
     tasks = plan.split(distribution, Split.VALIDATION)
     baselines = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)
-    scores = {}
-    for rate in plan.rates:
-        found = measure(
-            adapter(policy.with_rate(rate), plan), tasks, plan, split=Split.VALIDATION, num_seeds=1
-        )
-        ratios = [one.cost / baselines[one.task].cost for one in found if one.step]
-        scores[rate] = float(np.nanmean(ratios)) if ratios else 0.0
+    found = each(_ratio_at, (policy, tasks, baselines, plan), plan.rates)
+    scores = dict(zip(plan.rates, found, strict=True))
     return choose(scores, float), scores
+
+
+def _ratio_at(
+    shared: tuple[MetaPolicy, Sequence[Task], Sequence[Baseline], StudyPlan], rate: float
+) -> float:
+    """Mean ratio of cost to baseline at an inner rate, see `choose_rate`."""
+    policy, tasks, baselines, plan = shared
+    adapt = adapter(policy.with_rate(rate), plan)
+    found = measure(adapt, tasks, plan, split=Split.VALIDATION, num_seeds=1)
+    ratios = [one.cost / baselines[one.task].cost for one in found if one.step]
+    return float(np.nanmean(ratios)) if ratios else 0.0

@@ -5,7 +5,15 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, POSITIVE, SEED, count, held_out_option, step_options
+from tune_jobs.terminal.options import (
+    CONTEXT,
+    POSITIVE,
+    SEED,
+    count,
+    held_out_option,
+    runner_options,
+    step_options,
+)
 
 
 @click.command(name="study", context_settings=CONTEXT)
@@ -68,13 +76,7 @@ from tune_jobs.terminal.options import CONTEXT, POSITIVE, SEED, count, held_out_
     metavar="N",
     help="Steps of a policy without training for each step of the others.",
 )
-@click.option(
-    "--jobs",
-    "num_processes",
-    type=count(),
-    default=1,
-    help="Processes, of one thread each.",
-)
+@runner_options
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -94,7 +96,7 @@ def command(**options: Any) -> None:
     \b
     Examples:
       metasched study 'runs/maml-*' 'runs/joint-*' --family objectives
-      metasched study 'runs/*' --family priorities --scratch 3 --jobs 2
+      metasched study 'runs/*' --family priorities --scratch 3 --runners 2
       metasched figure adaptation --rows adaptation
     """
     from tune_jobs.adapting.many_tasks import study_adaptation

@@ -156,10 +156,10 @@ def test_scratch_may_take_more_steps_than_the_others(out: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_measures_the_same(out: Path, tmp_path: Path) -> None:
-    """With two jobs each run is measured in a process; one shows it, and takes half the time."""
+def test_other_processes_measure_the_same(out: Path, tmp_path: Path) -> None:
+    """With two runners tasks are measured side by side, and inner rates are tried so."""
     result = run(
-        *(str(out / "runs" / "alone"), "--jobs", "2"),
+        *(str(out / "runs" / "alone"), "--runners", "2"),
         *("--family", str(out / "small.yaml"), "--out", str(tmp_path)),
     )
     assert result.exit_code == 0

@@ -1,8 +1,6 @@
 """What ``metasched study`` does: measures how runs adapt to the tasks of a family."""
 
-import multiprocessing
 from collections.abc import Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +15,7 @@ from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.terminal.progress import Progress
+from tune_jobs.terminal.spreading import Spread, spreading
 from tune_jobs.terminal.tables import read_table
 from tune_jobs.tracking.recording import record_result
 
@@ -43,7 +42,8 @@ def study_adaptation(
     num_rate_tasks: int,
     num_scratch: int,
     scratch_times: int,
-    num_processes: int,
+    num_runners: int,
+    address: str | None,
     out: Path,
     track: bool,
 ) -> None:
@@ -75,7 +75,8 @@ def study_adaptation(
     sources = sources_of(found, num_scratch, rate, scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
         adapter(source.load(), plan)(first, (0,), 0)
-    paths = _measure_all(sources, family, plan, out, num_processes, Progress())
+    with spreading(num_runners, address) as spread:
+        paths = _measure_all(sources, family, plan, out, spread, Progress())
     click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
     if track:
         _track(paths, found[0])
@@ -99,53 +100,27 @@ def _measure_all(
     family: str,
     plan: StudyPlan,
     out: Path,
-    num_processes: int,
+    spread: Spread,
     progress: Progress,
 ) -> list[Path]:
     """Measures the heuristics, then all sources; the order of the files is that of the sources."""
-    each = plan.num_tasks * plan.num_seeds
-    progress.start(plan.num_tasks + each * len(sources), unit="adaptation")
+    from tune_jobs.adapting.rows import measure_heuristics, measure_source
+
+    progress.start(plan.num_tasks * (1 + len(sources)), unit="task")
     done = 0
 
     def report(text: str) -> None:
         nonlocal done
-        done += 0 if "rate" in text else 1
+        done += 0 if "inner rate" in text else 1
         progress.step(done, text)
 
-    from tune_jobs.adapting.rows import measure_heuristics, measure_source
-
-    measure_heuristics(family, plan, out, report)
-    if num_processes == 1:
-        paths = [measure_source(source, family, plan, out, report) for source in sources]
-    else:
-        paths = _measure_apart(sources, family, plan, out, num_processes, progress)
+    measure_heuristics(family, plan, out, report, spread)
+    paths = []
+    for number, source in enumerate(sources):
+        done = plan.num_tasks * (1 + number)  # also of what was there already
+        paths.append(measure_source(source, family, plan, out, report, spread))
     progress.close()
     return paths
-
-
-def _measure_apart(
-    sources: "list[Source]",
-    family: str,
-    plan: StudyPlan,
-    out: Path,
-    num_processes: int,
-    progress: Progress,
-) -> list[Path]:
-    """Measures each source in one of several processes."""
-    from tune_jobs.adapting.rows import measure_source
-
-    each = plan.num_tasks * plan.num_seeds
-    with ProcessPoolExecutor(num_processes, multiprocessing.get_context("spawn")) as pool:
-        futures: list[Future[Path]] = [
-            pool.submit(measure_source, source, family, plan, out) for source in sources
-        ]
-        try:
-            for count, future in enumerate(as_completed(futures), 1):
-                progress.step(plan.num_tasks + count * each, future.result().stem)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-        return [future.result() for future in futures]
 
 
 def _numbers(option: str, text: str, kind: type[N]) -> tuple[N, ...]:

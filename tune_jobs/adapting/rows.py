@@ -22,11 +22,12 @@ from cluster_env.worlds import WORLDS
 from meta.adaptation import MetaPolicy
 from meta.fine_tuning import ReinforcePolicy
 from meta.plan import StudyPlan
-from meta.scoring import baseline_of, heuristic_costs
+from meta.scoring import Cost, baseline_of, heuristic_costs
 from meta.study import Measured, adapter, choose_rate, measure
 from meta.tasks import Task, get_distribution, objective_kind, objective_name
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
+from tune_jobs.terminal.spreading import Spread, here
 from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
 
 HEURISTICS_FILE = "heuristics.csv"
@@ -50,7 +51,11 @@ COLUMNS = (
 
 
 def measure_heuristics(
-    family: str, plan: StudyPlan, folder: Path, report: Callable[[str], None] = lambda text: None
+    family: str,
+    plan: StudyPlan,
+    folder: Path,
+    report: Callable[[str], None] = lambda text: None,
+    spread: Spread = here,
 ) -> Path:
     """Writes what heuristics cost on the held-out tasks of a family, if that is not there yet.
 
@@ -59,6 +64,7 @@ def measure_heuristics(
         plan: the tasks.
         folder: of all rows.
         report: is told of each task that is done.
+        spread: what measures, a task at a time.
 
     Returns:
         The file.
@@ -70,8 +76,8 @@ def measure_heuristics(
     if is_complete(path, mark):
         return path
     rows: list[Row] = []
-    for index, task in enumerate(tasks):
-        costs = heuristic_costs(task, num_jobsets=plan.num_evaluation_jobsets)
+    of_tasks = spread(_costs_on, plan.num_evaluation_jobsets, tasks)
+    for index, (task, costs) in enumerate(zip(tasks, of_tasks, strict=True)):
         best = baseline_of(task.kind, costs)
         rows += [
             {
@@ -104,6 +110,7 @@ def measure_source(
     plan: StudyPlan,
     folder: Path,
     report: Callable[[str], None] = lambda text: None,
+    spread: Spread = here,
 ) -> Path:
     """Writes how a policy adapts to the held-out tasks of a family, if that is not there yet.
 
@@ -114,6 +121,7 @@ def measure_source(
         plan: tasks, steps and seeds.
         folder: of all rows; the heuristics' must be there (`measure_heuristics`).
         report: is told of what is done.
+        spread: what measures, a rate or a task at a time.
 
     Returns:
         The file.
@@ -132,7 +140,7 @@ def measure_source(
     scores: dict[float, float] = {}
     rate = source.rate
     if isinstance(policy, MetaPolicy) and rate is None and not policy.learned_rates:
-        rate, found = choose_rate(policy, distribution, plan)
+        rate, found = choose_rate(policy, distribution, plan, spread)
         scores = dict(found)
         policy = policy.with_rate(rate)
         report(f"{path.stem}: inner rate {rate:g}")
@@ -150,13 +158,27 @@ def measure_source(
     }
     baselines = _baselines(path.with_name(HEURISTICS_FILE))
     rows: list[Row] = []
-    for one in measure(adapter(policy, plan), tasks, plan):
-        cells = _cells(one, baselines[one.task], plan)
-        rows.append({**head, **cells, "step": one.step // source.times})
-        if one.step == plan.steps[-1]:
-            report(f"{path.stem} on {tasks[one.task].name}")
+    for on_task in spread(_measure_on, (policy, tasks, plan), range(len(tasks))):
+        for one in on_task:
+            cells = _cells(one, baselines[one.task], plan)
+            rows.append({**head, **cells, "step": one.step // source.times})
+        report(f"{path.stem} on {tasks[on_task[0].task].name}")
     write_table(path, rows)
     return path
+
+
+def _costs_on(num_jobsets: int, task: Task) -> dict[str, Cost]:
+    """What heuristics cost on a task: a piece of work, see `Spread`."""
+    return heuristic_costs(task, num_jobsets=num_jobsets)
+
+
+def _measure_on(
+    shared: tuple[MetaPolicy | ReinforcePolicy, Sequence[Task], StudyPlan], index: int
+) -> list[Measured]:
+    """What a policy costs on one of the tasks: a piece of work, see `Spread`."""
+    policy, tasks, plan = shared
+    found = measure(adapter(policy, plan), [tasks[index]], plan)
+    return [replace(one, task=index) for one in found]
 
 
 def is_complete(path: Path, fingerprint: str) -> bool:

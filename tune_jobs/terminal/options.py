@@ -73,8 +73,7 @@ runner_options = together(
         "num_runners",
         type=count(0),
         default=0,
-        help="Processes that evaluate policies, a policy at a place at a time; 0, the default, "
-        "evaluates here.",
+        help="Processes that evaluate policies, a piece at a time; 0, the default, evaluates here.",
     ),
     click.option(
         "--address",

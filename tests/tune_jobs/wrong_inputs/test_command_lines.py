@@ -257,7 +257,8 @@ study runs/good --steps ,
 study runs/good --rates nan
 study runs/good --rates 0
 study runs/good --tasks 0
-study runs/good --jobs {HUGE}
+study runs/good --runners {HUGE}
+study runs/good --address 127.0.0.1:6379
 specialists
 specialists nowhere
 specialists runs/good
