@@ -20,6 +20,8 @@ SURE = 4.0
 """Log odds at the beginning of doing what the static rule would do."""
 LEVELS = 8
 """How urgent the catches of an agent may be, where collisions ask for the need."""
+TREES = ("tree", "unclustered")
+"""Advisors whose topology is a tree."""
 _NUM_REAL = 3  # real columns of `consumers_table`
 _TOPOLOGIES = 3
 
@@ -164,7 +166,7 @@ class PolicyAdvisor(nn.Module):
         self.given = nn.Parameter(torch.tensor(given, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(width))
         self.made = nn.Parameter(torch.tensor(made, dtype=torch.float32))
-        if advisor == "tree":
+        if advisor in TREES:
             size = 1 + 2 * _NUM_REAL + core_types + 1 + _TOPOLOGIES
             self.register_buffer("tree_statistics", torch.zeros(room, size))
             self.register_buffer("tree_parent", torch.full((room,), -1.0))
@@ -201,7 +203,7 @@ class PolicyAdvisor(nn.Module):
         if self.kind == "none":
             return self.shared.expand(len(specs), -1)
         units = torch.relu(specs @ self.given + self.bias)
-        if self.kind == "tree":
+        if self.kind in TREES:
             units = units * self.gates(specs).repeat_interleave(self.units, dim=1)
         # The more units there are, the less each of them moves what they all make.
         return self.shared + (units @ self.made) * self.made.shape[0] ** -0.5

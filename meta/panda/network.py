@@ -2,10 +2,14 @@
 
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.core.world import World
-from meta.panda.advisor import LEVELS, ActorShape, PolicyAdvisor
+from meta.panda.advisor import LEVELS, TREES, ActorShape, PolicyAdvisor
 from meta.panda.plans import PlanShape
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import SAMPLE, SPECIFICATION, Tree, columns_of, grown_tree
@@ -51,13 +55,15 @@ def made(experiment: "ExperimentConfig", world: World, tree: Tree | None = None)
 
 def planted(experiment: "ExperimentConfig", world: World) -> PolicyAdvisor:
     """The same, with a tree of the consumers that it is trained on if it needs one."""
-    if experiment.training.advisor != "tree":
+    if experiment.training.advisor not in TREES:
         return made(experiment, world)
     task = experiment.task.build(seed=experiment.seed)
     jobsets: list[JobSet] = []
     while sum(one.num_jobs for one in jobsets) < SAMPLE and len(jobsets) < _MOST_JOBSETS:
         jobsets += task.jobsets(Split.TRAIN, [len(jobsets)])
-    return made(experiment, world, grown_tree(task.world, jobsets, experiment.training.classes))
+    clustered = experiment.training.advisor == "tree"
+    tree = grown_tree(task.world, jobsets, experiment.training.classes, clustered)
+    return made(experiment, world, tree)
 
 
 def _module() -> "type[TorchRLModule]":
@@ -80,4 +86,37 @@ def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
     return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
 
 
-NETWORK = Network(_module, _model_config, _sampler, _shapes)
+def as_advised(
+    source: "ExperimentConfig", given: Weights, config: "ExperimentConfig", own: Weights
+) -> dict[str, NDArray[np.float32]]:
+    """Weights that begin as a shared actor that is trained: the advisor adds nothing to it yet.
+
+    Args:
+        source: config of the policy to begin with.
+        given: its weights.
+        config: of the run.
+        own: its weights.
+
+    Raises:
+        InputError: if that policy has other actors, or another advisor.
+    """
+    needed = {"network.shared"} if source.training.advisor == "none" else {*own, *given}
+    shapes = [{name: of[name].shape for name in needed & set(of)} for of in (given, own)]
+    if shapes[0] != shapes[1]:
+        raise InputError(
+            "agents can begin as others whose training.actor, advisor, hidden, classes and units "
+            "are the same, or as some without an advisor whose actors are the same"
+        )
+    begun = {name: given.get(name, value) for name, value in own.items()}
+    if "network.made" not in given and "network.made" in own:
+        begun["network.made"] = np.zeros_like(own["network.made"])
+    return begun
+
+
+NETWORK = Network(
+    _module,
+    _model_config,
+    _sampler,
+    _shapes,
+    fixed=("network.tree_statistics", "network.tree_parent", "network.tree_model"),
+)

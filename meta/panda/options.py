@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from rllib_configs.registries import NETWORKS, NetworkEntry
+from rllib_configs.registries import CONVERSIONS, NETWORKS, NetworkEntry
 from rllib_configs.sections import Count, Section, Width
 
 
@@ -14,10 +14,10 @@ class AdvisorOptions(Section):
     actor: Literal["nodes", "plans"] = "nodes"
     """Whether an actor scores each node by itself, with a hidden layer, or the plans that the
     supervisor proposes, sets of nodes that would satisfy its consumer, with 26 weights."""
-    advisor: Literal["tree", "flat", "none"] = "tree"
+    advisor: Literal["tree", "flat", "unclustered", "none"] = "tree"
     """Whether the advisor's units follow the dendrogram of the consumers (trunk, branches and
-    leaves, on where a specification belongs), are all on for every specification, or there is no
-    advisor, so that all agents share one actor."""
+    leaves, on where a specification belongs), are all on for every specification, follow a tree
+    that no clustering has made, or there is no advisor, so that all agents share one actor."""
     classes: Count = 8
     """Leaves of the advisor's tree at most; a dendrogram with more is cut higher."""
     units: Width = 8
@@ -28,3 +28,4 @@ class AdvisorOptions(Section):
 NETWORKS.register("policy_advisor")(
     NetworkEntry(AdvisorOptions, "meta.panda.network:NETWORK", scores_items=False)
 )
+CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.network:as_advised")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.seeding import uniforms as drawn_uniforms
 from cluster_env.core.world import State, World
+from meta.panda.actors import Actors
 from meta.panda.advisor import PolicyAdvisor
 from meta.panda.plans import PlanShape
 from rllib_configs.networks.registry import Weights
@@ -47,8 +48,7 @@ class AdvisedSampler:
         network.load_state_dict(state)
         self.network, self._draws = network.eval(), draws
         self._world: Any = world
-        self._actors: dict[bytes, int] = {}
-        self._thetas = np.empty((0, network.shape.size))
+        self._actors = Actors(network, world)
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """See `meta.panda.advisor.actor_logits`, float32."""
@@ -99,36 +99,11 @@ class AdvisedSampler:
         return ((logits[:, :num_actions] > 0) * (1 + mean)).astype(np.int32)
 
     def _by_plans(self, states: State, bias: float) -> NDArray[np.int32]:
-        """Decides in compiled code; an actor is made once, when its specification is first seen."""
+        """Decides in compiled code; see `Actors`."""
         world = self._world
         bits = np.empty((len(states), world.num_actions), np.int32)
         decide_by_plans(
-            *(np.ascontiguousarray(states), self._actors_of(states), self._thetas),
+            *(np.ascontiguousarray(states), self._actors.of(states), self._actors.thetas),
             *(world.observed, world.held, bias, np.empty(len(PAIR)), bits),
         )
         return bits
-
-    def _actors_of(self, states: State) -> NDArray[np.int64]:
-        """The actor of each row, int64 ``(n,)``; those of new specifications are made."""
-        if self.network.kind == "none":
-            if not len(self._thetas):
-                self._thetas = self.network.shared.detach().double().numpy()[None]
-            return np.zeros(len(states), np.int64)
-        specs = np.ascontiguousarray(states[:, _SPEC])
-        keys = specs.view(np.dtype((np.void, specs.shape[1] * specs.itemsize)))[:, 0]
-        distinct, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        names = [key.tobytes() for key in distinct]
-        new = [k for k, name in enumerate(names) if name not in self._actors]
-        if new:
-            context = self._world.features(states[first[new]]).context
-            with torch.inference_mode():
-                seen = torch.from_numpy(context)[:, self.network.columns]
-                made = self.network.advise(seen).double().numpy()
-            for k in new:
-                self._actors[names[k]] = len(self._actors)
-            self._thetas = np.concatenate([self._thetas, made])
-        return np.array([self._actors[name] for name in names], np.int64)[which]
-
-
-_SPEC = slice(1, 6)
-"""Where a state has the specification: left, cores, memory, core type and topology."""

@@ -101,6 +101,9 @@ def states_table(world: World, states: NDArray[np.int32]) -> Table:
     return Table.of_real(context.astype(np.float64))
 
 
+_DEALT = 20240818  # seed of the leaves of consumers that are dealt out
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """The upper part of a dendrogram, down to the classes, with room for more.
@@ -142,6 +145,19 @@ class Tree:
         parents[: len(found)] = parent
         return cls(statistics, parents, dendrogram.evidence)
 
+    @classmethod
+    def balanced(cls, table: Table, classes: int) -> "Tree":
+        """A balanced tree of the same room whose leaves have rows dealt out at random."""
+        evidence, room = Evidence.of(table, GRAIN), 2 * classes - 1
+        leaf = np.random.default_rng(_DEALT).permutation(table.num_rows) % classes
+        of_row = evidence.statistics(table)
+        statistics = np.zeros((room, of_row.shape[1]))
+        np.add.at(statistics, classes - 1 + leaf, of_row)
+        parent = (np.arange(room) - 1) // 2  # as in a heap: the leaves are the last nodes
+        for node in range(room - 1, 0, -1):
+            statistics[parent[node]] += statistics[node]
+        return cls(statistics, parent, evidence)
+
     @property
     def leaves(self) -> NDArray[np.int64]:
         """Places of the classes."""
@@ -168,14 +184,17 @@ class Tree:
         return gates
 
 
-def grown_tree(world: Any, jobsets: Sequence[JobSet], classes: int) -> Tree:
+def grown_tree(world: Any, jobsets: Sequence[JobSet], classes: int, clustered: bool = True) -> Tree:
     """The tree of the consumers of some jobsets.
 
     Args:
         world: what they come to.
         jobsets: at least `SAMPLE` consumers of them are looked at, if there are as many.
         classes: at most.
+        clustered: whether the tree follows a clustering, see `Tree.balanced`.
     """
     specs = specifications(world, jobsets)[:SAMPLE]
     table = consumers_table(specs, int(max(world.nodes.core_type)) + 1)
+    if not clustered:
+        return Tree.balanced(table, classes)
     return Tree.of(cluster(table, within=GRAIN), classes)

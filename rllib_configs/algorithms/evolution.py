@@ -24,6 +24,7 @@ from rllib_configs.runners.candidates import (
     CandidateWork,
     joined,
     judge_of,
+    searched_shapes,
     split_up,
     units_of,
 )
@@ -115,7 +116,7 @@ class Evolution(UnitAlgorithm):
             candidates = np.concatenate([candidates, search.mean[None]])
         first = self.iteration * training.jobsets if training.fresh_jobsets else 0
         units = units_of(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit)
-        return units, {CANDIDATES: candidates}
+        return units, {CANDIDATES: candidates, **self._fixed()}
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """RLlib's state, that of the search, and how good its best mean was."""
@@ -149,10 +150,15 @@ class Evolution(UnitAlgorithm):
 
     def _shapes(self) -> Any:
         experiment = self.config.experiment
-        return network_of(experiment).shapes(experiment, experiment.task.build_world())
+        return searched_shapes(experiment, experiment.task.build_world())
+
+    def _fixed(self) -> dict[str, NDArray[np.float32]]:
+        """Weights that all candidates have."""
+        names = network_of(self.config.experiment).fixed
+        return {name: value for name, value in module_weights(self).items() if name in names}
 
     def _play(self, candidates: NDArray[np.float32], units: Sequence[CandidateUnit]) -> Gathered:
-        return self.begin(units, {CANDIDATES: candidates}).play()
+        return self.begin(units, {CANDIDATES: candidates, **self._fixed()}).play()
 
     def _limit(self, beyond: NDArray[np.float64]) -> dict[str, float]:
         """Lets multipliers adapt; returns by how much limits were broken, and what that cost."""

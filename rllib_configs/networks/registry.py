@@ -38,6 +38,8 @@ class Network:
         transfers: fields of the world in which it may meet another value than in training, beside
             those of the kind (`Kind.transfers`); a network that has some may see states and
             features of other shapes.
+        fixed: names of weights that nothing trains, such as a topology: a search leaves them as
+            they are at its beginning.
     """
 
     module: "Callable[[], type[TorchRLModule]]"
@@ -45,6 +47,7 @@ class Network:
     sampler: "Callable[[ExperimentConfig, Weights, World], Sampler]"
     shapes: "Callable[[ExperimentConfig, World], Shapes]"
     transfers: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
 
 
 def network_spec(experiment: "ExperimentConfig") -> "RLModuleSpec":

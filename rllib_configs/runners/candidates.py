@@ -69,7 +69,7 @@ class CandidateWork:
     jobset, and by how much it is beyond each limit; see `rllib_configs.learning.evolution.Judge`.
 
     Attributes:
-        shapes: of the weights of a candidate by name.
+        shapes: of the weights of a candidate by name, see `searched_shapes`.
     """
 
     def __init__(self, experiment: ExperimentConfig) -> None:
@@ -78,12 +78,16 @@ class CandidateWork:
         self._limits = tuple(experiment.training.limits.given())
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
         self._headline = get_metric(self._source.task.kind.headline)
-        self.shapes = network_of(experiment).shapes(experiment, self._source.task.world)
+        self.shapes = searched_shapes(experiment, self._source.task.world)
         self._candidates: list[dict[str, NDArray[np.float32]]] = []
 
     def begin(self, weights: Arrays) -> None:
-        """Takes the candidates, float32 ``(num_candidates, num_parameters)``."""
-        self._candidates = [split_up(one, self.shapes) for one in weights[CANDIDATES]]
+        """Takes the candidates, float32 ``(num_candidates, num_parameters)``.
+
+        What else there is by name are weights that all of them have.
+        """
+        common = {name: value for name, value in weights.items() if name != CANDIDATES}
+        self._candidates = [split_up(one, self.shapes) | common for one in weights[CANDIDATES]]
 
     def play(self, unit: CandidateUnit) -> tuple[Part, None]:
         """Plays all candidates on the jobsets of a unit."""
@@ -201,6 +205,13 @@ def units_of(split: Split, first: int, count: int, size: int) -> list[CandidateU
         CandidateUnit(index, split, tuple(range(start, min(start + size, first + count))))
         for index, start in enumerate(starts)
     ]
+
+
+def searched_shapes(experiment: ExperimentConfig, world: World) -> Shapes:
+    """Shapes of the weights that a search looks for, by name."""
+    network = network_of(experiment)
+    shapes = network.shapes(experiment, world)
+    return {name: shape for name, shape in shapes.items() if name not in network.fixed}
 
 
 def split_up(flat: Vector, shapes: Shapes) -> dict[str, NDArray[np.float32]]:

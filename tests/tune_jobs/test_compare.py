@@ -26,7 +26,7 @@ from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
+from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, group_by_experiment, load_runs
 from tune_jobs.terminal.tables import number, read_table
 
 
@@ -197,6 +197,21 @@ def test_copies_of_one_seed_are_not_taken_for_a_sample_of_seeds(runs: Path, tmp_
         shutil.copytree(runs / "small-s0", tmp_path / name)
     groups = group_by_experiment(load_runs(find_runs([f"{tmp_path}/*"]), "sample"))
     assert [(key, len(group)) for key, group in groups] == [("one", 1), ("two", 1)]
+
+
+def test_runs_that_began_with_that_of_their_seed_are_one_group() -> None:
+    """But not with one that they all began with and one that is another's."""
+    begun = [(0, "a-0"), (1, "a-1"), (2, "b-2"), (3, "a-1"), (11, "a-1")]
+    runs = [
+        TrainedRun(
+            Path(f"run-{seed}"),
+            load_config("deeprm", [f"seed={seed}", f"training.start={start}"]),
+            None,
+        )
+        for seed, start in begun
+    ]
+    groups = group_by_experiment(runs)
+    assert [[run.config.seed for run in group] for _, group in groups] == [[0, 1], [2], [3, 11]]
 
 
 def test_a_glob_passes_over_folders_that_hold_no_run(runs: Path, tmp_path: Path) -> None:

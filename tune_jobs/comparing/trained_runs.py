@@ -2,6 +2,7 @@
 
 import glob
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,8 +181,16 @@ def check_fits(run: TrainedRun, world: World) -> None:
 
 
 def _experiment(config: ExperimentConfig) -> dict[str, Any]:
-    """The part of a config that runs of the same kind share."""
-    return {k: v for k, v in config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
+    """The part of a config that runs of the same kind share.
+
+    A run may have begun with that of its seed: the seed at the end of such a name is no difference.
+    """
+    shared = {k: v for k, v in config.to_dict().items() if k not in _NOT_THE_EXPERIMENT}
+    start = config.training.start
+    if start is not None:
+        begun = re.sub(rf"(?<!\d){config.seed}$", "SEED", str(start))
+        shared["training"] = {**shared["training"], "start": begun}
+    return shared
 
 
 def _distinct(runs: Sequence[HasConfig]) -> list[str]:

@@ -3,18 +3,28 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import adjusted_rand_score
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.panda.proposals import proposals
 from cluster_env.worlds.panda.scoring import PAIR
 from meta.panda.advisor import PolicyAdvisor
-from meta.panda.network import planted
+from meta.panda.network import as_advised, planted
 from meta.panda.sampler import AdvisedSampler
+from meta.panda.specifications import consumers_table, grown_tree, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.policy_files import policy_of
+from rllib_configs.runners.candidates import (
+    CANDIDATES,
+    CandidateWork,
+    joined,
+    searched_shapes,
+    units_of,
+)
 from tests.meta.panda.slopes import slopes
 
 PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")
@@ -65,7 +75,7 @@ def test_gradients_agree_with_finite_differences(task, states, advisor: str) -> 
         assert found == pytest.approx(expected, rel=1e-4, abs=1e-6), name
 
 
-@pytest.mark.parametrize("advisor", ["tree", "none"])
+@pytest.mark.parametrize("advisor", ["tree", "flat", "unclustered", "none"])
 def test_what_is_done_is_what_the_network_finds_likeliest(task, states, advisor: str) -> None:
     """Compiled code against PyTorch, wherever no plan is in doubt."""
     config = config_of(advisor)
@@ -104,6 +114,47 @@ def test_a_searched_policy_draws_nothing_and_a_higher_bias_holds_back(task, stat
     uniforms = np.random.default_rng(0).random(len(states))
     assert (sampler.sample(states, uniforms)[0] == sampler.likeliest(states)).all()
     assert not sampler.likeliest(states, 1e6)[:, : task.world.observed].any()
+
+
+def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task, states) -> None:
+    """Candidates have the tree of the run, whatever is drawn for them."""
+    shared, config = config_of("none"), config_of("tree")
+    begun = weights_of(planted(shared, task.world))
+    begun["network.shared"] = np.random.default_rng(5).normal(0, 2, len(PAIR)).astype(np.float32)
+    own = weights_of(planted(config, task.world))
+    started = as_advised(shared, begun, config, own)
+    done = [
+        make_sampler(which, weights, task.world).likeliest(states)
+        for which, weights in ((shared, begun), (config, started))
+    ]
+    assert (done[0] == done[1]).all()
+    assert (started["network.tree_parent"] == own["network.tree_parent"]).all()
+
+    searched = searched_shapes(config, task.world)
+    topology = {name: value for name, value in started.items() if name not in searched}
+    assert {name.rpartition("_")[0] for name in topology} == {"network.tree"}
+    work = CandidateWork(config)
+    flat = joined(started, searched)
+    work.begin({CANDIDATES: np.stack([flat, flat + 1]), **topology})
+    part, _ = work.play(units_of(Split.TRAIN, 0, 2, 2)[0])
+    assert (part.apart[0][0] != part.apart[0][1]).any()
+    with pytest.raises(InputError, match="agents can begin as others"):
+        as_advised(config, own, shared, begun)
+
+
+def test_the_tree_of_an_unclustered_advisor_tells_no_classes_apart() -> None:
+    """It has as many leaves, and every consumer belongs to several."""
+    task = config_of("tree", "task.workload.own_classes=false").task.build(seed=0)
+    jobsets = task.jobsets(Split.TRAIN, range(16))
+    specs = consumers_table(specifications(task.world, jobsets), 2)
+    classes = np.concatenate([one.job_class for one in jobsets])
+    clustered, dealt = (grown_tree(task.world, jobsets, 4, which) for which in (True, False))
+    assert dealt.leaves.size == clustered.leaves.size == 4
+    sure, unsure = (tree.gates(specs)[:, tree.leaves] for tree in (clustered, dealt))
+    assert np.allclose(unsure.sum(axis=1), 1.0)
+    assert sure.max(axis=1).mean() > 0.9
+    assert unsure.max(axis=1).mean() < 0.5
+    assert adjusted_rand_score(classes, sure.argmax(axis=1)) > 0.9
 
 
 def test_agents_and_a_central_rival_finish_all_consumers(task) -> None:

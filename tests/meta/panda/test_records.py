@@ -17,7 +17,12 @@ from rllib_configs.loading import load_config
 from rllib_configs.policy_files import policy_of
 from rllib_configs.worlds.panda.plans import PAIR
 
-SMALL = ("task.workload.window=40", "training.units=2", "training.classes=2")
+SMALL = (
+    "task.workload.window=40",
+    "task.workload.own_classes=false",
+    "training.units=2",
+    "training.classes=2",
+)
 
 
 @pytest.fixture(scope="module")
