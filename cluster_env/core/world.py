@@ -346,6 +346,7 @@ class Kind:
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
         advise: what a policy would start on a real machine now, if the world can say it; from a
             world, what makes a policy for one, and the machine's queue.
+        agents: whether several agents decide in an episode, each by an action of its own.
     """
 
     world: type[Any]
@@ -384,6 +385,7 @@ class Kind:
     policies: Mapping[str, Path] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
     advise: Callable[[Any, Callable[[Any], Policy], Queue], Advice] | None = None
+    agents: bool = False
 
     @property
     def headline(self) -> str:

@@ -21,6 +21,7 @@ from tune_jobs.runs.resuming import Resumption
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.terminal.stopping import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker
+from tune_jobs.tracking.model import may_be_model
 from tune_jobs.runs.trainer import Trainer
 
 
@@ -72,6 +73,7 @@ def run_training(
     progress = progress or NoProgress()
     config = prepare(config)
     check_placement(config, address)
+    may_be_model(config, config.tracking.model)
     if config.training.start is not None and not resume:
         check_start(config, config.training.start)
     run = resume.run if resume else create_run(config, run_dir)

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.worlds import get_kind
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
@@ -118,6 +119,21 @@ def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
         input_example=example(config),
         pip_requirements=_requirements(),
     )
+
+
+def may_be_model(config: "ExperimentConfig", register: str | None = None) -> bool:
+    """Whether a policy answers observations by one action each, as a model does: agents do not.
+
+    Raises:
+        InputError: if it does not and is to be registered.
+    """
+    agents = get_kind(config.task.world.kind).agents
+    if agents and register is not None:
+        raise InputError(
+            f"policies of agents in the world {config.task.world.kind} are kept as artifacts and "
+            f"are no models, so there is none to register as {register}"
+        )
+    return not agents
 
 
 def fingerprint(policy: Path) -> str:

@@ -7,9 +7,11 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.secrets import hide_secrets
+from rllib_configs.policy_files import read_policy_config
 from rllib_configs.schema import TrackingSection
 from tune_jobs.tracking.delivery import Busy, Delivery
 from tune_jobs.tracking.ending import LostRuns, end_lost_runs
+from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.places import recorded_store
 from tune_jobs.tracking.recorded import newest_root
 from tune_jobs.tracking.spool import SPOOL_FILE, Spool, tracking_dir
@@ -78,6 +80,7 @@ def _register(run_dir: Path, name: str) -> None:
     root = newest_root(spool)
     if root is None or not (run_dir / "policy").is_dir():
         raise InputError(f"{run_dir} has no policy to register; train it to its first checkpoint")
+    may_be_model(read_policy_config(run_dir), name)
     with closing(spool):
         spool.append({"kind": "model", "run": root["run"], "path": "policy", "register": name})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tune_jobs.terminal.files import FileLock
-from tune_jobs.tracking.model import build_model, fingerprint
+from tune_jobs.tracking.model import build_model, fingerprint, may_be_model
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.notes import NOTE_TAG, with_section
 from tune_jobs.tracking.places import database_of
@@ -209,7 +209,14 @@ class Store:
         self._client.log_artifact(run_id, str(path), folder)
 
     def model(self, run_id: str, policy: Path, register: str | None) -> None:
-        """Makes a policy a model of a run, and a version of a registered one, unless it is."""
+        """Makes a policy a model of a run, and a version of a registered one, unless it is.
+
+        Policies of agents are no models, and stay artifacts.
+        """
+        from rllib_configs.policy_files import read_policy_config
+
+        if not may_be_model(read_policy_config(policy)):
+            return
         from mlflow.entities import LoggedModelOutput
 
         key = fingerprint(policy)

@@ -68,6 +68,7 @@ KIND = Kind(
     words=_words,
     warm=_warm,
     plain=_plain,
+    agents=True,
     transfers=(
         *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
         *("observed", "held", "reach", "patience", "rounds", "max_time"),

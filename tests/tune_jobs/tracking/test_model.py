@@ -148,6 +148,21 @@ def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: 
     }
 
 
+def test_a_policy_of_agents_is_no_model_and_holds_nothing_up(
+    run_dir: Path, client: Any, runs: Runs
+) -> None:
+    config = load_config("panda-small")
+    write_policy({"network.shared": np.zeros(1, np.float32)}, config, run_dir / "policy")
+    tracker = Tracker.open(run_dir, run_name="r")
+    tracker.model(run_dir / "policy")
+    ended = tracker.close()
+    assert (ended.waiting, ended.message) == (0, "")
+    assert not client.search_logged_models([runs()["r"].info.experiment_id])
+    result = CliRunner().invoke(sync, [str(run_dir), "--register", "agents"])
+    assert isinstance(result.exception, InputError)
+    assert "are no models, so there is none to register as agents" in str(result.exception)
+
+
 def test_a_model_waits_for_a_server_that_is_away(
     run_dir: Path, nowhere: str, client: Any, runs: Runs
 ) -> None:
