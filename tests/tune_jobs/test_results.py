@@ -65,6 +65,7 @@ COUNTS = {
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
+    "panda": {"train": 35, "figure": 7, "compare": 4},
     "adaptation": {"train": 50, "study": 10, "specialists": 2, "figure": 7},
 }
 
@@ -125,6 +126,14 @@ LINES = {
         "--run R/op-3 --continue",
         "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
         "--out R/figures",
+    ],
+    "panda": [
+        "metasched train panda-drift --set training.iterations=50 --seed 4 --run R/drift-4 --continue",
+        "metasched train panda-elastic --set name=panda-central --set training.network=pair_scorer "
+        "--set training.iterations=50 --seed 1 --run R/central-1 --continue",
+        "metasched figure panda-advisor --runs 'R/advisor-flat-?,R/advisor-tree-?' --out R/figures",
+        "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
+        "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
     ],
     "adaptation": [
         "metasched train deeprm-maml --set training.family=objectives "
