@@ -118,5 +118,6 @@ NETWORK = Network(
     _model_config,
     _sampler,
     _shapes,
+    transfers=("observed", "held"),
     fixed=("network.tree_statistics", "network.tree_parent", "network.tree_model"),
 )

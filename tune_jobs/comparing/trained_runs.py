@@ -173,6 +173,9 @@ def check_fits(run: TrainedRun, world: World) -> None:
             difference = f"with states {trained.state_space} instead of {world.state_space}"
         elif trained.feature_names != world.feature_names:
             difference = "with other features"
+    elif not difference:
+        shapes = [network.shapes(run.config, one) for one in (trained, world)]
+        difference = "" if shapes[0] == shapes[1] else "where its network has other weights"
     if difference:
         raise InputError(
             f"{run.path} was trained for another world, {difference}; compare it apart from the "
