@@ -11,7 +11,7 @@ from rllib_configs.runners.sampling import SampleUnit
 from rllib_configs.runners.sums import Part
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks.measuring import Sample
-from tune_jobs.benchmarks.scaling import SMALL, Spent, costs_of
+from tune_jobs.benchmarks.scaling import CHECKED, SMALL, Spent, costs_of, seconds_by_cpu
 from tune_jobs.benchmarks.scaling_model import Costs, Layout
 from tune_jobs.benchmarks.stand_ins import StandIn
 
@@ -78,6 +78,22 @@ def test_no_cost_is_below_zero():
     }
     found = costs_of(spent, 2.0, 1000, 3)
     assert found.machine_s == found.runner_s == found.answer_s == found.round_s == found.hop_s == 0
+
+
+def test_a_measurement_is_the_median_of_its_passes_whatever_a_slow_one_says():
+    passes = [Spent(Sample((t, t)), t, 2 * t, 3 * t) for t in (1.0, 90.0, 1.5)]
+    found = Spent.median(passes)
+    assert found.seconds.median == 1.5
+    assert (found.driver_s, found.stations_s, found.stand_ins_s) == (1.5, 3.0, 4.5)
+
+
+def test_the_formula_with_the_cpu_time_of_all_processes_by_hand():
+    """What one stand-in alone takes of the CPU is in the way there and back already."""
+    spent = {
+        Layout(1): Spent(Sample((0.5,)), 0.001, 0.002, 0.003),
+        CHECKED: Spent(Sample((0.6,)), 0.005, 0.012, 0.019),
+    }
+    assert seconds_by_cpu(COSTS, spent, cores=2) == pytest.approx(0.5 + 3 * (0.003 + 0.015))
 
 
 def test_a_stand_in_answers_as_a_runner_does():
