@@ -32,10 +32,12 @@ from tests.rllib_configs.runners.test_gathering import (
 NUM_UNITS = 4
 SIZES = ["training.jobsets=8", "training.jobsets_per_unit=2", "training.episodes_per_jobset=3"]
 SMALL = [*SIZES, "training.hidden=8", "training.epochs=2", "training.minibatches=2"]
+ADVISED = ["task.workload.window=12", "training.advisor=flat", "training.units=2"]
 CONFIGS = {
     "reinforce": lambda: load_config("deeprm-smoke", SIZES),
     "ppo": lambda: load_config("deeprm-ppo", SMALL),
     "ppo with critic": lambda: load_config("deeprm-ppo", [*SMALL, "training.critic=true"]),
+    "advised agents": lambda: load_config("panda-small", [*SMALL, *ADVISED]),
     "maml of first order": lambda: maml_config(),
     "maml of second order": lambda: maml_config(training_order="second"),
 }

@@ -12,6 +12,7 @@ from cluster_env.worlds.panda.consumers import Consumers
 from meta.panda.network import planted
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
+from tune_jobs.comparing.trained_runs import check_fits, load_runs
 from tune_jobs.figures import advisors, agents
 from tune_jobs.figures.registry import FIGURES, FigureRequest
 from tune_jobs.terminal.tables import write_table
@@ -110,3 +111,15 @@ def test_what_has_no_agents_or_no_advisor_is_refused(tmp_path: Path) -> None:
         advisors.collect_advisor(FigureRequest(runs=[run_of(tmp_path, "none")]))
     for name in ("comparison", "drift", "dendrogram", "advisor"):
         assert {"collect", "draw"} <= set(dir(FIGURES.get(f"panda-{name}").load()))
+
+
+def test_agents_may_act_behind_another_filter_but_a_tree_not_among_other_types_of_cores(
+    tmp_path: Path,
+) -> None:
+    """Actors score what they see, whatever its number; a tree counts the types of cores."""
+    (run,) = load_runs([Path(run_of(tmp_path, "tree"))], "argmax")
+    narrow = load_config("panda-drift", ["task.world.observed=4", "task.world.held=2"])
+    check_fits(run, narrow.task.build_world())
+    other = load_config("panda-drift", ["task.world.nodes.core_type=[0,1,2]"])
+    with pytest.raises(InputError, match="was trained for another world, where its network has"):
+        check_fits(run, other.task.build_world())

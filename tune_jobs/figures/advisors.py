@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8a8a8a")
 _TREE = ("node", "left", "right", "place", "height", "posterior", "consumers", "label", "purity")
+_MOST_BESIDE = 5  # panels
 _POINTS = ("run", "class", "x", "y", "explained_x", "explained_y")
 
 
@@ -166,14 +167,16 @@ def draw_advisor(table: Path) -> "Figure":
     for row in read_table(table, _POINTS):
         panels.setdefault(row["run"], []).append(row)
     with styled():
-        figure = new_figure(4.6, max(6.0, 4.2 * len(panels)))
-        all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        columns = min(len(panels), _MOST_BESIDE)
+        lines = -(-len(panels) // columns)
+        figure = new_figure(1.0 + 2.8 * lines, max(6.0, 2.6 * columns))
+        all_axes = figure.subplots(lines, columns, squeeze=False).ravel()
         headline(
             figure,
             "Actors that advisors make, by class of consumers",
             "each point is the actor of one consumer: its weights along their two main directions",
         )
-        for axes, (name, rows) in zip(all_axes, panels.items(), strict=True):
+        for axes, (name, rows) in zip(all_axes, panels.items(), strict=False):
             for label in sorted({int(row["class"]) for row in rows}):
                 own = [row for row in rows if int(row["class"]) == label]
                 xs, ys = ([number(row, name) for row in own] for name in ("x", "y"))
@@ -183,7 +186,9 @@ def draw_advisor(table: Path) -> "Figure":
             for side, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
                 share = number(rows[0], f"explained_{side}")
                 axis.set_label_text(f"{share:.0%} of the variance")
-        all_axes[-1].legend(title="class", fontsize=8, loc="best", frameon=True)
+        axes.legend(title="class", fontsize=8, loc="best", frameon=True)
+        for empty in all_axes[len(panels) :]:
+            empty.set_visible(False)
     return figure
 
 
