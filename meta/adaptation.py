@@ -21,13 +21,14 @@ from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.options import MAMLOptions, maml_options
+from meta.maml.rewards import RewardSums, told_parameters
 from meta.maml.steps import Parameters
 from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
 from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.conditions import Wanted, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
-from rllib_configs.runners.rollout import rollout
+from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
 
@@ -184,14 +185,36 @@ def adapt_parameters(
     require_features(policy.config, task.world, f"the policy {policy.name}")
     seen = seen_world(policy.config.training, task.world, task.objective)
     inner = FirstOrder(_network(policy, seen), seen, StepOptions.of(policy.meta))
+    rewards = _rewards_of(policy, task)
     found = [policy.parameters]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
         for step in range(num_steps):
             batch = seed * MAX_STEPS + step
-            decisions = _sample(policy, task, found[-1], batch, num_episodes, num_jobsets)
-            found.append(inner.inner_step(found[-1], rates, decisions, step))
+            rollouts = _sample(policy, task, found[-1], batch, num_episodes, num_jobsets)
+            if rewards is None:
+                decisions = _decisions(policy, rollouts)
+                found.append(inner.inner_step(found[-1], rates, decisions, step))
+            else:
+                rewards.add(rollouts)
+                found.append(told_parameters(found[0], rewards.told()))
     return found
+
+
+def _rewards_of(policy: MetaPolicy, task: Task) -> RewardSums | None:
+    """What a policy is to be told of its rewards; none if it takes gradient steps.
+
+    Raises:
+        InputError: if it was told of others before, which its parameters hold now.
+    """
+    if policy.meta.adapt != "context":
+        return None
+    if policy.config.name.endswith(_ADAPTED):
+        raise InputError(
+            f"{policy.config.name} was told what its rewards went with, and has not kept them; "
+            f"adapt the run that it came from, with more steps"
+        )
+    return RewardSums(task.world)
 
 
 def learned_policy(
@@ -233,10 +256,10 @@ def _sample(
     batch: int,
     num_episodes: int,
     num_jobsets: int,
-) -> Decisions:
+) -> Rollouts:
     """Plays one step's episodes; ``batch`` numbers the steps of all seeds."""
     drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
-    rollouts = rollout(
+    return rollout(
         task.world,
         learned_policy(policy, task, parameters, policy.name).network,
         drawn,
@@ -244,6 +267,10 @@ def _sample(
         num_episodes // num_jobsets,
         episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
     )
+
+
+def _decisions(policy: MetaPolicy, rollouts: Rollouts) -> Decisions:
+    """What an inner step is made from."""
     gamma = policy.config.training.gamma
     meta = policy.meta
     return decisions_of(

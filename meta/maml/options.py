@@ -1,9 +1,10 @@
 """MAML's options, and what it makes of a config before a run begins. Needs no Ray."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from rllib_configs.options import ClippedOptions
@@ -40,9 +41,10 @@ class MAMLOptions(ClippedOptions):
     """Length of an inner step, at the start if it is learned."""
     learn_rates: bool = True
     """Whether each block of parameters learns an inner rate of its own."""
-    adapt: Literal["all", "head", "direct"] = "all"
+    adapt: Literal["all", "head", "direct", "context"] = "all"
     """What inner steps move: all parameters, the layers after the pooling, or the few numbers
-    that count directly in scores (the skip connection and the bias of waiting)."""
+    that count directly in scores (the skip connection and the bias of waiting); with context none,
+    and the policy is told what its rewards so far went with instead."""
     advantage_floor: Annotated[float, Field(ge=0)] = 0.03
     """Share of a task's mean return that its advantages are divided by, beside their spread."""
     relative_gains: bool = True
@@ -64,6 +66,16 @@ class MAMLOptions(ClippedOptions):
     warm_up: Share = 0.0
     """Share of the run, at its beginning, that learns the family's base task without inner steps;
     not needed with start."""
+
+    @model_validator(mode="after")
+    def _check_context(self) -> Self:
+        if self.adapt == "context" and not self.inner_steps:
+            raise PydanticCustomError(
+                "adapt",
+                "adapt=context tells a policy what the rewards of earlier stages went with, so "
+                "training.inner_steps must be 1 or more",
+            )
+        return self
 
     @field_validator("family")
     @classmethod

@@ -13,6 +13,7 @@ from cluster_env.core.world import State, World, get_heuristic
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder, StepOptions
 from meta.maml.options import MAMLOptions
+from meta.maml.rewards import RewardSums, told_world
 from meta.maml.steps import Parameters
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
@@ -50,8 +51,9 @@ class TaskSample:
 
     Attributes:
         world: whose states the stages hold, as the network sees them.
-        stages: decisions of stages 0 to K; those of stage k were made after k inner steps.
-        scores: of the same stages.
+        stages: decisions of stages 0 to K; those of stage k were made after k inner steps. Of a
+            policy that is told what rewards went with, the last stage alone.
+        scores: of stages 0 to K.
         adapt_s: time that the inner steps took.
     """
 
@@ -102,7 +104,7 @@ class StageSampler:
         options = SetScorerOptions.of(training).without_critic
         seen = seen_world(training, task.world, task.objective)
         network = SetScorer(seen.feature_names, options)
-        steps = self._steps_in(network, seen)
+        rewards = RewardSums(task.world) if meta.adapt == "context" else None
         stages: list[Decisions] = []
         scores: list[StageScore] = []
         adapt_s = 0.0
@@ -124,8 +126,15 @@ class StageSampler:
             if stage == num_steps:
                 break
             started = perf_counter()
-            parameters = steps.inner_step(parameters, rates, stages[-1], stage)
+            if rewards is None:
+                steps = self._steps_in(network, seen)
+                parameters = steps.inner_step(parameters, rates, stages[-1], stage)
+            else:
+                rewards.add(rollouts)
+                seen = told_world(seen, rewards.told())
             adapt_s += perf_counter() - started
+        if rewards is not None:  # nothing was learned from but the last stage
+            del stages[:-1]
         return TaskSample(seen, tuple(stages), tuple(scores), adapt_s)
 
     def _stage(

@@ -53,7 +53,7 @@ from rllib_configs.learning.losses import clipped_loss
 
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
-Adapt = Literal["all", "head", "direct"]
+Adapt = Literal["all", "head", "direct", "context"]
 
 LEAST_SQUARE = 1e-24
 """Added to the square of a gradient's length, so that one that is 0 has a direction."""
@@ -93,12 +93,12 @@ def adapted_names(
 
     Args:
         names: all parameters of a network.
-        adapt: all of them, or a part.
+        adapt: all of them, a part, or none.
         parts: layers and parameters of each part, see `SetScorer.parts`.
     """
     if adapt == "all":
         return tuple(names)
-    part = parts[adapt]
+    part = () if adapt == "context" else parts[adapt]
     return tuple(name for name in names if name in part or name.split(".")[0] in part)
 
 

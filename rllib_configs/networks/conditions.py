@@ -29,6 +29,12 @@ def told(training: "TrainingSection", objective: Objective) -> Condition:
     )
 
 
+def rewards_told(world: World) -> Condition:
+    """What a network is told of its rewards before there are any: zeros by name."""
+    names = ("reward_sign", *(f"reward_by_{name}" for name in world.feature_names[0]))
+    return tuple((name, 0.0) for name in names)
+
+
 def seen_world(training: "TrainingSection", world: World, objective: Objective) -> World:
     """The world as the network of an experiment sees it where an objective counts.
 
@@ -36,6 +42,8 @@ def seen_world(training: "TrainingSection", world: World, objective: Objective) 
         InputError: if the objective counts what the network is not told of.
     """
     condition = told(training, objective)
+    if getattr(training, "adapt", "") == "context":  # of maml; what rewards went with comes last
+        condition = (*condition, *rewards_told(world))
     # To mypy a property is no ClassVar, as which a World has its kind.
     return cast("World", ConditionedWorld(world, condition)) if condition else world
 

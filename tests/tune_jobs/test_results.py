@@ -66,7 +66,7 @@ COUNTS = {
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "panda": {"train": 35, "figure": 7, "compare": 4},
-    "adaptation": {"train": 50, "study": 10, "specialists": 2, "figure": 7},
+    "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
 LINES = {
@@ -144,10 +144,14 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released "
         "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
         "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
-        "metasched study 'R/objectives-maml-*' 'R/objectives-joint-*' --family objectives "
-        "--task-seed 1 --seeds 2 --rates 0.5,1,2,4,8 --rate-tasks 10 --jobs 2 --out R/adaptation",
+        "metasched train deeprm-conditioned --set training.family=priorities "
+        "--set training.iterations=330 --seed 1 --run R/priorities-conditioned-1 --continue",
+        "metasched train deeprm-rewards --set training.family=objectives "
+        "--set training.iterations=400 --seed 2 --run R/objectives-rewards-2 --continue",
+        "metasched study 'R/objectives-*' --family objectives --task-seed 1 --seeds 2 "
+        "--rates 0.5,1,2,4,8 --rate-tasks 10 --runners 2 --out R/adaptation",
         "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
-        "--steps 0,3,10,30 --seeds 1 --jobs 2 --out R/adaptation",
+        "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
         "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
         "--out R/adaptation",
     ],
@@ -221,7 +225,7 @@ def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
 
 def test_seeds_replace_those_of_all_runs(capsys):
     lines = [line for line in shown(capsys, "adaptation", "--seeds", "7") if " train " in line]
-    assert len(lines) == 14
+    assert len(lines) == 18
     assert all("--seed 7 " in line for line in lines)
     assert "runs/results/adaptation/one-7" in " ".join(lines)
 

@@ -49,6 +49,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (JOINT, "joint"),
         ((*JOINT, "training.conditioned_on=[slowdown]"), "conditioned"),
+        ((*FOMAML, "training.adapt=context"), "rewards"),
         (FOMAML, "FOMAML K=1"),
         ((*FOMAML, "meta.inner_steps=3", "meta.order=second"), "ProMP K=3"),
         ((*FOMAML, "meta.order=second", "meta.surrogate=log_probability"), "MAML K=1"),

@@ -89,9 +89,9 @@ def method_of(config: ExperimentConfig) -> str:
     """Name of the method that a run belongs to.
 
     ``joint`` is meta-training without inner steps, ``conditioned`` the same of a policy that is
-    told of the objective, ``one task`` PPO on a single task, and
-    meta-training is called after its order and surrogate, with the number of inner steps:
-    ``FOMAML K=1``, and what else differs from the defaults.
+    told of the objective, ``rewards`` that of a policy that is told what its rewards went with,
+    ``one task`` PPO on a single task, and meta-training is called after its order and surrogate,
+    with the number of inner steps: ``FOMAML K=1``, and what else differs from the defaults.
     """
     meta = config.training
     if not isinstance(meta, MAMLOptions):
@@ -99,6 +99,8 @@ def method_of(config: ExperimentConfig) -> str:
     told = bool(getattr(meta, "conditioned_on", ()))
     if meta.inner_steps == 0:
         return "conditioned" if told else "joint"
+    if meta.adapt == "context":
+        return "rewards, conditioned" if told else "rewards"
     notes = [
         f"{_ORDERS[meta.order, meta.surrogate]} K={meta.inner_steps}",
         *(["conditioned"] if told else []),

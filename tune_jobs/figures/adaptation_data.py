@@ -33,6 +33,7 @@ _COLORS = {
     "ProMP": "#000000",
     "joint": "#009e73",
     "conditioned": "#cc79a7",
+    "rewards": "#8c8c00",
     "one task": "#56b4e9",
     "scratch": "#e69f00",
     "DeepRM": "#7f3b08",

@@ -1,0 +1,106 @@
+r"""What rewards went with so far: a context that stands in for gradient steps.
+
+In RL\ :sup:`2` (Duan et al., 2016) a recurrent network sees its rewards beside its states, over
+several episodes of a task, and finds out by itself what they say. Here the summary is fixed, and
+only what to make of it is learned: a ridge regression of the rewards so far on sums of the features
+of the items that were there. It does not depend on the order of the decisions, and is as long after
+a thousand episodes as after one. Its numbers are standardized, so that it does not depend on the
+unit of an objective.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from cluster_env.core.conditioned import ConditionedWorld
+from cluster_env.core.world import World
+from meta.maml.steps import Parameters
+from rllib_configs.networks.conditions import rewards_told
+from rllib_configs.runners.rollout import Rollouts
+
+RIDGE = 0.1
+"""What is added to the variance of each standardized feature: features of jobs go together."""
+
+_PIECE = 4096  # rows whose features are in memory at a time
+
+Vector = NDArray[np.float64]
+
+
+class RewardSums:
+    """Sums over rewarded decisions of a task.
+
+    A decision counts if its reward is not 0: elsewhere no time passed, or nothing was there.
+
+    Args:
+        world: whose states the decisions are made in.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._size = len(rewards_told(world))
+        self._count, self._absolute = 0, 0.0
+        self._sums = np.zeros(self._size)  # of the features, then of the reward
+        self._products = np.zeros((self._size, self._size))
+
+    def add(self, rollouts: Rollouts) -> None:
+        """Adds the decisions of episodes."""
+        rows = np.flatnonzero(rollouts.rewards)
+        for first in range(0, rows.size, _PIECE):
+            piece = rows[first : first + _PIECE]
+            items = self._world.features(rollouts.states[piece]).items
+            rewards = rollouts.rewards[piece]
+            seen = np.column_stack([items.sum(axis=1, dtype=np.float64), rewards])
+            self._count += piece.size
+            self._absolute += float(np.abs(rewards).sum())
+            self._sums += seen.sum(axis=0)
+            self._products += seen.T @ seen
+
+    def told(self) -> Vector:
+        """What there is to tell, float64 ``(1 + item_size,)``, each of order 1.
+
+        First the mean reward over the mean absolute one: its sign. Then the standardized
+        coefficient of each feature; 0 where it or the reward has been the same throughout.
+        """
+        told = np.zeros(self._size)
+        if not self._absolute:
+            return told
+        told[0] = self._sums[-1] / self._absolute
+        means = self._sums / self._count
+        covariance = self._products / self._count - np.outer(means, means)
+        variance = np.diag(covariance)
+        varies = variance > 1e-9 * (means**2 + 1e-9)
+        if not varies[-1]:
+            return told
+        scale = np.where(varies, np.sqrt(np.maximum(variance, 1e-300)), 1.0)
+        correlation = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
+        ridge = correlation[:-1, :-1] + RIDGE * np.eye(self._size - 1)
+        told[1:] = np.linalg.solve(ridge, correlation[:-1, -1])
+        return told
+
+
+def told_world(seen: World, told: Vector) -> World:
+    """The world as a network sees it that is told this.
+
+    Args:
+        seen: as `rllib_configs.networks.conditions.seen_world` has it.
+        told: see `RewardSums.told`.
+    """
+    assert isinstance(seen, ConditionedWorld)
+    kept = seen.condition[: -told.size]
+    names = (name for name, _ in seen.condition[-told.size :])
+    given = tuple(zip(names, told.tolist(), strict=True))
+    changed: World = replace(seen, condition=(*kept, *given))
+    return changed
+
+
+def told_parameters(parameters: Mapping[str, torch.Tensor], told: Vector) -> Parameters:
+    """The parameters with which a network that is told nothing acts as if it was told this.
+
+    What is told is the same in all states, so that it only moves the biases behind it.
+    """
+    weights = parameters["context.weight"][:, -told.size :]
+    moved = parameters["context.bias"] + weights @ torch.tensor(told, dtype=weights.dtype)
+    return {**parameters, "context.bias": moved}
