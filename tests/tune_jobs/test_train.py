@@ -230,9 +230,6 @@ class TestRefusals:
         assert error.count("\n") == 1
         return error
 
-    def test_nothing_to_train(self, capsys):
-        assert "--presets" in self.refused(capsys)
-
     def test_an_unknown_preset(self, capsys):
         assert "did you mean 'deeprm-smoke'?" in self.refused(capsys, "deeprm-smok")
 
