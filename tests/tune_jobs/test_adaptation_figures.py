@@ -83,6 +83,13 @@ def by_run_and_task(method: str, step: int) -> np.ndarray:
     )
 
 
+def mean_logs(method: str, step: int) -> np.ndarray:
+    """By task, ``(TASKS,)``."""
+    places = [(s, a) for s in range(SEEDS[method]) for a in range(ADAPTATIONS)]
+    found = [[ratio_of(method, s, task, a, step) for s, a in places] for task in range(TASKS)]
+    return np.log(found).mean(axis=1)
+
+
 def find(rows: list[dict[str, str]], **cells: object) -> dict[str, str]:
     (row,) = [r for r in rows if all(r[name] == str(value) for name, value in cells.items())]
     return row
@@ -98,6 +105,7 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
     assert number(row, "value_low") == pytest.approx(wide.low)
     assert number(row, "value_high") == pytest.approx(wide.high)
     assert (row["episodes"], row["seeds"], row["tasks"]) == ("60", "3", "6")
+    assert number(row, "geometric") == pytest.approx(np.exp(mean_logs("FOMAML K=1", 3).mean()))
     alone = find(found, method="scratch", step=1)
     assert number(alone, "value_low") < number(alone, "value") < number(alone, "value_high")
 
@@ -163,15 +171,20 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
 ) -> None:
     found = made("adaptation-differences", rows, tmp_path)
     method, joint = (by_run_and_task(name, 1) for name in ("FOMAML K=1", "joint"))
-    row = find(found, method="FOMAML K=1", step=1)
+    row = find(found, method="FOMAML K=1", step=1, reference="joint")
     assert number(row, "difference") == pytest.approx(method.mean() - joint.mean())
     within = jobset_interval(method.mean(axis=0) - joint.mean(axis=0), np.ones(TASKS))
     means = [method.mean(axis=1).tolist(), joint.mean(axis=1).tolist()]
     wide = two_level_interval(means, within, TASKS)
     assert number(row, "difference_high") == pytest.approx(wide.high)
+    logs = [mean_logs(name, 1) for name in ("FOMAML K=1", "joint")]
+    assert number(row, "ratio") == pytest.approx(np.exp((logs[0] - logs[1]).mean()))
+    assert number(row, "ratio_low") < number(row, "ratio") < number(row, "ratio_high")
     assert find(found, method="joint", step=1)["difference"] == ""
     # One of six tasks costs more than 1.05 times what it did without adaptation.
-    assert number(find(found, method="FOMAML K=1", step=3), "worse") == pytest.approx(1 / 6)
+    assert number(
+        find(found, method="FOMAML K=1", step=3, reference="joint"), "worse"
+    ) == pytest.approx(1 / 6)
     assert number(find(found, method="joint", step=3), "worse") == 0
     said = texts(adaptation_differences.draw(tmp_path / "adaptation-differences.csv"))
     assert "FOMAML K=1, 3 steps" in said
@@ -189,6 +202,8 @@ def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
     row = find(found, method="FOMAML K=1", step=3, reference="conditioned")
     assert number(row, "difference") == pytest.approx(expected)
     assert find(found, method="conditioned", step=3, reference="joint")["difference"]
+    assert find(found, method="conditioned", step=3, reference="scratch")["ratio"]
+    assert not [row for row in found if row["method"] == row["reference"] == "scratch"]
     assert {row["method"] for row in found if row["reference"] == "conditioned"} == {
         "conditioned",
         "FOMAML K=1",

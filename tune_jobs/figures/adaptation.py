@@ -16,7 +16,9 @@ from tune_jobs.figures.adaptation_data import (
     Method,
     Statistic,
     cells_of,
+    geometric,
     load_methods,
+    log_ratio,
     ratio,
     won,
 )
@@ -61,7 +63,8 @@ class StepsFigure:
         Returns:
             For each panel, a row for each method and number of steps (``series`` is ``method``):
             the mean of the statistic over meta-seeds, tasks and adaptations, with its 95 %
-            interval; and one for each heuristic that is drawn.
+            interval, and ``geometric``, where it is the ratio, that of its logarithms; and one for
+            each heuristic that is drawn.
 
         Raises:
             InputError: if there are no rows, they do not belong together, or each family has a
@@ -114,6 +117,8 @@ class StepsFigure:
             if self.share:  # Student's interval over seeds knows no bounds
                 for end in ("value_low", "value_high"):
                     cells[end] = float(np.clip(float(cells[end]), 0.0, 1.0))
+            if self.statistic is ratio:
+                cells |= cells_of(geometric(method.table(step, log_ratio)), "geometric")
             rows.append(
                 {
                     "series": "method",

@@ -1,7 +1,8 @@
 """Rows of adaptation as arrays by method, and the means and intervals that figures show of them."""
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +111,11 @@ def ratio(at: Ratios, before: Ratios) -> Ratios:
     return at
 
 
+def log_ratio(at: Ratios, before: Ratios) -> Ratios:
+    """ln of the ratio of cost to baseline, of which one task far above cannot decide the mean."""
+    return np.log(at)
+
+
 def won(at: Ratios, before: Ratios) -> Ratios:
     """1 where the ratio is at most `WIN_RATIO`, else 0."""
     return (at <= WIN_RATIO).astype(np.float64)
@@ -143,6 +149,13 @@ def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
         return within
     means = [group.mean(axis=1).tolist() for group in groups]
     return two_level_interval(means, within, by_task.size)
+
+
+def geometric(table: Ratios, other: Ratios | None = None) -> Estimate:
+    """Geometric mean from a table of `log_ratio`, or the ratio of two on the same tasks."""
+    found = interval(table, other)
+    value, low, high = (math.exp(end) for end in (found.value, found.low, found.high))
+    return replace(found, value=value, low=low, high=high)
 
 
 def load_methods(request: FigureRequest) -> tuple[list[Method], list[Cells]]:

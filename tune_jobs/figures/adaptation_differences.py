@@ -1,6 +1,7 @@
-"""Each method less joint training on the same tasks, and how often adaptation does harm.
+"""Each method beside joint training on the same tasks, and how often adaptation does harm.
 
-Where a method is told of the objective, all others are compared with that one as well.
+Where a method is told of the objective, or has no training, all others are compared with that one
+as well.
 """
 
 from collections.abc import Sequence
@@ -15,9 +16,11 @@ from tune_jobs.figures.adaptation_data import (
     Method,
     cells_of,
     color_and_style,
+    geometric,
     interval,
     kind_of,
     load_methods,
+    log_ratio,
     made_worse,
     ratio,
     untrained,
@@ -38,6 +41,9 @@ COLUMNS = (
     "difference",
     "difference_low",
     "difference_high",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
     "worse",
     "tasks",
     "seeds",
@@ -47,21 +53,21 @@ WORSE_AFTER = 3
 """Steps after which the share of tasks made worse is shown, if they were evaluated."""
 
 DRAWN_AFTER = (0, 1, 3, 10)
-"""Steps whose differences are drawn; all are in the table."""
+"""Steps whose ratios are drawn; all are in the table."""
 
 _ROW = 0.22
 
 
 def collect(request: FigureRequest) -> list[Row]:
-    """Compares methods with joint training, and with a conditioned policy, in pairs of tasks.
+    """Compares methods in pairs of tasks with joint training, conditioned and untrained policies.
 
     Returns:
         One row for each family, method, reference and number of steps: ``difference`` is the mean
         over tasks of the method's cost over baseline less that of the reference after as many
-        steps, mean
-        over adaptations and runs, with its 95 % interval over tasks and meta-seeds; joint training
-        itself has none. ``worse`` is the share of tasks and adaptations in which the cost is more
-        than `WORSE` times that of the same policy without adaptation.
+        steps, mean over adaptations and runs, with its 95 % interval over tasks and meta-seeds;
+        ``ratio`` is the geometric mean of the one over the other, with such an interval. The
+        reference itself has neither. ``worse`` is the share of tasks and adaptations in which the
+        cost is more than `WORSE` times that of the same policy without adaptation.
 
     Raises:
         InputError: if there are no rows, they do not belong together, or joint training is not
@@ -73,8 +79,10 @@ def collect(request: FigureRequest) -> list[Row]:
         mine = [method for method in methods if method.family == family]
         reference = _reference(mine)
         told = [method for method in mine if method.kind == CONDITIONED]
-        for one in (reference, *told):
-            others = [method for method in mine if method.kind != JOINT]
+        scratch = [method for method in mine if untrained(method.label)]
+        trained = [method for method in mine if method.kind != JOINT and method not in scratch]
+        for one in (reference, *told, *scratch):
+            others = trained if one in scratch else [m for m in mine if m.kind != JOINT]
             for method in mine if one is reference else others:
                 rows += _rows(method, one)
     if not any("difference" in row for row in rows):
@@ -90,7 +98,7 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold it.
     """
-    rows = read_table(table, COLUMNS)
+    rows = [row for row in read_table(table, COLUMNS) if not untrained(row["reference"])]
     places = list(dict.fromkeys((row["family"], row["reference"]) for row in rows))
     chosen = [[row for row in rows if (row["family"], row["reference"]) == key] for key in places]
     lines = [_lines(some) for some in chosen]
@@ -108,16 +116,16 @@ def draw(table: Path) -> "Figure":
         headline(
             figure,
             f"Adaptation against {against}, in pairs of tasks",
-            f"difference of costs over the best heuristic's after the same steps, below 0 is "
+            f"ratio of costs after the same steps, geometric mean over tasks, below 1 is "
             f"better; 95% intervals over tasks and training seeds; "
             f"{' and '.join(map(str, tasks))} held-out tasks",
         )
         for (left, right), place, some, mine in zip(panels, places, lines, chosen, strict=True):
             left.set_title(place[0])
             left.set_xlabel(
-                f"less {_what(place)} (filled: the interval leaves out 0)", fontsize=9.5
+                f"over {_what(place)} (filled: the interval leaves out 1)", fontsize=9.5
             )
-            _draw_differences(left, some, mine)
+            _draw_ratios(left, some, mine)
             _draw_worse(right, mine)
     return figure
 
@@ -158,6 +166,8 @@ def _rows(method: Method, reference: Method) -> list[Row]:
                     f"study"
                 )
             row |= cells_of(interval(*pair), "difference")
+            logs = (method.table(step, log_ratio), reference.table(step, log_ratio))
+            row |= cells_of(geometric(*logs), "ratio")
         if step and 0 in method.steps:
             row |= cells_of(method.estimate(step, made_worse), "worse")
         rows.append(row)
@@ -165,26 +175,32 @@ def _rows(method: Method, reference: Method) -> list[Row]:
 
 
 def _lines(rows: Sequence[Cells]) -> list[Cells]:
-    """The rows that are drawn: those with a difference after some of the steps.
+    """The rows that are drawn: those with a ratio after some of the steps.
 
     Methods without training lie far away, and are left to the table.
     """
-    found = [row for row in rows if row["difference"]]
+    found = [row for row in rows if row["ratio"]]
     trained = [row for row in found if not untrained(row["method"])] or found
     steps = {int(row["step"]) for row in trained}
     shown = steps & set(DRAWN_AFTER) or steps
     return [row for row in trained if int(row["step"]) in shown]
 
 
-def _draw_differences(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells]) -> None:
+def _draw_ratios(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells]) -> None:
     """A line for each method and number of steps."""
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+
     methods = list(dict.fromkeys(row["method"] for row in rows))
-    axes.axvline(0.0, color=INK, linewidth=1.2, zorder=1)
+    axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=12))
+    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     for place, row in enumerate(lines):
         color, _ = color_and_style(row["method"], methods)
-        value, low, high = (number(row, f"difference{end}") for end in ("", "_low", "_high"))
+        value, low, high = (number(row, f"ratio{end}") for end in ("", "_low", "_high"))
         axes.hlines(place, low, high, color, linewidth=2.2, zorder=2)
-        sure = high < 0 or low > 0
+        sure = high < 1 or low > 1
         axes.plot(
             value,
             place,
