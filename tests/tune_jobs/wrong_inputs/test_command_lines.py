@@ -10,7 +10,6 @@ LINES = f"""
 trian
 nosuch --help-me
 --no-such-option
-train
 train nosuch
 train {"x" * 3000}
 train deeprm-smoke extra

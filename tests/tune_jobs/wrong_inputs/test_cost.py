@@ -13,7 +13,6 @@ LIMIT_S = 3.0  # of all lines; one on a quiet machine, nearly all of it for what
 
 LINES = (
     "trian",
-    "train",
     "train nosuch",
     "train deeprm-smoke --set training.iterations=true",
     "train --resume nowhere",
