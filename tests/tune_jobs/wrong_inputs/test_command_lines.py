@@ -276,7 +276,6 @@ figure adaptation --rows nowhere
 figure optimality-gap --time-limit nan
 figure optimality-gap --time-limit 0
 figure sweep --runs runs/good
-results
 results nosuch
 results nosuch.yaml
 results deeprm --seeds x
