@@ -166,12 +166,16 @@ def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) 
     assert_equal(found.best, kept.best)
 
 
-def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None) -> None:
-    """One in sampling; it comes back, and is alone when the other is killed in an update."""
+def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None, tmp_path: Path) -> None:
+    """One in sampling; it comes back, and is alone when the other is killed in an update.
+
+    Compared with a run without runners that goes on from the first iteration's checkpoint.
+    """
     config = config_of(training_order="second", resources_num_runners=2)
     algorithm = build_algorithm(config)
     try:
         metrics = [iteration_metrics(algorithm.train())]
+        algorithm.save_to_path(tmp_path)
         end_in_round(algorithm, 1)
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == 1
@@ -182,9 +186,14 @@ def test_runners_that_are_killed_cost_no_more_than_time(local_ray: None) -> None
         end_in_round(algorithm, 2, runner=2)
         metrics.append(iteration_metrics(algorithm.train()))
         assert metrics[-1]["workers/healthy"] == 1
-        weights, expected = train(config_of(training_order="second"), len(metrics))
-        assert_equal(module_weights(algorithm), weights)
-        assert_same_numbers(metrics, expected)
+        resumed = build_algorithm(config_of(training_order="second"))
+        try:
+            resumed.restore_from_path(tmp_path)
+            expected = [iteration_metrics(resumed.train()) for _ in metrics[1:]]
+            assert_equal(module_weights(algorithm), module_weights(resumed))
+            assert_same_numbers(metrics[1:], expected)
+        finally:
+            resumed.stop()
     finally:
         algorithm.stop()
 
