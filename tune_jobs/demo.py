@@ -92,21 +92,14 @@ def command_lines(runs: Path, name: str, seed: int, *, quick: bool) -> list[list
     compare = ["compare", "--policies", f"sjf,tetris,hold,{run}", *seeded]
     operate = ["compare", "--policies", "fcfs,easy,sjf,tetris,deeprm-operation", *seeded]
     operate += ["--at", "0.7", "--window", "700", "--warmup", "100", "--rules", "released"]
-    operate += ["--jobsets", str(num_jobsets // 20), "--out", f"{compared}-operation"]
+    operate += ["--jobsets", str(max(1, num_jobsets // 20)), "--out", f"{compared}-operation"]
     figure_4 = ["figure", "deeprm-fig4", "--runs", run, "--out", f"{run}/figures", *seeded]
     adapt = ["adapt", meta_run, "--evaluate", str(QUICK_HELD_OUT if quick else HELD_OUT), *seeded]
     return [
         ["train", "demo", "--run", run, *shared, *sets(QUICK)],
         [*compare, "--jobsets", str(num_jobsets), "--out", compared, "--track"],
         [*figure_4, "--jobsets", str(num_jobsets // 5), "--track"],
-        [
-            *operate,
-            "--jobsets",
-            str(num_jobsets // 20),
-            "--out",
-            f"{compared}-operation",
-            "--track",
-        ],
+        [*operate, "--track"],
         ["train", "demo-meta", "--run", meta_run, *shared, *sets(QUICK_META)],
         *(
             [*adapt, "--task", f"objectives:{task}", "--out", f"{meta_run}-task-{task}", "--track"]

@@ -13,7 +13,8 @@ from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
 
 EVENTS = 100
 TIMES_LONGER = 10
-ALLOWANCE = 3  # caches hold the shorter queue; a cost that grew with its square would be 10 times
+ALLOWANCE = 4  # caches hold the shorter queue; a cost that grew with its square would be 10 times
+ROUNDS = 5  # what others do on the machine makes one of them dear, not all
 
 
 @pytest.mark.parametrize("over", [1, 2], ids=["exact", "overestimated"])
@@ -31,25 +32,35 @@ ALLOWANCE = 3  # caches hold the shorter queue; a cost that grew with its square
 def test_an_event_costs_at_most_a_look_at_each_waiting_job(
     rule: str, waiting: int, over: int
 ) -> None:
-    short, long = (event_s(rule, count, over) for count in (waiting, waiting * TIMES_LONGER))
-    assert long < ALLOWANCE * TIMES_LONGER * max(short, 1e-7)
+    short, long = (Queue(rule, count, over) for count in (waiting, waiting * TIMES_LONGER))
+    for _ in range(ROUNDS):
+        if long.event_s() < ALLOWANCE * TIMES_LONGER * max(short.event_s(), 1e-7):
+            break
+    else:
+        pytest.fail(f"{short.event_s():.2g} s an event, and {long.event_s():.2g} s with {long}")
 
 
-def event_s(rule: str, waiting: int, over: int) -> float:
-    """CPU seconds of an arrival or a finish; without those in which the queue is built."""
-    few, many = (played_s(rule, crowd(waiting, events, over)) for events in (1, EVENTS + 1))
-    return (many - few) / (2 * EVENTS)
+class Queue:
+    """What an event costs beside jobs that wait, measured better each time that it is asked."""
 
+    def __init__(self, rule: str, waiting: int, over: int) -> None:
+        self.rule, self.waiting = Rule(*rule.split("/")), waiting
+        self.simulators = [HPC(256, max_time=100 * EVENTS + 1000).simulator() for _ in range(2)]
+        for simulator, events in zip(self.simulators, (1, EVENTS + 1), strict=True):
+            simulator.load([crowd(waiting, events, over)], get_objective("bounded_slowdown"))
+        self.least = [np.inf, np.inf]
 
-def played_s(rule: str, jobset: JobSet) -> float:
-    simulator = HPC(256, max_time=100 * EVENTS + 1000).simulator()
-    simulator.load([jobset], get_objective("bounded_slowdown"))
-    seconds = []
-    for _ in range(3):
-        began = time.process_time()
-        simulator.play(Rule(*rule.split("/")))
-        seconds.append(time.process_time() - began)
-    return min(seconds)
+    def event_s(self) -> float:
+        """CPU seconds of an arrival or a finish; without those in which the queue is built."""
+        for index, simulator in enumerate(self.simulators):
+            for _ in range(2):
+                began = time.process_time()
+                simulator.play(self.rule)
+                self.least[index] = min(self.least[index], time.process_time() - began)
+        return (self.least[1] - self.least[0]) / (2 * EVENTS)
+
+    def __str__(self) -> str:
+        return f"{self.waiting} jobs waiting"
 
 
 def crowd(waiting: int, events: int, over: int) -> JobSet:
