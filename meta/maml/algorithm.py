@@ -1,5 +1,6 @@
 """MAML on RLlib: tasks are played by runners, which answer with their outer gradients."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, modul
 from rllib_configs.registries import prepare
 from rllib_configs.runners.iteration import Iteration
 from rllib_configs.schema import ExperimentConfig
+
+logger = logging.getLogger(__name__)
 
 _GUARD = "guard"
 
@@ -171,6 +174,13 @@ class MAML(UnitAlgorithm):
             # Too little of the bonus may have been what was wrong, so it stays as it is now.
             kept = {ENTROPY: module_weights(self)[ENTROPY]}
             self.on_learner(partial(MAMLLearner.go_back, weights={**best, **kept}))
+            logger.warning(
+                "iteration %d: %s; the run goes on from its best weights so far with half the "
+                "learning rate. If it comes again, lower training.lr or inner_rate, or raise "
+                "training.tasks_per_update",
+                self.iteration + 1,
+                self._guard.reason,
+            )
         iteration = self.iteration
         if is_warm_up(experiment, iteration) and not is_warm_up(experiment, iteration + 1):
             self._guard.reset()

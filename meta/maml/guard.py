@@ -1,8 +1,8 @@
 """What keeps a run from ending in a policy that nothing can be learned from."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,12 @@ LOW_ENTROPY = 0.01
 """Mean entropy of adapted policies, in nats, below which there is nothing left to adapt."""
 PATIENCE = 20
 """Iterations in a row below it that count as a collapse."""
+WINDOW = 5
+"""Iterations whose median says what the run is at; single ones draw tasks that anyone fails at."""
+DIVERGED = 2.0
+"""How many times the least cost so far that median is where a run has diverged, or what part of the
+largest gain; at least `LEAST_FALL` away from it."""
+LEAST_FALL = 0.5  # of what the heuristic has
 _MEMORY = 0.9  # of the moving average: that of about ten iterations
 _SETTLED = 10  # iterations before an average is trusted
 
@@ -45,15 +51,17 @@ def next_coefficient(coefficient: float, entropy: float, target: float) -> float
 class CollapseGuard:
     """Knows when a run has collapsed, and where it was best before.
 
-    Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row, or
-    that a gradient was not finite (the learner leaves such an update out). The run then goes back
-    to the best weights so far, at half the learning rate.
+    Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row,
+    that a gradient was not finite (the learner leaves such an update out), or that the run has
+    diverged: the median value of the last `WINDOW` iterations costs `DIVERGED` times what the best
+    such median did. The run then goes back to the best weights so far, at half the learning rate.
 
     The best are those under which the moving average of `meta.maml.stages.StageScore.value` after
     adaptation was highest. That value counts in units of a fixed heuristic on the same jobsets, so
     iterations with other tasks can be compared; the average over some ten iterations, because a
     single one draws easy or hard tasks; the value after adaptation and not the gain from it,
-    because a gain can be had from a poor start.
+    because a gain can be had from a poor start. A value beyond `DIVERGED` times the average counts
+    as that much, so that a task on which any policy fails does not hide ten iterations.
 
     Attributes:
         average: moving average of the value, NaN at first.
@@ -61,6 +69,9 @@ class CollapseGuard:
         best_average: highest average of a settled run, and its weights.
         best: those; empty if there are none yet.
         low: iterations in a row with too little entropy.
+        recent: the last values, at most `WINDOW`.
+        best_median: highest median of so many.
+        reason: why the last iteration was a collapse, in words; empty if it was none.
         scale: of the learning rate, halved by each collapse.
         collapses: how many there were.
     """
@@ -70,6 +81,9 @@ class CollapseGuard:
     best_average: float = -math.inf
     best: Weights | None = None
     low: int = 0
+    recent: Sequence[float] = field(default_factory=tuple)
+    best_median: float = -math.inf
+    reason: str = ""
     scale: float = 1.0
     collapses: int = 0
 
@@ -77,7 +91,8 @@ class CollapseGuard:
         """Forgets values and weights, because those to come are of other tasks."""
         self.average, self.seen = math.nan, 0
         self.best_average, self.best = -math.inf, None
-        self.low = 0
+        self.low, self.reason = 0, ""
+        self.recent, self.best_median = (), -math.inf
 
     def observe(
         self, weights: Weights, value: float, entropy: float, finite: bool
@@ -95,19 +110,40 @@ class CollapseGuard:
         """
         self.seen += 1
         fresh = math.isnan(self.average)
-        self.average = value if fresh else _MEMORY * self.average + (1 - _MEMORY) * value
+        counted = value if fresh else max(value, _far_below(self.average))
+        self.average = value if fresh else _MEMORY * self.average + (1 - _MEMORY) * counted
         self.low = self.low + 1 if entropy < LOW_ENTROPY else 0
-        if self.best is None or (self.seen > _SETTLED and self.average > self.best_average):
+        self.reason = self._what_is_wrong(value, finite)
+        better = self.seen > _SETTLED and self.average > self.best_average
+        if self.best is None or (better and not self.reason):
             # Before it has settled an average says little, so the first weights stand for it.
             self.best = {name: array.copy() for name, array in weights.items()}
             self.best_average = self.average if self.seen > _SETTLED else -math.inf
-        if finite and self.low < PATIENCE:
+        if not self.reason:
             return None
-        self.low = 0
+        self.low, self.recent = 0, ()
         self.average = self.best_average if math.isfinite(self.best_average) else math.nan
+        self.seen = self.seen if math.isfinite(self.best_average) else 1
         self.scale /= 2
         self.collapses += 1
         return self.best
+
+    def _what_is_wrong(self, value: float, finite: bool) -> str:
+        self.recent = (*self.recent, value)[-WINDOW:]
+        if not finite:
+            return "a gradient was not finite"
+        if self.low >= PATIENCE:
+            return f"policies left nothing to chance for {PATIENCE} iterations"
+        if len(self.recent) < WINDOW:
+            return ""
+        median = float(np.median(self.recent))
+        if median < _far_below(self.best_median):
+            return (
+                f"the run diverged: the median return of {WINDOW} iterations is {median:.3g} times "
+                f"what a heuristic has, and was {self.best_median:.3g}"
+            )
+        self.best_median = max(self.best_median, median)
+        return ""
 
     def get_state(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""
@@ -117,3 +153,9 @@ class CollapseGuard:
         """Takes over what `get_state` gave."""
         for name, value in state.items():
             setattr(self, name, value)
+
+
+def _far_below(value: float) -> float:
+    """What is `DIVERGED` times as bad; values of costs are below 0, of gains above."""
+    scaled = min(DIVERGED * value, value / DIVERGED)
+    return min(scaled, value - LEAST_FALL)

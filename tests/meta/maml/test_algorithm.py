@@ -1,6 +1,7 @@
 """The algorithm on RLlib: same numbers however it is spread, resumed or disturbed."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
+from meta.maml import stages
 from meta.maml.algorithm import update_plan
 from meta.maml.module import split_weights
 from meta.maml.runner import MetaWork, OuterStep, iteration_tasks
+from meta.maml.stages import StageScore
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import change, make_config
@@ -213,11 +216,36 @@ def test_fixed_rates_stay(local_ray: None) -> None:
     assert {float(rate) for rate in rates.values()} == {float(np.float32(np.log(2.5)))}
 
 
-def test_collapse_goes_back_to_the_best_weights(
-    local_ray: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def without_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("meta.maml.guard.LOW_ENTROPY", 10.0)  # all policies count as collapsed
     monkeypatch.setattr("meta.maml.guard.PATIENCE", 2)
+
+
+def with_exploding_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second iteration on: its tasks cost thirty times as much."""
+    plain, calls = stages._score, []
+
+    def score(*args: Any) -> StageScore:
+        calls.append(1)
+        found = plain(*args)
+        return replace(found, value=found.value * (1 if len(calls) <= 2 * 4 else 30))
+
+    monkeypatch.setattr(stages, "_score", score)
+    monkeypatch.setattr("meta.maml.guard.WINDOW", 1)
+
+
+@pytest.mark.parametrize(
+    ("plant", "reason"),
+    [(without_entropy, "left nothing to chance"), (with_exploding_costs, "the run diverged")],
+)
+def test_collapse_goes_back_to_the_best_weights(
+    plant: Callable[[pytest.MonkeyPatch], None],
+    reason: str,
+    local_ray: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    plant(monkeypatch)
     algorithm = build_algorithm(config_of())
     first = module_weights(algorithm)
     rows = [iteration_metrics(algorithm.train()) for _ in range(2)]
@@ -225,6 +253,8 @@ def test_collapse_goes_back_to_the_best_weights(
     scale = algorithm._guard.scale
     algorithm.stop()
     assert [row["meta/collapsed"] for row in rows] == [0, 1]
+    assert reason in caplog.text
+    assert "lower training.lr" in caplog.text
     assert scale == 0.5
     coefficient = weights.pop("entropy_coefficient")
     assert coefficient != first.pop("entropy_coefficient")

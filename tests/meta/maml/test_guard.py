@@ -10,6 +10,7 @@ from meta.maml.guard import (
     LOW_ENTROPY,
     LOWEST_COEFFICIENT,
     PATIENCE,
+    WINDOW,
     CollapseGuard,
     next_coefficient,
 )
@@ -61,8 +62,8 @@ def test_collapse_goes_back_to_the_best_average_and_a_lucky_iteration_is_none() 
     assert guard.observe(weights_of(60), 0.5, FINE, True) is None  # luck moves the average by .1
     lucky = guard.best_average
     for number in range(61, 61 + PATIENCE - 1):
-        assert guard.observe(weights_of(number), -1.5, 0.0, True) is None
-    best = guard.observe(weights_of(99), -1.5, 0.0, True)
+        assert guard.observe(weights_of(number), -1.2, 0.0, True) is None
+    best = guard.observe(weights_of(99), -1.2, 0.0, True)
     assert best is not None
     assert 30 <= float(best["w"][0]) <= 40
     assert guard.average == guard.best_average == lucky
@@ -76,6 +77,34 @@ def test_gradient_that_is_not_finite_goes_back_at_once_every_time() -> None:
         assert best is not None
         assert best["w"][0] == 0
         assert guard.scale == 0.5**times
+
+
+def diverging(guard: CollapseGuard, values: list[float]) -> list[tuple[int, float]]:
+    """Observes values, of weights that say their iteration; when it went back, and to which."""
+    found = []
+    for number, value in enumerate(values):
+        best = guard.observe(weights_of(number), value, FINE, True)
+        if best is not None:
+            assert "the run diverged" in guard.reason
+            found.append((number, float(best["w"][0])))
+    return found
+
+
+def test_costs_that_explode_go_back_to_the_best_weights() -> None:
+    """As in one of five runs on sites: single bad iterations are usual, many in a row are not."""
+    usual = [-1.2, -0.9, -1.0, -8.9, -6.9, -1.1, -0.9, -1.0, -0.9, -1.0, -1.0, -0.9, -0.9, -12.0]
+    guard = CollapseGuard()
+    assert diverging(guard, usual) == []
+    exploding = [-4.3, -1.5, -189.0, -3.8, -2.6, -5.5]
+    assert diverging(guard, exploding) == [(2, 12.0)]  # the third bad one of five
+    assert (guard.scale, guard.collapses) == (0.5, 1)
+    early = CollapseGuard()
+    assert diverging(early, [-1.1] * WINDOW + exploding) == [(WINDOW + 3, 0.0)]
+
+
+def test_gains_that_vanish_count_as_well_and_small_changes_about_nothing_do_not() -> None:
+    assert diverging(CollapseGuard(), [1.1] * 12 + [0.4] * 3) == [(14, 10.0)]
+    assert diverging(CollapseGuard(), [0.05] * 12 + [-0.1] * 12) == []
 
 
 def test_state_comes_back_and_reset_forgets_all_but_the_scale() -> None:
