@@ -3,7 +3,7 @@
 from typing import Literal
 
 from rllib_configs.registries import CONVERSIONS, NETWORKS, NetworkEntry
-from rllib_configs.sections import Count, Section, Width
+from rllib_configs.sections import Count, Section, Share, Width
 
 
 class AdvisorOptions(Section):
@@ -23,6 +23,10 @@ class AdvisorOptions(Section):
     units: Width = 8
     """Units of the advisor for each node of the tree; a flat one has as many in all as a tree has
     room for."""
+    hybrid: Share = 0.0
+    """Share of the clocks at which the static scheduler decides for all agents in the first
+    iteration; it goes evenly to the task's own share, task.world.hybrid, in the last one. 0 for the
+    task's own from the beginning."""
 
 
 NETWORKS.register("policy_advisor")(

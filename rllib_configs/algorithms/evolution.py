@@ -115,7 +115,9 @@ class Evolution(UnitAlgorithm):
         if self._judge.adapts:
             candidates = np.concatenate([candidates, search.mean[None]])
         first = self.iteration * training.jobsets if training.fresh_jobsets else 0
-        units = units_of(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit)
+        units = units_of(
+            *(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit), self.iteration
+        )
         return units, {CANDIDATES: candidates, **self._fixed()}
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from rllib_configs.learning.evolution import LEAST_COST, Judge, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import policy_of
+from rllib_configs.runners.hybrid import world_in
 from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.sums import Part
 from rllib_configs.schema import ExperimentConfig
@@ -54,11 +55,13 @@ class CandidateUnit:
         index: place of the unit in its round.
         split: training or validation.
         jobsets: their indices in the split.
+        iteration: of the run, for what changes in its course; None to play the task as it is.
     """
 
     index: int
     split: Split
     jobsets: tuple[int, ...]
+    iteration: int | None = None
 
 
 class CandidateWork:
@@ -93,7 +96,8 @@ class CandidateWork:
         """Plays all candidates on the jobsets of a unit."""
         judged = np.empty((len(self._candidates), len(unit.jobsets), 1 + len(self._limits)))
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
-        for places, world, jobsets, wanted in self._source.draw(unit.split, unit.jobsets):
+        for places, drawn, jobsets, wanted in self._source.draw(unit.split, unit.jobsets):
+            world = world_in(self._experiment.training, drawn, unit.iteration)
             cost = cost_of(wanted.objective)
             limits = limits_of(wanted.limits or {})
             references = self._measure(self._reference(world, jobsets)) if self._limits else {}
@@ -191,7 +195,9 @@ class Source:
         return Wanted(objective, limits)
 
 
-def units_of(split: Split, first: int, count: int, size: int) -> list[CandidateUnit]:
+def units_of(
+    split: Split, first: int, count: int, size: int, iteration: int | None = None
+) -> list[CandidateUnit]:
     """Cuts jobsets into units, whatever the number of runners.
 
     Args:
@@ -199,10 +205,13 @@ def units_of(split: Split, first: int, count: int, size: int) -> list[CandidateU
         first: index of the first.
         count: how many.
         size: jobsets of a unit; the last one may have fewer.
+        iteration: see `CandidateUnit`.
     """
     starts = range(first, first + count, size)
     return [
-        CandidateUnit(index, split, tuple(range(start, min(start + size, first + count))))
+        CandidateUnit(
+            index, split, tuple(range(start, min(start + size, first + count))), iteration
+        )
         for index, start in enumerate(starts)
     ]
 

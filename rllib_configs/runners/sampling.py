@@ -8,6 +8,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from rllib_configs.networks.sampling import Sampler
+from rllib_configs.runners.hybrid import without_overruled, world_in
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
 
@@ -51,14 +52,10 @@ class UnitSampler:
             unit.index,
             count=len(unit.jobsets) * training.episodes_per_jobset,
         )
-        return rollout(
-            self.task.world,
-            policy,
-            self._jobsets(unit),
-            self.task.objective,
-            training.episodes_per_jobset,
-            keys,
-        )
+        world = world_in(training, self.task.world, unit.iteration)
+        jobsets, each = self._jobsets(unit), training.episodes_per_jobset
+        found = rollout(world, policy, jobsets, self.task.objective, each, keys)
+        return without_overruled(world, found)
 
     def _jobsets(self, unit: SampleUnit) -> list[JobSet]:
         training = self._experiment.training

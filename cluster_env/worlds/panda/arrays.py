@@ -78,6 +78,7 @@ class Cloud(NamedTuple):
     held: int
     patience: int
     rounds: int
+    hybrid: float
     strict: bool
     max_time: int
 

@@ -5,6 +5,7 @@ import numpy as np
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.panda.arrays import Cloud, Episodes, Jobs
 from cluster_env.worlds.panda.consumers import ANYWHERE
+from cluster_env.worlds.panda.holding import is_free
 from cluster_env.worlds.panda.planning import Plan, collect
 
 
@@ -41,7 +42,7 @@ def share_out(c: Cloud, jobs: Jobs, e: Episodes, episode: int, n: int, plan: Pla
     """
     free = 0
     for node in range(c.type.size):
-        free += e.node[episode, node].holder < 0 and e.node[episode, node].away == 0
+        free += is_free(e, episode, node)
     plan.out[:n] = False
     again = True
     while again:

@@ -83,10 +83,17 @@ def run_time(c: Cloud, topology: int, left: float, nodes: NDArray[np.int64]) -> 
 
 
 @njit_inlined
+def is_free(e: Episodes, episode: int, node: int) -> bool:
+    """Whether a node is there and nobody holds it."""
+    at = e.node[episode, node]
+    return at.away == 0 and at.holder < 0
+
+
+@njit_inlined
 def can_catch(c: Cloud, jobs: Jobs, e: Episodes, episode: int, consumer: int, node: int) -> bool:
     """Whether a node is there and free, and of the consumer's core type."""
-    at, wanted = e.node[episode, node], jobs.of[e.of[episode].first + consumer].core_type
-    return at.away == 0 and at.holder < 0 and (wanted < 0 or c.core_type[node] == wanted)
+    wanted = jobs.of[e.of[episode].first + consumer].core_type
+    return is_free(e, episode, node) and (wanted < 0 or c.core_type[node] == wanted)
 
 
 @njit_inlined

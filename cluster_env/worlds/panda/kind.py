@@ -71,6 +71,6 @@ KIND = Kind(
     agents=True,
     transfers=(
         *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
-        *("observed", "held", "reach", "patience", "rounds", "max_time"),
+        *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
     ),
 )

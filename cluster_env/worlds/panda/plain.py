@@ -49,7 +49,7 @@ class Action:
 
 
 class PlainCloud:
-    """One episode, step by step, with lists and sets; `Panda` says what happens.
+    """One episode, step by step, with lists and sets; `Panda` says what happens, without a hybrid.
 
     Args:
         world: nodes and rules.

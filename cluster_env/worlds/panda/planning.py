@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.panda.arrays import PLANS, RUNNING, Cloud, Episodes, Jobs
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK
-from cluster_env.worlds.panda.holding import run_time
+from cluster_env.worlds.panda.holding import is_free, run_time
 from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST, RANDOM, Offer, pick
 from cluster_env.worlds.panda.scoring import PAIR
 
@@ -116,6 +116,47 @@ def collect(
 
 
 @njit_inlined
+def try_nodes(
+    c: Cloud,
+    jobs: Jobs,
+    e: Episodes,
+    episode: int,
+    consumer: int,
+    plan: Plan,
+    level: int,
+    group: int,
+    until: int,
+    slowest: float,
+    how: int,
+    key: np.uint64,
+) -> tuple[int, int]:
+    """Picks, of the nodes that `collect` offers, what a consumer lacks beside those that it holds.
+
+    Returns:
+        How many nodes ``plan.tried`` begins with, 0 if there are not enough; and all its cores.
+    """
+    at = e.of[episode]
+    spec, agent = jobs.of[at.first + consumer], e.agent[at.row + consumer]
+    count = collect(c, jobs, e, episode, consumer, plan, level, group, until, slowest)
+    picked = pick(
+        *(plan.offer, count, spec.cores - agent.held_cores, spec.memory - agent.held_memory),
+        *(c.held - agent.held, how, key),
+    )
+    cores = agent.held_cores
+    for k in range(picked):
+        plan.tried[k] = plan.offer.node[plan.offer.picked[k]]
+        cores += c.cores[plan.tried[k]]
+    return picked, cores
+
+
+@njit_inlined
+def keep_tried(plan: Plan, picked: int) -> None:
+    """Makes what was tried the best set so far."""
+    for k in range(picked):
+        plan.nodes[k] = plan.tried[k]
+
+
+@njit_inlined
 def fit(
     c: Cloud,
     jobs: Jobs,
@@ -142,18 +183,15 @@ def fit(
         level = lowest  # it does not ask where the consumer wants its nodes
     while found == 0 and level >= lowest:
         for group in range(num_groups(c, level)):
-            count = collect(c, jobs, e, episode, consumer, plan, level, group, at.time, 0.0)
-            picked = pick(plan.offer, count, spec.cores, spec.memory, c.held, how, key)
-            score = 0.0
-            for k in range(picked):
-                plan.tried[k] = plan.offer.node[plan.offer.picked[k]]
-                score += c.cores[plan.tried[k]]
+            picked, cores = try_nodes(
+                *(c, jobs, e, episode, consumer, plan, level, group, at.time, 0.0, how, key)
+            )
+            score = 1.0 * cores
             if picked and how == FASTEST:
                 score += 1e6 * run_time(c, spec.topology, left, plan.tried[:picked])
             if picked and score < least:
                 least, found = score, picked
-                for k in range(picked):
-                    plan.nodes[k] = plan.tried[k]
+                keep_tried(plan, picked)
         level -= 1
     return found
 
@@ -184,25 +222,20 @@ def finish_early(
                     until = at.time
                     if r >= 0:
                         until = e.agent[at.row + e.running[at.row + r]].finish
-                    count = collect(
-                        c, jobs, e, episode, consumer, plan, level, group, until, slowest
-                    )
-                    picked = pick(
-                        plan.offer, count, spec.cores, spec.memory, c.held, best_fit, np.uint64(0)
+                    picked, cores = try_nodes(
+                        *(c, jobs, e, episode, consumer, plan, level, group),
+                        *(until, slowest, best_fit, np.uint64(0)),
                     )
                     if picked == 0:
                         continue
-                    when, cores = at.time, 0
+                    when = at.time
                     for k in range(picked):
-                        plan.tried[k] = plan.offer.node[plan.offer.picked[k]]
                         when = max(when, free_from(c, e, episode, plan.tried[k]))
-                        cores += c.cores[plan.tried[k]]
                     done = when + run_time(c, spec.topology, left, plan.tried[:picked])
                     score = 1e6 * done + 10.0 * (when - at.time) + cores / 1e4
                     if score < least:
                         least, found, begin = score, picked, when
-                        for k in range(picked):
-                            plan.nodes[k] = plan.tried[k]
+                        keep_tried(plan, picked)
     return found, begin
 
 
@@ -211,7 +244,6 @@ def free_work(c: Cloud, e: Episodes, episode: int) -> float:
     """What all free nodes can do in a step, in core steps at speed 1."""
     total = 0.0
     for node in range(c.type.size):
-        at = e.node[episode, node]
-        if at.holder < 0 and at.away == 0:
+        if is_free(e, episode, node):
             total += c.cores[node] * c.speed[node]
     return total

@@ -20,6 +20,14 @@ ORDERS = ("arrival", "shortest")
 """Who gets its turn first: whoever arrived first, or who has the least left to do."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = 0.6180339887498949
+"""Its multiples are spread most evenly over a circle: the clocks at which a hybrid is static."""
+
+
+@njit_inlined
+def overrules(c: Cloud, clock: int) -> bool:
+    """Whether the static scheduler decides at a clock in place of who learns."""
+    return clock * GOLDEN % 1.0 < c.hybrid
 
 
 @njit_inlined

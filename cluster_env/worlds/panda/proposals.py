@@ -1,11 +1,11 @@
 """What a network sees of the plans that a state has."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_kernel
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, NODES_AT, PLAN_SEEN, PLANS
 from cluster_env.worlds.panda.scoring import PAIR, write_pair
 
@@ -37,6 +37,25 @@ def proposals(states: NDArray[np.int32], num_items: int) -> Proposals:
     return found
 
 
+@njit_inlined
+def write_seen(state: NDArray[np.int32], which: int, out: NDArray[np.floating[Any]]) -> bool:
+    """Writes the features of a plan that a state shows, if there is one; whether there is.
+
+    Args:
+        state: int32 ``(state_size,)``.
+        which: of the `arrays.PLANS`.
+        out: ``(len(PAIR),)``, see `scoring.PAIR`.
+    """
+    plan = state[_PLANS_AT + which * _PLAN_SIZE : _PLANS_AT + (which + 1) * _PLAN_SIZE]
+    if plan[0]:
+        write_pair(
+            *(np.float64(state[1]), state[2], state[0], state[5], state[4] > 0, state[11]),
+            *(np.float64(state[16]), plan[0], plan[1], np.float64(plan[2]), plan[3]),
+            *(plan[4] / 100.0, out),
+        )
+    return plan[0] > 0
+
+
 @njit_kernel
 def _fill(
     states: NDArray[np.int32],
@@ -45,15 +64,7 @@ def _fill(
     possible: NDArray[np.bool_],
 ) -> None:
     for i in range(states.shape[0]):
-        s = states[i]
         for p in range(pairs.shape[1]):
-            plan = s[_PLANS_AT + p * _PLAN_SIZE : _PLANS_AT + (p + 1) * _PLAN_SIZE]
-            if not plan[0]:
-                continue
-            possible[i, p] = True
-            write_pair(
-                *(np.float64(s[1]), s[2], s[0], s[5], s[4] > 0, s[11], np.float64(s[16])),
-                *(plan[0], plan[1], np.float64(plan[2]), plan[3], plan[4] / 100.0, pairs[i, p]),
-            )
-            for k in range(members.shape[2]):
-                members[i, p, k] = (s[_AT + k * _SIZE + 7] >> p) & 1
+            possible[i, p] = write_seen(states[i], p, pairs[i, p])
+            for k in range(members.shape[2] if possible[i, p] else 0):
+                members[i, p, k] = (states[i, _AT + k * _SIZE + 7] >> p) & 1

@@ -1,17 +1,28 @@
 """What the supervisor proposes to an agent: sets of free nodes that would satisfy it."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.panda.arrays import Cloud, Episodes, Jobs
 from cluster_env.worlds.panda.consumers import ANYWHERE
 from cluster_env.worlds.panda.holding import run_time
-from cluster_env.worlds.panda.picking import BEST_FIT, pick
-from cluster_env.worlds.panda.planning import Plan, collect, num_groups
+from cluster_env.worlds.panda.picking import BEST_FIT
+from cluster_env.worlds.panda.planning import Plan, num_groups, try_nodes
 from cluster_env.worlds.panda.scoring import write_pair
 
 TIGHT, FAST, LEAN = range(3)
 _LARGE = 1e6
+
+
+@njit_inlined
+def add_up(c: Cloud, plan: Plan, nodes: NDArray[np.int64]) -> tuple[float, float]:
+    """What nodes can do in a step, and how many consumers that wait want one like each of them."""
+    work, wanted = 0.0, 0.0
+    for node in nodes:
+        work += c.cores[node] * c.speed[node]
+        wanted += plan.wanted[c.type[node]]
+    return work, wanted
 
 
 @njit_inlined
@@ -34,27 +45,16 @@ def propose(c: Cloud, jobs: Jobs, e: Episodes, episode: int, consumer: int, plan
     for level in range(spec.topology, lowest - 1, -1):
         for group in range(num_groups(c, level)):
             for kind in range(c.first.size - 1):
-                count = collect(
+                picked, cores = try_nodes(
                     *(c, jobs, e, episode, consumer, plan, level, group),
-                    *(at.time, c.speed[c.first[kind]]),
-                )
-                picked = pick(
-                    *(plan.offer, count, spec.cores - agent.held_cores),
-                    *(spec.memory - agent.held_memory, c.held - agent.held),
-                    *(best_fit, np.uint64(0)),
+                    *(at.time, c.speed[c.first[kind]], best_fit, np.uint64(0)),
                 )
                 if picked == 0:
                     continue
-                cores, work, wanted = agent.held_cores, 0.0, 0.0
-                for k in range(picked):
-                    plan.tried[k] = plan.offer.node[plan.offer.picked[k]]
-                    cores += c.cores[plan.tried[k]]
                 for k in range(agent.held):
                     plan.tried[picked + k] = e.held[at.row + consumer, k]
                 nodes = picked + agent.held
-                for k in range(nodes):
-                    work += c.cores[plan.tried[k]] * c.speed[plan.tried[k]]
-                    wanted += plan.wanted[c.type[plan.tried[k]]]
+                work, wanted = add_up(c, plan, plan.tried[:nodes])
                 steps = run_time(c, spec.topology, agent.left, plan.tried[:nodes])
                 if cores * _LARGE + steps < tight:
                     tight = cores * _LARGE + steps

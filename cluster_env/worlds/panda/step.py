@@ -9,7 +9,7 @@ from cluster_env.worlds.panda.deciding import catch_all, release_all, start_if_s
 from cluster_env.worlds.panda.events import begin, move_to, next_clock, tell_time
 from cluster_env.worlds.panda.holding import cost, paid_at_finish
 from cluster_env.worlds.panda.planning import Plan
-from cluster_env.worlds.panda.play import SCORED, decide, line_up
+from cluster_env.worlds.panda.play import ENVY_FREE, SCORED, decide, line_up, overrules
 from cluster_env.worlds.panda.watching import look
 
 RESET, STEP, PLAY = range(3)
@@ -28,8 +28,11 @@ def act(
     held_before: NDArray[np.int64],
     first: int,
     last: int,
+    plan: Plan,
 ) -> int:
     """Carries out the actions of ``rows[first:last]``, all that wait in an episode.
+
+    At some clocks of a hybrid, the static scheduler decides in their place.
 
     Returns:
         The clock of the next instant.
@@ -39,9 +42,14 @@ def act(
     for i in range(first, last):
         waits = e.agent[rows[i]].stage == WAITING
         held_before[i] = e.agent[rows[i]].held if waits else -1
-    catch_all(c, jobs, e, episode, rows, bits, needs, first, last)
+    static = overrules(c, now)
+    if static:
+        n = line_up(e, episode, plan, False)
+        decide(c, jobs, e, episode, np.int64(ENVY_FREE), n, plan, np.uint64(0))
+    else:
+        catch_all(c, jobs, e, episode, rows, bits, needs, first, last)
     for i in range(first, last):
-        if held_before[i] >= 0:
+        if held_before[i] >= 0 and not static:
             moved |= e.agent[rows[i]].held > held_before[i]
             release_all(c, e, episode, np.int64(rows[i]), bits[i], held_before[i])
             moved |= e.agent[rows[i]].held != held_before[i]
@@ -116,14 +124,19 @@ def run_episodes(
         if mode != STEP:
             begin(c, jobs, e, episode)
         elif at.active:
-            clock = act(c, jobs, e, episode, rows, bits, needs, rewards, held_before, first, last)
+            clock = act(
+                *(c, jobs, e, episode, rows, bits, needs, rewards, held_before),
+                *(first, last, plan),
+            )
         while at.active:
             move_to(c, jobs, e, episode, clock)
             if at.active and at.num_waiting:
                 if mode != PLAY:
                     break
                 n = line_up(e, episode, plan, shortest)
-                decide(c, jobs, e, episode, choice, n, plan, keys[at.row])
+                static = choice == SCORED and overrules(c, at.time)
+                how = np.int64(ENVY_FREE) if static else choice
+                decide(c, jobs, e, episode, how, n, plan, keys[at.row])
             clock = next_clock(c, jobs, e, episode)
             if choice == SCORED and mode == PLAY and at.num_waiting:
                 clock = min(clock, at.time + 1)  # whoever is held back is looked at again

@@ -17,9 +17,9 @@ from cluster_env.worlds.panda.arrays import (
     Jobs,
 )
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK
-from cluster_env.worlds.panda.holding import run_time, satisfy
+from cluster_env.worlds.panda.holding import is_free, run_time, satisfy
 from cluster_env.worlds.panda.planning import Plan, free_work
-from cluster_env.worlds.panda.proposing import count_wanted, propose
+from cluster_env.worlds.panda.proposing import add_up, count_wanted, propose
 
 AT, SIZE = NODES_AT, len(NODE_SEEN)
 PLANS_AT, NUM_PLANS, PLAN_SIZE = len(HEADER), len(PLANS), len(PLAN_SEEN)
@@ -50,8 +50,7 @@ def pay_attention(c: Cloud, jobs: Jobs, e: Episodes, episode: int, row: int) -> 
             for node in range(c.first[kind], c.first[kind + 1]):
                 if count == c.observed:
                     return
-                at = e.node[episode, node]
-                if at.away or at.holder >= 0:
+                if not is_free(e, episode, node):
                     continue
                 if beside < 0 or is_near(c, topology, node, beside) == (near == 1):
                     shown[count] = node
@@ -80,7 +79,7 @@ def look(c: Cloud, jobs: Jobs, e: Episodes, episode: int, plan: Plan) -> None:
     at = e.of[episode]
     free_nodes, free_cores, waiting_cores = 0, 0, 0
     for node in range(c.type.size):
-        if e.node[episode, node].holder < 0 and e.node[episode, node].away == 0:
+        if is_free(e, episode, node):
             free_nodes += 1
             free_cores += c.cores[node]
     for k in range(at.num_waiting):
@@ -129,11 +128,8 @@ def write_own_plan(
     """Writes what a state has of plans where the nodes that are held are enough: all are these."""
     at = e.of[episode]
     agent, spec = e.agent[at.row + consumer], jobs.of[at.first + consumer]
-    nodes, work = e.held[at.row + consumer, : agent.held], 0.0
-    wanted = 0.0
-    for k in range(agent.held):
-        work += c.cores[nodes[k]] * c.speed[nodes[k]]
-        wanted += plan.wanted[c.type[nodes[k]]]
+    nodes = e.held[at.row + consumer, : agent.held]
+    work, wanted = add_up(c, plan, nodes)
     for p in range(NUM_PLANS):
         seen = out[PLANS_AT + p * PLAN_SIZE : PLANS_AT + (p + 1) * PLAN_SIZE]
         seen[0], seen[1], seen[2] = agent.held, agent.held_cores, np.int64(work)

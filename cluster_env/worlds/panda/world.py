@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -28,6 +28,7 @@ from cluster_env.worlds.panda.features import CONTEXT, ITEM, describe
 from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST
 from cluster_env.worlds.panda.planning import new_plan
+from cluster_env.worlds.panda.play import GOLDEN
 from cluster_env.worlds.panda.simulator import PandaSimulator
 
 COLLISION = ("arrival", "need")
@@ -71,6 +72,9 @@ class Panda:
         rounds: decisions at most at one clock. After one in which somebody caught or released a
             node or started, all that still wait decide again, so that who lost a node to another
             one need not wait a step to ask for the next.
+        hybrid: share of the clocks at which the static scheduler (``envy_free``) decides in place
+            of all who learn (section 5); 1 for each. They are spread evenly, and those of a smaller
+            share are among those of a larger one. Rules decide for themselves at all clocks.
         max_time: clock at which an episode is truncated.
     """
 
@@ -88,6 +92,7 @@ class Panda:
     reach: float = 1e9
     patience: int = 0
     rounds: int = 1
+    hybrid: float = 0.0
     max_time: int = 20_000
 
     def __post_init__(self) -> None:
@@ -100,6 +105,8 @@ class Panda:
                 raise InputError(
                     f"{name} must be {least} to {most:,}, but {getattr(self, name)} was given"
                 )
+        if not 0 <= self.hybrid <= 1:
+            raise InputError(f"hybrid must be a share from 0 to 1, but {self.hybrid:g} was given")
         if not self.reach > 0:
             raise InputError(f"reach must be above 0, but {self.reach:g} was given")
         for what, known in (("collision", COLLISION), ("on_loss", ON_LOSS), ("pace", PACE)):
@@ -128,6 +135,7 @@ class Panda:
             held=self.held,
             patience=self.patience,
             rounds=self.rounds,
+            hybrid=float(self.hybrid),
             strict=self.strict,
             max_time=self.max_time,
         )
@@ -230,6 +238,10 @@ class Panda:
             *(new_plan(self.observed, 0).offer, drawn, bits),
         )
         return bits
+
+    def overruled(self, clock: NDArray[np.integer[Any]]) -> NDArray[np.bool_]:
+        """At which clocks the static scheduler of a hybrid decides, of the shape of ``clock``."""
+        return np.asarray(clock * GOLDEN % 1.0 < self.hybrid)
 
     @cached_property
     def _largest(self) -> NDArray[np.float64]:

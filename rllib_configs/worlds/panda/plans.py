@@ -4,16 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_kernel
-from cluster_env.worlds.panda.arrays import HEADER, NODE_SEEN, NODES_AT, PLAN_SEEN, PLANS
-from cluster_env.worlds.panda.proposals import Proposals, proposals
-from cluster_env.worlds.panda.scoring import PAIR, START, write_pair
+from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT, PLANS
+from cluster_env.worlds.panda.proposals import Proposals, proposals, write_seen
+from cluster_env.worlds.panda.scoring import PAIR, START
 
 __all__ = ["PAIR", "START", "Proposals", "decide_by_plans", "proposals"]
 
 NEED, NEEDS = 1000.0, 1_000_000.0
 """How finely scores are told apart as needs, and the largest need; below 2**24, for float32."""
-
-_PLANS_AT, _PLAN_SIZE = len(HEADER), len(PLAN_SEEN)
 
 
 @njit_kernel
@@ -43,13 +41,8 @@ def decide_by_plans(
     for i in range(states.shape[0]):
         s, theta, best, most = states[i], thetas[which[i]], -1, -np.inf
         for p in range(len(PLANS)):
-            plan = s[_PLANS_AT + p * _PLAN_SIZE : _PLANS_AT + (p + 1) * _PLAN_SIZE]
-            if not plan[0]:
+            if not write_seen(s, p, pair):
                 continue
-            write_pair(
-                *(np.float64(s[1]), s[2], s[0], s[5], s[4] > 0, s[11], np.float64(s[16])),
-                *(plan[0], plan[1], np.float64(plan[2]), plan[3], plan[4] / 100.0, pair),
-            )
             score = -bias
             for k in range(pair.size):
                 score += theta[k] * pair[k]

@@ -1,0 +1,83 @@
+"""The static scheduler of a hybrid decides less and less in the course of a training."""
+
+import numpy as np
+import pytest
+
+from cluster_env.core.seeding import Split
+from meta.panda.network import planted
+from rllib_configs.loading import load_config
+from rllib_configs.networks import make_sampler
+from rllib_configs.runners.candidates import (
+    CANDIDATES,
+    CandidateWork,
+    joined,
+    searched_shapes,
+    units_of,
+)
+from rllib_configs.runners.hybrid import world_in
+from rllib_configs.runners.sampling import UnitSampler, iteration_units
+
+FALLING = ("task.workload.window=20", "training.hybrid=0.8", "task.world.hybrid=0.2")
+LAST = 6
+
+
+def config_of(preset: str, *changes: str):
+    sizes = ("training.jobsets=2", "training.jobsets_per_unit=1", "training.iterations=7")
+    return load_config(preset, [*FALLING, *sizes, *changes])
+
+
+def weights_of(config) -> dict[str, np.ndarray]:
+    network = planted(config, config.task.build_world())
+    return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
+
+
+def test_its_share_falls_evenly_to_that_of_the_task() -> None:
+    config = config_of("panda-elastic")
+    world = config.task.build_world()
+    shares = [world_in(config.training, world, k).hybrid for k in range(LAST + 2)]
+    assert shares == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.2])
+    assert world_in(config.training, world, None) is world
+    constant = config_of("panda-elastic", "training.hybrid=0")
+    assert world_in(constant.training, world, 0) is world
+
+
+def test_candidates_are_played_with_the_share_of_their_iteration_by_whoever_plays_them() -> None:
+    """So the share is the same after a resume, and with any number of runners."""
+    config = config_of("panda-elastic")
+    shapes = searched_shapes(config, config.task.build_world())
+    mean = joined(weights_of(config), shapes)
+
+    def costs(iteration: int | None, seed: int = 0) -> list[np.ndarray]:
+        """Of each unit, by a worker of its own that has played other iterations before."""
+        found = []
+        for unit in units_of(Split.TRAIN, 0, 2, 1, iteration):
+            work = CandidateWork(config)
+            work.begin({CANDIDATES: np.stack([mean, mean + 1])})
+            work.play(units_of(Split.TRAIN, 5, 1, 1, 3)[0])
+            found.append(work.play(unit)[0].apart[unit.index])
+        return found
+
+    early, again, late, task = (np.concatenate(costs(k), axis=1) for k in (0, 0, LAST, None))
+    assert (early == again).all()
+    assert (early != late).any()
+    assert (late == task).all()
+    one = CandidateWork(config)
+    one.begin({CANDIDATES: np.stack([mean, mean + 1])})
+    (both,) = units_of(Split.TRAIN, 0, 2, 2, 0)
+    assert (one.play(both)[0].apart[0] == early).all()
+
+
+def test_nothing_is_learned_from_what_the_static_scheduler_decided() -> None:
+    config = config_of("panda-small", "training.episodes_per_jobset=2")
+    sampler = UnitSampler(config)
+    policy = make_sampler(config, weights_of(config), sampler.task.world)
+    learned = []
+    for iteration in (0, LAST):
+        unit = iteration_units(config, iteration)[0]
+        found = sampler(unit, policy)
+        overruled = world_in(config.training, sampler.task.world, iteration).overruled(found.time)
+        assert (found.log_probabilities[overruled] == 0).all()
+        assert (found.log_probabilities[~overruled] < 0).any()
+        assert found.rewards[overruled].sum() < 0
+        learned.append(1 - overruled.mean())
+    assert learned[0] < 0.5 < learned[1]
