@@ -9,6 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
+from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import (
     adaptation,
     adaptation_differences,
@@ -41,7 +42,7 @@ def rows_of(method: str, seed: int, family: str = "objectives") -> list[dict[str
             **{"family": family, "method": method, "name": method, "trained_on": family},
             **{"meta_seed": seed, "task": task, "objective": OBJECTIVES[task % 2]},
             **{"seed": adaptation, "step": step, "episodes": 20 * step},
-            **{"cost": 1.0, "best": 1.0},
+            **{"cost": 1.0, "best": 1.0, "utilization": 0.1 * task, "wait": 1.0 * step + seed},
             "ratio": ratio_of(method, seed, task, adaptation, step),
         }
         for task in range(TASKS)
@@ -57,7 +58,11 @@ def rows(tmp_path: Path) -> Path:
         for seed in range(seeds):
             write_table(folder / "objectives" / f"{method[:5]}-{seed}.csv", rows_of(method, seed))
     heuristics = [
-        {"family": "objectives", "method": name, "task": task, "ratio": value + 0.01 * task}
+        {
+            **{"family": "objectives", "objective": OBJECTIVES[task % 2], "task": task},
+            **{"method": name, "policy": name, "best_heuristic": "sjf"},
+            **{"ratio": value + 0.01 * task, "utilization": value / 10, "wait": 2.0 * task},
+        }
         for name, value in (("hold", 0.95), ("random", 4.0), ("sjf", 1.0))
         for task in range(TASKS)
     ]
@@ -108,6 +113,27 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
     assert number(row, "geometric") == pytest.approx(np.exp(mean_logs("FOMAML K=1", 3).mean()))
     alone = find(found, method="scratch", step=1)
     assert number(alone, "value_low") < number(alone, "value") < number(alone, "value_high")
+
+
+def test_what_a_cost_was_bought_with_stands_beside_it(rows: Path, tmp_path: Path) -> None:
+    found = made("adaptation", rows, tmp_path / "out")
+    row = find(found, method="joint", step=3)
+    assert number(row, "utilization") == pytest.approx(0.1 * np.mean(range(TASKS)))
+    assert number(row, "wait") == pytest.approx(3 + 0.5)  # two seeds
+    assert number(find(found, method="hold"), "utilization") == pytest.approx(0.095)
+    best = find(found, series="baseline")
+    assert (best["value"], best["method"], best["tasks"]) == ("1.0", "best baseline", "6")
+    assert [number(best, name) for name in ("utilization", "wait")] == pytest.approx([0.1, 5.0])
+    head, _, *lines = markdown_of(tmp_path / "out" / "adaptation.csv").splitlines()[2:]
+    assert head == (
+        "| Method | After 0 steps | After 1 step | After 3 steps | Utilization | Mean wait |"
+    )
+    assert lines[-1] == "| best baseline | 1.000 |  |  | 10.0% | 5.0 |"
+    assert lines[1].startswith("| joint, 2 x 2 | 1.050 [")
+    assert lines[1].endswith("25.0% | 3.5 |")
+    by_objective = made("adaptation-objectives", rows, tmp_path / "out")
+    makespan = find(by_objective, series="baseline", objective="makespan")
+    assert number(makespan, "wait") == pytest.approx(6.0)  # tasks 1, 3 and 5
 
 
 def test_heuristics_are_baselines_of_their_own_world_alone(rows: Path, tmp_path: Path) -> None:

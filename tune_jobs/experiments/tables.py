@@ -1,6 +1,7 @@
 """Comparisons as tables in Markdown: each mean with its price beside it."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained
 from tune_jobs.terminal.tables import Cells, markdown, number, read_table
 
 _NEEDED = ("metric", "policy", "learned", "jobsets", "utilization", "wait")
+_ADAPTED = ("series", "family", "objective", "method", "step", "value", "value_low", "utilization")
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "utilization": ("Utilization", "{:.1%}".format),
@@ -24,16 +26,21 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 
 
 def markdown_of(table: Path) -> str:
-    """The comparison of a CSV file, a table for each place; empty if it holds none.
+    """The comparison of a CSV file, a table for each place or family; empty if it holds none.
 
     The line of the best mean, and those of which it cannot be told apart, are bold.
     """
-    try:
-        rows = read_table(table, _NEEDED)
-    except InputError:
-        return ""
-    blocks = [_block(list(some)) for _, some in groupby(rows, _place)]
-    return "\n\n".join(blocks)
+    with suppress(InputError):
+        return _joined(read_table(table, _NEEDED), _place, _block)
+    with suppress(InputError):
+        return _joined(sorted(read_table(table, _ADAPTED), key=_family), _family, _adaptation)
+    return ""
+
+
+def _joined(
+    rows: list[Cells], place: Callable[[Cells], str], block: Callable[[list[Cells]], str]
+) -> str:
+    return "\n\n".join(block(list(some)) for _, some in groupby(rows, place))
 
 
 def _place(row: Cells) -> str:
@@ -56,6 +63,43 @@ def _block(rows: list[Cells]) -> str:
         cells = [COLUMNS[one][1](number(row, one)) for one in shown]
         lines.append([_name(row), _mean(row, metric), *cells, _difference(row)])
     return f"{_place(rows[0])}:\n\n{markdown(lines, names=1)}"
+
+
+def _family(row: Cells) -> str:
+    """Of which tasks a row of adaptation is."""
+    return ": ".join(name for name in (row["family"], row["objective"].replace("_", " ")) if name)
+
+
+def _adaptation(rows: list[Cells]) -> str:
+    """A line for each method, with its mean after so many steps and the price after the most."""
+    shown = [name for name in COLUMNS if name != "unfinished" and rows[0].get(name)]
+    methods = [row for row in rows if row["series"] == "method"]
+    steps = sorted({int(number(row, "step")) for row in methods})
+    titles = [f"After {step} step{'s' * (step != 1)}" for step in steps] + [
+        COLUMNS[one][0] for one in shown
+    ]
+    lines = [["Method", *titles]]
+    for name in dict.fromkeys(row["method"] for row in rows):
+        mine = [row for row in rows if row["method"] == name]
+        after = {int(number(row, "step")): _ratio(row) for row in mine if row["step"]}
+        costs = [after.get(step, "") for step in steps] if after else [_ratio(mine[0])]
+        costs += [""] * (len(steps) - len(costs))
+        price = [COLUMNS[one][1](number(mine[-1], one)) for one in shown]
+        lines.append([_with_counts(mine[0]), *costs, *price])
+    what = "cost over that of the best baseline on each task; the rest after the most steps"
+    return f"{_family(rows[0])}, {what}:\n\n{markdown(lines, names=1)}"
+
+
+def _with_counts(row: Cells) -> str:
+    name = row["method"].replace("*", r"\*")
+    return f"{name}, {row['seeds']} x {row['adaptations']}" if row.get("seeds") else name
+
+
+def _ratio(row: Cells) -> str:
+    if not row["value_low"]:
+        return f"{number(row, 'value'):.3f}"
+    low, high = number(row, "value_low"), number(row, "value_high")
+    return f"{number(row, 'value'):.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _name(row: Cells) -> str:

@@ -1,5 +1,6 @@
 """Adaptation step by step: every method's cost over the best baseline's, and its win rate."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from cluster_env.evaluation.intervals import jobset_interval
 from cluster_env.worlds import get_kind
 from tune_jobs.figures.adaptation_by_objective import draw_objectives
 from tune_jobs.figures.adaptation_data import (
+    PRICES,
     WIN_RATIO,
     Method,
     Statistic,
@@ -63,18 +65,21 @@ class StepsFigure:
         Returns:
             For each panel, a row for each method and number of steps (``series`` is ``method``):
             the mean of the statistic over meta-seeds, tasks and adaptations, with its 95 %
-            interval, and ``geometric``, where it is the ratio, that of its logarithms; and one for
-            each heuristic that is drawn.
+            interval, and ``geometric``, where it is the ratio, that of its logarithms; one for
+            each heuristic that is drawn; and one for the best baselines, whose ratio is 1
+            (``series`` is ``baseline``). Each has the means of `PRICES` as far as rows have them.
 
         Raises:
             InputError: if there are no rows, they do not belong together, or each family has a
                 single objective where objectives have panels.
         """
         methods, heuristics = load_methods(request)
+        place = ("family", "objective") if self.by_objective else ("family",)
         if self.by_objective:
             methods = _by_objective(methods)
         rows = [row for method in methods for row in self._rows(method)]
-        return rows + (_heuristics(heuristics) if self.heuristics else [])
+        rows += _heuristics(heuristics) if self.heuristics else []
+        return rows + _best_baselines(heuristics, *place)
 
     def draw(self, table: Path) -> "Figure":
         """Draws the CSV file of `collect`.
@@ -86,7 +91,7 @@ class StepsFigure:
 
         rows = read_table(table, COLUMNS)
         if self.by_objective:
-            return draw_objectives(rows, self.title)
+            return draw_objectives([row for row in rows if row["series"] == "method"], self.title)
         families = list(dict.fromkeys(row["family"] for row in rows))
         with styled():
             figure, panels = grid_of_panels(len(families))
@@ -131,6 +136,7 @@ class StepsFigure:
                     "seeds": method.num_seeds,
                     "tasks": method.num_tasks,
                     "adaptations": int(method.ratios.shape[3]),
+                    **method.price(step),
                 }
             )
         return rows
@@ -171,20 +177,13 @@ def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
 
     None where a family has more of them than lines can be told apart.
     """
-    others = [row for row in heuristics if not _is_baseline(row)]
-    names: dict[str, set[str]] = {}
-    for row in others:
-        names.setdefault(row["family"], set()).add(row["method"])
-    others = [row for row in others if len(names[row["family"]]) <= MOST_LINES]
+    others = _grouped([row for row in heuristics if not _is_baseline(row)], "family", "method")
+    families = Counter(family for family, _ in others)
     rows: list[Row] = []
-    for family, name in dict.fromkeys((row["family"], row["method"]) for row in others):
-        ratios = np.array(
-            [
-                number(row, "ratio")
-                for row in others
-                if (row["family"], row["method"]) == (family, name)
-            ]
-        )
+    for (family, name), some in others.items():
+        if families[family] > MOST_LINES:
+            continue
+        ratios = np.array([number(row, "ratio") for row in some])
         estimate = jobset_interval(ratios, np.ones(ratios.size))
         rows.append(
             {
@@ -193,9 +192,40 @@ def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
                 "method": name,
                 **cells_of(estimate, "value"),
                 "tasks": ratios.size,
+                **_price(some),
             }
         )
     return rows
+
+
+def _best_baselines(heuristics: Sequence[Cells], *place: str) -> list[Row]:
+    """A row for each family, or objective of one: the best baseline of each task, and its price."""
+    best = [row for row in heuristics if row.get("best_heuristic", "") == row.get("policy")]
+    return [
+        {
+            "series": "baseline",
+            **dict(zip(place, names, strict=True)),
+            "method": "best baseline",
+            "value": 1.0,
+            "tasks": len(some),
+            **_price(some),
+        }
+        for names, some in _grouped(best, *place).items()
+    ]
+
+
+def _grouped(rows: Sequence[Cells], *columns: str) -> dict[tuple[str, ...], list[Cells]]:
+    """Rows by what stands in some columns, in the order of the first of each."""
+    groups: dict[tuple[str, ...], list[Cells]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in columns), []).append(row)
+    return groups
+
+
+def _price(rows: Sequence[Cells]) -> Row:
+    """Means of the prices that rows have."""
+    names = [name for name in PRICES if rows[0].get(name)]
+    return {name: float(np.mean([number(row, name) for row in rows])) for name in names}
 
 
 def _is_baseline(row: Cells) -> bool:

@@ -1,8 +1,8 @@
 """Rows of adaptation as arrays by method, and the means and intervals that figures show of them."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ WIN_RATIO = 1.005
 
 WORSE = 1.05
 """Times its cost without adaptation from which adaptation has made a task worse."""
+
+PRICES = ("utilization", "wait", "longest_wait", "slowdown_small", "slowdown_large")
+"""What a low cost may be bought with, as far as rows have it."""
 
 JOINT = "joint"
 CONDITIONED = "conditioned"
@@ -61,6 +64,7 @@ class Method:
         episodes: how many episodes those took.
         ratios: cost over baseline, float64 ``(steps, meta-seeds, tasks, adaptations)``.
         objectives: of each task.
+        prices: what costs were bought with, means by their names, float64 as ``ratios``.
     """
 
     family: str
@@ -70,6 +74,7 @@ class Method:
     episodes: tuple[int, ...]
     ratios: Ratios
     objectives: tuple[str, ...]
+    prices: Mapping[str, Ratios] = field(default_factory=dict)
 
     @property
     def num_seeds(self) -> int:
@@ -92,6 +97,11 @@ class Method:
         """Mean of a statistic with its 95 % interval over tasks and, if several, meta-seeds."""
         return interval(self.table(step, statistic))
 
+    def price(self, step: int) -> dict[str, float]:
+        """Means of the prices over runs, tasks and adaptations."""
+        place = self.steps.index(step)
+        return {name: float(values[place].mean()) for name, values in self.prices.items()}
+
     def on(self, objective: str) -> "Method":
         """The method on the tasks of one objective."""
         kept = [k for k, name in enumerate(self.objectives) if name == objective]
@@ -103,6 +113,7 @@ class Method:
             self.episodes,
             self.ratios[:, :, kept],
             (objective,) * len(kept),
+            {name: values[:, :, kept] for name, values in self.prices.items()},
         )
 
 
@@ -217,6 +228,7 @@ def _method(label: str, rows: Sequence[Cells]) -> Method:
     )
     shape = (len(steps), len(seeds), len(tasks), len(adaptations))
     ratios = np.full(shape, np.nan)
+    prices = {name: np.full(shape, np.nan) for name in PRICES if rows[0].get(name)}
     objectives, episodes = {}, {}
     for row in rows:
         step, seed, task, adaptation = (
@@ -234,6 +246,8 @@ def _method(label: str, rows: Sequence[Cells]) -> Method:
                 f"them, or give them different names"
             )
         ratios[place] = number(row, "ratio")
+        for name, values in prices.items():
+            values[place] = number(row, name)
         objectives[task], episodes[step] = row["objective"], int(number(row, "episodes"))
     if np.isnan(ratios).any():
         raise InputError(
@@ -248,6 +262,7 @@ def _method(label: str, rows: Sequence[Cells]) -> Method:
         tuple(episodes[step] for step in steps),
         ratios,
         tuple(objectives[task] for task in tasks),
+        prices,
     )
 
 
