@@ -269,7 +269,12 @@ def check_start(config: ExperimentConfig, path: str | Path) -> None:
     """
     shapes = network_of(config).shapes(config, config.task.build_world())
     nothing = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-    starting_weights(config, path, nothing)
+    given, source = read_weights(path)
+    convert = _conversion(source, config)
+    if hasattr(convert, "check"):
+        convert.check(source, given, config, nothing)
+    else:
+        starting_weights(config, path, nothing)
 
 
 def starting_weights(
@@ -288,13 +293,18 @@ def starting_weights(
         InputError: if there is no policy, or it is broken or of another network.
     """
     given, source = read_weights(path)
-    change = f"{source.training.network} to {config.training.network}"
-    if change in CONVERSIONS.names():
-        made: dict[str, NDArray[np.float32]]
-        made = found(CONVERSIONS.get(change))(source, given, config, own)
+    convert = _conversion(source, config)
+    if convert is not None:
+        made: dict[str, NDArray[np.float32]] = convert(source, given, config, own)
         return made
     require_same_network(given, {name: value.shape for name, value in own.items()}, path)
     return {name: given.get(name, value) for name, value in own.items()}
+
+
+def _conversion(source: ExperimentConfig, config: ExperimentConfig) -> Any:
+    """What makes weights of the one network from those of the other; None where nothing does."""
+    change = f"{source.training.network} to {config.training.network}"
+    return found(CONVERSIONS.get(change)) if change in CONVERSIONS.names() else None
 
 
 def require_same_network(weights: Weights, shapes: Shapes, path: str | Path) -> None:

@@ -74,7 +74,8 @@ RANGES: Registry[Any] = Registry("ranges")
 CONVERSIONS: Registry[Any] = Registry("conversion")
 """What makes weights of one network from those of another, or ``module:attribute`` of it, by both
 names: ``hpc_scorer to set_scorer``. It is called with the config and the weights of the one, and
-the config and the weights of the other, which it returns with what the first one knows."""
+the config and the weights of the other, which it returns with what the first one knows. One that
+takes long has a method ``check`` with the same arguments, which only raises `InputError`."""
 
 
 def found(place: Any) -> Any:

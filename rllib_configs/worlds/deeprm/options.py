@@ -1,6 +1,6 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
-from rllib_configs.registries import FAST_PATHS, NETWORKS, RANGES, NetworkEntry
+from rllib_configs.registries import CONVERSIONS, FAST_PATHS, NETWORKS, RANGES, NetworkEntry
 from rllib_configs.sections import Count, Section, Width
 
 
@@ -29,6 +29,9 @@ NETWORKS.register("bilinear_scorer")(
     NetworkEntry(
         BilinearOptions, "rllib_configs.worlds.deeprm.bilinear:NETWORK", has_gradient=False
     )
+)
+CONVERSIONS.register("bilinear_scorer to set_scorer")(
+    "rllib_configs.worlds.deeprm.imitation:as_set_scorer"
 )
 RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
 FAST_PATHS.register("deeprm")("rllib_configs.worlds.deeprm.set_scorer:DeepRMFastPath")
