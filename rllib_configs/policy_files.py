@@ -284,8 +284,9 @@ def starting_weights(
 
     Args:
         config: of the run.
-        path: see `load_policy`. Only a critic may be missing there, and what maml learns beside
-            the network; they then start anew. Some networks can begin as another one, see
+        path: see `load_policy`. Only a critic may be missing there, what a scorer is told, and what
+            maml learns beside the network; they then start anew. Some networks can begin as another
+            one, see
             `rllib_configs.registries.CONVERSIONS`.
         own: weights of the run by name.
 
@@ -312,15 +313,15 @@ def require_same_network(weights: Weights, shapes: Shapes, path: str | Path) -> 
 
     Args:
         weights: of the policy, by name.
-        shapes: of the run's weights. Only a critic may be missing in the policy, and what maml
-            learns beside the network.
+        shapes: of the run's weights; see `starting_weights` on what may be missing in the policy.
         path: where the policy lies, for errors.
 
     Raises:
         InputError: if they are of another network.
     """
     for name, shape in shapes.items():
-        beside = ".critic" in name or name.startswith(("rates.", "entropy_coefficient"))
+        beside = any(part in name for part in (".critic", ".told_"))
+        beside = beside or name.startswith(("rates.", "entropy_coefficient"))
         if beside and name not in weights:
             continue
         if name not in weights or weights[name].shape != shape:

@@ -40,8 +40,9 @@ FIXED, ADAPTING = 5.0, 0.05
 KEPT = -1.0
 """How far within a limit a policy counts on a jobset on which there is none."""
 
-UNLIMITED = 0.25
-"""Share of the jobsets on which there is no limit of a metric, where limits are told."""
+UNLIMITED, ALIKE = 0.25, 0.5
+"""Share of the jobsets on which there is no limit of a metric, where limits are told; and of those
+on which all limits are drawn as one, so that all of them are tight, or none is there."""
 
 JOBS = 512
 """Of a jobset of a family, where the task's jobsets have no fixed number."""
@@ -186,9 +187,12 @@ class Source:
         objective, limits = self._wanted.objective, dict(self._wanted.limits or {})
         if self._objectives:
             objective = mixture(draw_weights(self._objectives, rng))
+        alike = rng.random() < ALIKE
+        worse, free = float(rng.random()) ** 2, rng.random() < UNLIMITED
         for name in self._told_limits:
-            worse = float(rng.random()) ** 2
-            if rng.random() < UNLIMITED:
+            if not alike:
+                worse, free = float(rng.random()) ** 2, rng.random() < UNLIMITED
+            if free:
                 del limits[name]
             else:
                 limits[name] = worse

@@ -16,7 +16,7 @@ from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.observations import OBSERVATIONS
 from cluster_env.worlds.hpc.promises import PROMISES
 from cluster_env.worlds.hpc.protocols import PROTOCOLS
-from cluster_env.worlds.hpc.sites import any_site
+from cluster_env.worlds.hpc.sites import any_site, capability_site
 from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
 from cluster_env.worlds.hpc.workloads import WORKLOADS
 from cluster_env.worlds.hpc.world import HPC
@@ -171,7 +171,7 @@ KIND = Kind(
     warm=_warm,
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     protocols=PROTOCOLS,
-    families={"any-site": any_site},
+    families={"any-site": any_site, "capability": capability_site},
     policies={file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))},
     transfers=(
         *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),

@@ -12,12 +12,12 @@ from cluster_env.objectives.mixtures import weights_of
 from cluster_env.worlds import get_kind
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
-from cluster_env.worlds.hpc.sites import any_site
+from cluster_env.worlds.hpc.sites import LARGE, any_site, capability_site
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.networks.conditions import Wanted
-from rllib_configs.policy_files import LearnedPolicy, policy_of
+from rllib_configs.policy_files import LearnedPolicy, policy_of, read_weights, starting_weights
 from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, KEPT, CandidateWork, Source, units_of
 from rllib_configs.worlds.hpc.scorer import START, ScorerSampler, start_weights
@@ -99,6 +99,29 @@ def test_jobs_of_any_site_differ_and_keep_their_machine_busy() -> None:
     assert get_kind("hpc").families["any-site"] is any_site
 
 
+def test_jobs_of_capability_sites_are_wide_and_take_less_than_is_asked_for() -> None:
+    """A few round estimates, of which run times are about half in the mean; some jobs fail soon."""
+    accuracies, shares = [], []
+    for seed in range(30):
+        world, jobset = capability_site(HPC(gpus=4), 200, np.random.default_rng(seed))
+        world.check(jobset)
+        assert (world.gpus, LARGE[0] <= world.processors <= LARGE[1]) == (0, True)
+        estimate = jobset.attributes["estimate"]
+        assert (jobset.duration <= estimate).all()
+        assert not (estimate % 300).any()
+        assert estimate.max() <= 86_400
+        accuracies.append(jobset.duration / estimate)
+        shares.append(jobset.demand[:, 0] / world.processors)
+        work = (jobset.duration * jobset.demand[:, 0].astype(float)).sum()
+        assert 0.45 < work / world.processors / max(jobset.arrival[-1], 1) < 1.15
+    means = np.array([one.mean() for one in accuracies])
+    assert 0.4 < means.mean() < 0.6
+    assert means.min() < 0.45
+    assert 0.01 < (np.concatenate(accuracies) < 0.05).mean() < 0.1
+    assert 0.03 < np.median(np.concatenate(shares)) < 0.12
+    assert get_kind("hpc").families["capability"] is capability_site
+
+
 TOLD = "training.conditioned_on=[bounded_slowdown, makespan, limit_wait]"
 
 
@@ -161,6 +184,27 @@ def test_the_preset_that_is_told_limits_plays_each_jobset_under_limits_of_its_ow
     free = judged[:, 1:] == KEPT
     assert free.any(0).all()
     assert not free.all(0).any()
+
+
+def test_limits_are_drawn_apart_or_as_one() -> None:
+    """So that it is told of none at all, of tight ones, and of any mixture, often enough."""
+    source = Source(prepare(load_config("hpc-limits", ["task.workload.jobs=20"])))
+    drawn = [wanted.limits for *_, wanted in source.draw(Split.TRAIN, range(200))]
+    none = [limits for limits in drawn if not limits]
+    alike = [limits for limits in drawn if limits and len(set(limits.values())) == 1]
+    assert 15 <= len(none) <= 45
+    assert sum(len(limits or {}) == 3 for limits in alike) > 50
+    assert len(none) + len(alike) < 150
+
+
+def test_a_scorer_that_is_told_limits_begins_as_one_that_is_told_nothing() -> None:
+    config = load_config("hpc-limits")
+    begun = starting_weights(config, str(config.training.start), start_weights(config))
+    source, _ = read_weights("hpc-universal")
+    for name, value in source.items():
+        assert np.array_equal(begun.pop(name), value)
+    assert begun.keys() == {"network.told_job", "network.told_state"}
+    assert not any(value.any() for value in begun.values())
 
 
 @pytest.mark.parametrize(
