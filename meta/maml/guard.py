@@ -18,7 +18,7 @@ LOW_ENTROPY = 0.01
 """Mean entropy of adapted policies, in nats, below which there is nothing left to adapt."""
 PATIENCE = 20
 """Iterations in a row below it that count as a collapse."""
-WINDOW = 5
+LAST = 5
 """Iterations whose median says what the run is at; single ones draw tasks that anyone fails at."""
 DIVERGED = 2.0
 """How many times the least cost so far that median is where a run has diverged, or what part of the
@@ -53,7 +53,7 @@ class CollapseGuard:
 
     Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row,
     that a gradient was not finite (the learner leaves such an update out), or that the run has
-    diverged: the median value of the last `WINDOW` iterations costs `DIVERGED` times what the best
+    diverged: the median value of the last `LAST` iterations costs `DIVERGED` times what the best
     such median did. The run then goes back to the best weights so far, at half the learning rate.
 
     The best are those under which the moving average of `meta.maml.stages.StageScore.value` after
@@ -69,7 +69,7 @@ class CollapseGuard:
         best_average: highest average of a settled run, and its weights.
         best: those; empty if there are none yet.
         low: iterations in a row with too little entropy.
-        recent: the last values, at most `WINDOW`.
+        recent: the last values, at most `LAST`.
         best_median: highest median of so many.
         reason: why the last iteration was a collapse, in words; empty if it was none.
         scale: of the learning rate, halved by each collapse.
@@ -129,17 +129,17 @@ class CollapseGuard:
         return self.best
 
     def _what_is_wrong(self, value: float, finite: bool) -> str:
-        self.recent = (*self.recent, value)[-WINDOW:]
+        self.recent = (*self.recent, value)[-LAST:]
         if not finite:
             return "a gradient was not finite"
         if self.low >= PATIENCE:
             return f"policies left nothing to chance for {PATIENCE} iterations"
-        if len(self.recent) < WINDOW:
+        if len(self.recent) < LAST:
             return ""
         median = float(np.median(self.recent))
         if median < _far_below(self.best_median):
             return (
-                f"the run diverged: the median return of {WINDOW} iterations is {median:.3g} times "
+                f"the run diverged: the median return of {LAST} iterations is {median:.3g} times "
                 f"what a heuristic has, and was {self.best_median:.3g}"
             )
         self.best_median = max(self.best_median, median)

@@ -231,7 +231,7 @@ def with_exploding_costs(monkeypatch: pytest.MonkeyPatch) -> None:
         return replace(found, value=found.value * (1 if len(calls) <= 2 * 4 else 30))
 
     monkeypatch.setattr(stages, "_score", score)
-    monkeypatch.setattr("meta.maml.guard.WINDOW", 1)
+    monkeypatch.setattr("meta.maml.guard.LAST", 1)
 
 
 @pytest.mark.parametrize(

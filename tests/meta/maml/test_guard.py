@@ -7,10 +7,10 @@ import pytest
 
 from meta.maml.guard import (
     HIGHEST_COEFFICIENT,
+    LAST,
     LOW_ENTROPY,
     LOWEST_COEFFICIENT,
     PATIENCE,
-    WINDOW,
     CollapseGuard,
     next_coefficient,
 )
@@ -99,7 +99,7 @@ def test_costs_that_explode_go_back_to_the_best_weights() -> None:
     assert diverging(guard, exploding) == [(2, 12.0)]  # the third bad one of five
     assert (guard.scale, guard.collapses) == (0.5, 1)
     early = CollapseGuard()
-    assert diverging(early, [-1.1] * WINDOW + exploding) == [(WINDOW + 3, 0.0)]
+    assert diverging(early, [-1.1] * LAST + exploding) == [(LAST + 3, 0.0)]
 
 
 def test_gains_that_vanish_count_as_well_and_small_changes_about_nothing_do_not() -> None:
