@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WORLD = "panda"
 PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")
 """What is shown of each policy: the headline, its price, and fairness."""
+_BESIDE = 3  # panels in a line
 BINS = 10
 """Parts of the time in which consumers arrive."""
 _BIN_COLUMNS = ("bin", "time", "there", "mix", "value", "low", "high")
@@ -49,14 +50,19 @@ def draw(table: Path) -> "Figure":
     """
     rows = read_table(table, (*COLUMNS, *PANELS))
     order = sorted(rows, key=lambda row: number(row, PANELS[0]))
+    lines = -(-len(PANELS) // _BESIDE)
     with styled():
-        figure = new_figure(1.7 + 0.42 * len(order), 13.0)
-        panels = figure.subplots(1, len(PANELS), sharey=True)
+        figure = new_figure(0.8 + lines * (0.9 + 0.34 * len(order)))
+        panels = figure.subplots(lines, _BESIDE, sharey=True)
         headline(figure, "Agents on unlike nodes, beside central rules", measured_on(rows))
-        for axes, metric in zip(panels, PANELS, strict=True):
+        for axes, metric in zip(panels.flat, PANELS, strict=False):
             _draw_panel(axes, order, rows, metric)
-        panels[0].set_yticks(range(len(order)), [name_of(row) for row in order])
-        panels[0].set_ylim(len(order) - 0.5, -0.9)
+        for empty in panels.flat[len(PANELS) :]:
+            empty.set_visible(False)
+        names = [name_of(row) for row in order]
+        for first in panels[:, 0]:
+            first.set_yticks(range(len(order)), names, fontsize=8.5, linespacing=1.0)
+        panels[0, 0].set_ylim(len(order) - 0.5, -0.9)
     return figure
 
 
@@ -67,18 +73,19 @@ def _draw_panel(axes: "Axes", order: list[Cells], rows: list[Cells], metric: str
         if f"{metric}_low" in row:
             low, high = (number(row, f"{metric}_{end}") for end in ("low", "high"))
             axes.hlines(place, low, high, color, linewidth=2.4)
-        axes.plot(value, place, marker=marker, color=color, markersize=6.5, linestyle="none")
+        axes.plot(value, place, marker=marker, color=color, markersize=5.5, linestyle="none")
         axes.annotate(
             f"{value:.3g}",
-            *((value, place), (0, 6)),
+            *((value, place), (0, 4)),
             textcoords="offset points",
             ha="center",
             va="bottom",
-            fontsize=8.5,
+            fontsize=7.5,
         )
     best = get_metric(metric)
     axes.set_title(textwrap.fill(best.label, 24), fontsize=9.5)
     axes.set_xlabel("more is better" if best.higher_is_better else "less is better", fontsize=9)
+    axes.tick_params(axis="x", labelsize=9)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.2)

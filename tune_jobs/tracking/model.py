@@ -9,9 +9,10 @@ and names this module as its loader. Whoever loads it needs metasched's packages
     batch = {name: array[None] for name, array in observation.items()}
     action = model.predict(batch)[0]
 
-``observations`` are states, uint8 ``(n, state_size)``, from which all others are computed;
-``action_mask``, int8 ``(n, num_slots + 1)``, is that of the environment. An action that the mask
-forbids would book nothing; void, which is returned instead, does the same.
+``observations`` are states, ``(n, state_size)``, of the dtype that the world has them in: uint8 in
+DeepRM's, int32 in others. All other observations are computed from them. ``action_mask``, int8
+``(n, num_actions)``, is that of the environment. An action that the mask forbids would book
+nothing; void, which is returned instead, does the same.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import get_kind
@@ -45,11 +46,12 @@ class PolicyModel:
     """What MLflow calls.
 
     Args:
-        policy: takes codes.
+        policy: takes states.
+        dtype: of the states of its world.
     """
 
-    def __init__(self, policy: "LearnedPolicy") -> None:
-        self.policy = policy
+    def __init__(self, policy: "LearnedPolicy", dtype: DTypeLike) -> None:
+        self.policy, self._dtype = policy, dtype
 
     def predict(
         self, model_input: Mapping[str, Any], params: Mapping[str, Any] | None = None
@@ -67,7 +69,7 @@ class PolicyModel:
         given = {**_defaults(self.policy), **(params or {})}
         if given["decode"] not in ("argmax", "sample"):
             raise InputError(f"decode is argmax or sample, not {given['decode']!r}")
-        states = np.ascontiguousarray(model_input[OBSERVATIONS], dtype=np.uint8)
+        states = np.ascontiguousarray(model_input[OBSERVATIONS], dtype=self._dtype)
         mask = np.asarray(model_input[MASK]).astype(bool)
         if states.ndim != 2 or mask.shape[:1] != states.shape[:1]:
             raise InputError(
@@ -85,7 +87,8 @@ def _load_pyfunc(path: str) -> PolicyModel:
     """Called by MLflow with the folder of the policy's files. No code in them is ever run."""
     from rllib_configs.policy_files import load_policy
 
-    return PolicyModel(load_policy(path)[0])
+    policy, config = load_policy(path)
+    return PolicyModel(policy, config.task.build_world().state_space.dtype)
 
 
 def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:

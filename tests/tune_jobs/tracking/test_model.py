@@ -56,9 +56,9 @@ print(json.dumps([model.predict(batch).tolist(),
 """
 
 
-def small_policy(folder: Path, *overrides: str) -> ExperimentConfig:
-    """A slot scorer, or DeepRM's network, with weights that nobody has trained."""
-    config = load_config("deeprm-ppo", list(overrides))
+def small_policy(folder: Path, *overrides: str, preset: str = "deeprm-ppo") -> ExperimentConfig:
+    """A set scorer with weights that nobody has trained."""
+    config = load_config(preset, list(overrides))
     rng = generator(0, Purpose.INIT)
     from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 
@@ -187,6 +187,19 @@ def test_a_forbidden_action_becomes_void(tmp_path: Path) -> None:
         model.predict({name: array[0] for name, array in batch.items()})
     with pytest.raises(InputError, match="argmax or sample"):
         model.predict(batch, params={"decode": "best"})
+
+
+@pytest.mark.parametrize("preset", ["hpc-smoke", "accrual-smoke"])
+def test_states_of_other_worlds_are_read_as_they_are(tmp_path: Path, preset: str) -> None:
+    """Their numbers are larger than those of a DeepRM state, which fit into a byte."""
+    small_policy(tmp_path, preset=preset)
+    policy, config = load_policy(tmp_path, decode="argmax")
+    states = example(config)["observations"]
+    assert states.max() > 255
+    free = np.ones((len(states), config.task.build_world().num_actions), np.int8)
+    given = {"observations": states.tolist(), "action_mask": free.tolist()}  # as JSON brings them
+    found = _load_pyfunc(str(tmp_path)).predict(given, params={"decode": "argmax"})
+    assert found.tolist() == policy.act(states, np.zeros(len(states))).tolist()
 
 
 @pytest.mark.integration
