@@ -16,6 +16,7 @@ COMMANDS = {
     "trace": "Describe a job log: span, users, sizes, estimates, use by week.",
     "generate": "Write the jobs of a generator as a log.",
     "replay": "Play a whole job log under policies: waits, use, pictures.",
+    "record": "Write what became of PANDA's consumers, to learn from.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
     "guard": "Decide between a learned policy and the best heuristic.",
     "choose": "Choose the best of runs that differ in their seed.",

@@ -1,9 +1,12 @@
 """What ``training`` may say of the policy advisor; needs neither Ray nor PyTorch."""
 
+from pathlib import Path
 from typing import Literal
 
-from rllib_configs.registries import CONVERSIONS, NETWORKS, NetworkEntry
-from rllib_configs.sections import Count, Section, Share, Width
+from pydantic import field_validator
+
+from rllib_configs.registries import ALGORITHMS, CONVERSIONS, NETWORKS, Algorithm, NetworkEntry
+from rllib_configs.sections import Count, Positive, Section, Share, Width
 
 
 class AdvisorOptions(Section):
@@ -29,6 +32,32 @@ class AdvisorOptions(Section):
     task's own from the beginning."""
 
 
+class OfflineOptions(Section):
+    """An advisor from records of consumers alone, with Adam; nothing is played in training."""
+
+    records: Path | None = None
+    """Parquet file of records, as metasched record writes it; with runners on other machines, in a
+    folder that all share. A relative path counts from where the config is made."""
+    steps: Count = 20
+    """Steps of an iteration, each on 1,024 consumers."""
+    sharpness: Positive = 1.0
+    """How much more the weights count that did well: each consumer's count exp(sharpness x its
+    reward, in standard deviations above that in other episodes of the jobset)."""
+
+    @field_validator("records")
+    @classmethod
+    def _make_records_absolute(cls, path: Path | None) -> Path | None:
+        """Lets a run be resumed from elsewhere."""
+        return None if path is None else path.expanduser().absolute()
+
+
+ALGORITHMS.register("offline")(
+    Algorithm(
+        OfflineOptions,
+        "meta.panda.offline_algorithm:OfflineConfig",
+        prepare="meta.panda.offline:prepare",
+    )
+)
 NETWORKS.register("policy_advisor")(
     NetworkEntry(AdvisorOptions, "meta.panda.network:NETWORK", scores_items=False)
 )

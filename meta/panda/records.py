@@ -15,13 +15,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from meta.panda.advisor import PolicyAdvisor
 from meta.panda.plans import PlanShape
 from meta.panda.specifications import SPECIFICATION, specifications
 from rllib_configs.worlds.panda.plans import PAIR, decide_by_plans
+
+_DTYPES: dict[str, Any] = {
+    "specification": np.float32,
+    "weights": np.float32,
+    "reward": np.float64,
+}
+"""Of the columns that are not whole numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +87,45 @@ class Records:
 
         try:
             table = pq.read_table(path)
-            found = {name: table.column(name).to_pylist() for name in cls.__dataclass_fields__}
-        except (OSError, KeyError, pa.ArrowInvalid) as error:
+            columns = {name: table.column(name).to_pylist() for name in cls.__dataclass_fields__}
+            nodes = tuple(tuple(map(int, one)) for one in columns.pop("nodes"))
+            found = {
+                name: np.array(column, _DTYPES.get(name, np.int64))
+                for name, column in columns.items()
+            }
+        except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
             what = (str(error) or type(error).__name__).splitlines()[0][:200]
-            raise InputError(f"{path} holds no records of consumers: {what}") from None
-        nodes = tuple(tuple(one) for one in found.pop("nodes"))
-        dtypes = {"specification": np.float32, "weights": np.float32, "reward": np.float64}
-        return cls(
-            nodes=nodes,
-            **{name: np.array(column, dtypes.get(name)) for name, column in found.items()},
+            raise InputError(
+                f"{shortened(str(path))} holds no records of consumers: {what}"
+            ) from None
+        names = (table.schema.metadata or {}).get(b"specification", b"").decode(errors="replace")
+        _check(path, names, found)
+        return cls(nodes=nodes, **found)
+
+
+def _check(path: Path, names: str, found: dict[str, NDArray[Any]]) -> None:
+    """Makes sure that columns fit together, and are of consumers as they are described today.
+
+    Raises:
+        InputError: if they do not.
+    """
+    place = shortened(str(path))
+    shape = (len(found["reward"]), len(SPECIFICATION))
+    if names != ",".join(SPECIFICATION) or found["specification"].shape not in (shape, (0,)):
+        raise InputError(
+            f"the records of {place} have another specification ({shortened(names) or 'none'}) "
+            f"than consumers have today ({', '.join(SPECIFICATION)}); write them anew"
         )
+    if not shape[0]:
+        raise InputError(f"{place} holds no records of consumers: it has no rows")
+    if found["weights"].ndim != 2:
+        raise InputError(f"the actors of the records of {place} have no weights")
+    for name in _DTYPES:
+        if not np.isfinite(found[name]).all():
+            raise InputError(
+                f"the records of {place} have a {name} that is not finite, so nothing can be "
+                f"learned from them"
+            )
 
 
 def recorded(

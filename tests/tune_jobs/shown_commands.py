@@ -10,8 +10,11 @@ import click
 import numpy as np
 import yaml
 
+from cluster_env.core.seeding import Split
 from meta.adaptation import untrained_policy
-from rllib_configs.loading import load_config, write_config
+from meta.panda.network import planted
+from meta.panda.records import recorded
+from rllib_configs.loading import load_config, preset_names, write_config
 from rllib_configs.networks import network_of
 from rllib_configs.policies import write_policy
 from rllib_configs.registries import prepare
@@ -99,6 +102,8 @@ def prepare_for(words: tuple[str, ...]) -> None:
     name, *rest = words
     option = ""
     for index, word in enumerate(rest):
+        if word.startswith("training.records="):
+            _make_records(Path(word.partition("=")[2]))
         option, before = (word, option) if word.startswith("--") else ("", option)
         if option or before in _OUTPUTS:
             continue
@@ -106,7 +111,11 @@ def prepare_for(words: tuple[str, ...]) -> None:
             _make_sweep(Path(word))
         elif word.endswith(".yaml"):
             _make_yaml(name, Path(word))
-        elif before in _READ or (name in ("adapt", "guard", "sync", "specialists") and index == 0):
+        elif before in _READ or (
+            name in ("adapt", "guard", "record", "sync", "specialists")
+            and index == 0
+            and word not in preset_names()
+        ):
             _make_all(name, word, before)
         elif name == "study" and not before:
             _make_run(
@@ -151,6 +160,14 @@ def _make_agents(path: Path) -> None:
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, config, path / "policy")
     write_config(config, path / "config.yaml")
+
+
+def _make_records(path: Path) -> None:
+    """Records of a few consumers, all with the same weights."""
+    config = load_config("panda-elastic", ["task.workload.window=10"])
+    task = config.task.build()
+    network = planted(config, task.world)
+    recorded(network, task, task.jobsets(Split.TRAIN, [0]), episodes=2).write(path)
 
 
 def _make_sweep(path: Path) -> None:

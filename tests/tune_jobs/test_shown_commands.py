@@ -39,6 +39,7 @@ from tune_jobs.site.choosing import choose_adviser
 
 SHORTER = {
     "compare": ("--jobsets", "4"),
+    "record": ("--jobsets", "1", "--episodes", "2"),
     "guard": ("--jobsets", "4"),
     "adapt": ("--episodes", "4", "--jobsets", "2", "--evaluate", "4", "--steps", "1"),
 }

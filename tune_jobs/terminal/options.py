@@ -30,6 +30,7 @@ class _FiniteRange(click.FloatRange):
 
 
 POSITIVE = _FiniteRange(min=0, min_open=True)
+ZERO_OR_MORE = _FiniteRange(min=0)
 
 
 def count(least: int = 1) -> click.IntRange:

@@ -50,7 +50,7 @@ class PolicyModel:
         dtype: of the states of its world.
     """
 
-    def __init__(self, policy: "LearnedPolicy", dtype: DTypeLike) -> None:
+    def __init__(self, policy: "LearnedPolicy", dtype: DTypeLike | None) -> None:
         self.policy, self._dtype = policy, dtype
 
     def predict(

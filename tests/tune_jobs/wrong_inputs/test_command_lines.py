@@ -249,6 +249,22 @@ adapt runs/scorer --task objective=makespan --out full
 adapt runs/scorer --task objective=makespan --track
 study
 study nowhere/run
+record
+record panda-elastic
+record nosuch some.parquet
+record deeprm-smoke some.parquet
+record runs/good some.parquet
+record panda-small some.parquet
+record panda-elastic nowhere/some.parquet
+record panda-elastic empty
+record panda-elastic some.parquet --noise nan
+record panda-elastic some.parquet --episodes 0
+record panda-elastic some.parquet --set nosuch.key=1
+train panda-elastic --set training.algorithm=offline
+train panda-elastic --set training.algorithm=offline --set training.records=nowhere.parquet
+train panda-elastic --set training.algorithm=offline --set training.records=good.csv
+train panda-elastic --set training.algorithm=offline --set training.records=empty
+train deeprm-smoke --set training.algorithm=offline --set training.records=file
 study runs/good --family nosuch
 study runs/good --steps 3,1
 study runs/good --steps x
