@@ -63,6 +63,7 @@ COUNTS = {
     "generalist": {"train": 25, "figure": 1, "compare": 5},
     "objectives": {"train": 40, "figure": 2, "compare": 1},
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
+    "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
     "panda": {"train": 35, "figure": 7, "compare": 4},
@@ -112,6 +113,14 @@ LINES = {
         "metasched choose 'R/universal-?' --out R/chosen-universal",
         "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
         "--jobsets 100 --later",
+    ],
+    "hpc-limits": [
+        "metasched train hpc-limits --set evaluation.every=120 --set training.iterations=120 "
+        "--seed 3 --run R/limits-3 --continue",
+        "metasched compare --config hpc-smoke --policies "
+        "'saf,hpc-universal,hpc-no-worse,R/limits-?' --set task.workload.jobs=1024 "
+        "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
+        "--limit longest_wait=off --out R/figures/told-off",
     ],
     "hpc-sites": [
         "metasched train hpc-maml --set resources.num_runners=0 --set training.iterations=40 "
@@ -182,7 +191,7 @@ def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(word
     heads = [line for line in lines if line.startswith("# ")]
     minutes = {name: load_experiment(name).minutes for name in in_order()}
     assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    assert set(in_order()) == set(COUNTS) - {"hpc", "hpc-sites", "panda"}
+    assert set(in_order()) == set(COUNTS) - {"hpc", "hpc-limits", "hpc-sites", "panda"}
     assert f"1 of {len(minutes)} results" in heads[0]
     assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
     assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]
