@@ -156,7 +156,7 @@ class Trainer:
         episodes = training.jobsets * training.episodes_per_jobset
         decisions = metrics.get("train/decisions_per_episode", 0.0) * episodes
         seconds = metrics.get("time/iteration_s", 0.0)
-        return {"time/decisions_per_s": decisions / seconds} if seconds else {}
+        return {"time/decisions_per_s": decisions / seconds} if seconds and decisions else {}
 
 
 def cost_ratio(value: float, references: Mapping[str, float], higher_is_better: bool) -> float:

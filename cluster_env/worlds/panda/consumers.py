@@ -17,6 +17,10 @@ NEVER = 2**31 - 1
 MEMORY, CORE_TYPE, TOPOLOGY = "memory", "core_type", "topology"
 """Names of the attributes of a specification; cores are the demand, run time is the duration."""
 
+TOLERANCE = "tolerance"
+"""Attribute of consumers that give feedback: from which percentage of its expected time on each is
+not content any more; 0 for one that says nothing. See `cluster_env.worlds.panda.objectives`."""
+
 ANYWHERE, ONE_REGION, ONE_RACK = range(3)
 """What a consumer prefers its nodes to be in."""
 

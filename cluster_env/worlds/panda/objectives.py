@@ -10,6 +10,10 @@ for, so that longer waits are permissible where the demand is larger. With its t
   so that of equal sums of total times the most even one in a class costs least: the fairness within
   a class, of which each agent has a part, where the variance itself belongs to none of them.
 
+* ``feedback(a)`` costs what consumers say when they leave (3.2.3): one that is content with
+  :math:`p` percent of :math:`E`, its attribute ``tolerance``, gives the feedback
+  :math:`-\max(0, C - p E / 100) / E`; one without, or with 0, says nothing.
+
 The paper's third reward, of the system, is what agents learn from by ``training.joint``.
 """
 
@@ -21,7 +25,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import OBJECTIVE_FAMILIES, LateCost, Objective
+from cluster_env.worlds.panda.consumers import TOLERANCE
 
+_SILENT = 2**31 - 1  # steps after which one complains that says nothing
 FACTORS = (1, 2, 4)
 """Of the time that a class expects, from which a consumer of it costs more."""
 
@@ -71,7 +77,29 @@ def class_spread(name: str) -> Objective:
 
     label = f"mean cost of uneven total times in a class ({core_steps:g} core steps a step)"
     costs = tuple(late(factor) for factor in FACTORS)
-    return Objective(name, lambda jobset: np.zeros(jobset.num_jobs), late_costs=costs, label=label)
+    return Objective(name, _nothing, late_costs=costs, label=label)
+
+
+def feedback(name: str) -> Objective:
+    """The objective of that name.
+
+    Raises:
+        InputError: without a number above 0 in brackets.
+    """
+    core_steps = _number(name)
+
+    def after(jobset: JobSet) -> NDArray[np.int32]:
+        tolerance = jobset.attributes.get(TOLERANCE, np.zeros(jobset.num_jobs))
+        content = np.rint(tolerance / 100.0 * expected_time(jobset, core_steps))
+        return np.where(tolerance > 0, content, _SILENT).astype(np.int32)
+
+    late = LateCost(lambda jobset: 1.0 / expected_time(jobset, core_steps), after)
+    label = f"mean feedback of consumers, as a cost ({core_steps:g} core steps a step of waiting)"
+    return Objective(name, _nothing, late_costs=(late,), label=label)
+
+
+def _nothing(jobset: JobSet) -> NDArray[np.float64]:
+    return np.zeros(jobset.num_jobs)
 
 
 def _number(name: str) -> float:
@@ -89,3 +117,4 @@ def _number(name: str) -> float:
 
 OBJECTIVE_FAMILIES.register("normalized_time")(normalized_time)
 OBJECTIVE_FAMILIES.register("class_spread")(class_spread)
+OBJECTIVE_FAMILIES.register("feedback")(feedback)

@@ -14,7 +14,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.world import WorkloadKind
 from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
-from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, Consumers
+from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
 from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
 
 
@@ -89,6 +89,9 @@ class ClusteredWorkload:
         drift: how far the mix moves over the window: 0 for not at all, 1 if each class is common
             at some time and absent at another.
         supply: how nodes come and go.
+        feedback: share of the consumers that say how content they are, see the objective
+            ``feedback(16)``: how many times its expected time one tolerates is log-normal around 2
+            with a deviation of 0.5; 0 if nobody is asked.
         population: seed of the classes.
         own_classes: whether each jobset has classes of its own, drawn with it and no more seen
             anywhere else: so unseen jobsets are of unseen populations. ``population`` then says
@@ -106,6 +109,7 @@ class ClusteredWorkload:
     picky: float = 0.25
     drift: float = 0.0
     supply: Supply = field(default_factory=Supply)
+    feedback: float = 0.0
     population: int = 0
     own_classes: bool = False
 
@@ -113,7 +117,7 @@ class ClusteredWorkload:
         for name, least, most in (
             *(("load", 1e-6, 100), ("window", 1, 10**7), ("classes", 1, 64), ("spread", 0, 2)),
             *(("shortest", 1, 10**6), ("longest", self.shortest, 10**6), ("widest", 0.01, 4)),
-            *(("picky", 0, 1), ("drift", 0, 1), ("population", 0, 2**31)),
+            *(("picky", 0, 1), ("drift", 0, 1), ("feedback", 0, 1), ("population", 0, 2**31)),
         ):
             if not least <= getattr(self, name) <= most:
                 raise InputError(
@@ -171,15 +175,22 @@ class ClusteredWorkload:
         memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
         run = np.rint(centre[:, 2] * noise[:, 2]).clip(1)
         away = self.supply.sample(rng, self.nodes.num_nodes, 4 * self.window)
+        asked = {TOLERANCE: self._tolerance(rng, count)} if self.feedback else {}
         return Consumers.with_supply(
             *(arrival, run, cores),
             away=away,
             window=self.window,
             job_class=of_class,
+            **asked,
             memory=memory,
             core_type=centre[:, 3].astype(np.int64),
             topology=centre[:, 4].astype(np.int64),
         )
+
+    def _tolerance(self, rng: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """In percent; 0 for those that say nothing. Drawn last: all else is as without it."""
+        tolerance = np.rint(200.0 * np.exp(0.5 * rng.standard_normal(count))).clip(1, 10**6)
+        return np.where(rng.random(count) < self.feedback, tolerance, 0).astype(np.int64)
 
     @property
     def _memory_for_a_core(self) -> float:

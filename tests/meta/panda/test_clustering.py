@@ -41,6 +41,38 @@ def test_the_randomised_variant_finds_the_same_clusters() -> None:
     assert np.allclose(tree.statistics[tree.root], tree.statistics[:600].sum(axis=0))
 
 
+def _likelihoods(
+    table: Table, monkeypatch: pytest.MonkeyPatch, **options: float
+) -> tuple[int, Dendrogram]:
+    """How many clusters' likelihoods a clustering works out, which is nearly all that it does."""
+    plain, count = Evidence.log_likelihood, 0
+
+    def counted(self: Evidence, statistics: np.ndarray) -> np.ndarray:
+        nonlocal count
+        count += statistics[..., 0].size
+        return plain(self, statistics)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Evidence, "log_likelihood", counted)
+        tree = cluster(table, within=0.03, **options)
+    return count, tree
+
+
+def test_work_grows_with_the_rows_and_not_with_their_square(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """2,500 and 10,000 rows in five clusters; the exact clustering of 40 and 160 beside it."""
+    found = {}
+    for n in (2500, 10_000):
+        table, label = _planted((n // 5,) * 5, seed=2)
+        found[n], tree = _likelihoods(table, monkeypatch, exact=64)
+        assert adjusted_rand_score(label, tree.labels()) >= 0.95
+    exact = [_likelihoods(_planted((n,), seed=1)[0], monkeypatch)[0] for n in (40, 160)]
+    assert exact[1] > 12 * exact[0]  # 16 times for four times the rows
+    assert found[10_000] < 4.8 * found[2500]  # n log n: 4 x ln(10,000) / ln(2,500)
+    assert found[10_000] < 20 * 10_000
+
+
 def test_one_cluster_is_not_split() -> None:
     table = Table.of_real(np.random.default_rng(3).normal(size=(50, 2)))
     assert len(cluster(table, within=0.3).cut()) == 1

@@ -8,9 +8,10 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
+from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.episode import AgentEpisode
 from cluster_env.worlds.panda.objectives import expected_time
-from cluster_env.worlds.panda.workloads import ClusteredWorkload
+from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
 
 
 def test_larger_demands_may_wait_longer() -> None:
@@ -35,11 +36,17 @@ def test_of_equal_sums_the_even_one_costs_least_within_a_class() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["normalized_time(8)", "0.5 normalized_time(8) + 2 class_spread(8)"]
+    "name",
+    [
+        "normalized_time(8)",
+        "0.5 normalized_time(8) + 2 class_spread(8)",
+        "0.1 completion_time + 1 feedback(8)",
+    ],
 )
 def test_agents_are_paid_what_the_objective_says(name: str) -> None:
     world = Panda(observed=4, held=4, max_time=300)
-    task = Task(world, ClusteredWorkload(world.nodes, window=15), get_objective(name), seed=1)
+    workload = ClusteredWorkload(world.nodes, window=15, feedback=0.5)
+    task = Task(world, workload, get_objective(name), seed=1)
     episode = AgentEpisode(task)
     seen, total = episode.restart(), 0.0
     start = world.feature_names[0].index("best_fit")
@@ -52,6 +59,43 @@ def test_agents_are_paid_what_the_objective_says(name: str) -> None:
         seen = {key: one for key, one in seen.items() if key in now}
     cost = task.objective.cost_of_episodes(episode._simulator.schedule())
     assert -total == pytest.approx(float(cost[0]), rel=1e-9)
+
+
+def test_optional_feedback_of_consumers_is_part_of_the_reward() -> None:
+    """Three consumers that expect 10 steps and take 40; the last one says nothing."""
+    jobset = Consumers.with_supply([0] * 3, [5] * 3, [16] * 3, tolerance=[100, 250, 0])
+    world = Panda()
+    simulator = world.simulator()
+    found = []
+    for name in ("feedback(16)", "completion_time", "1 completion_time + 2 feedback(16)"):
+        simulator.load([jobset], get_objective(name))
+        rows, got = np.arange(3, dtype=np.int32), np.zeros(3)
+        wait = np.full(3, world.num_actions - 1)
+        while simulator.time[0] < 40:
+            rewards = np.empty(3)
+            simulator.step(rows, wait, rewards)
+            got += rewards
+        found.append(got)
+    assert found[0].tolist() == pytest.approx([-3.0, -1.5, 0.0])
+    assert found[2].tolist() == pytest.approx((found[1] + 2 * found[0]).tolist())
+    silent = JobSet.of([0], [5], [[16]])
+    (late,) = get_objective("feedback(16)").late_costs
+    assert late.after(silent).tolist() == [2**31 - 1]
+
+
+def test_who_is_asked_for_feedback_is_no_other_consumer() -> None:
+    plain, asked = (
+        ClusteredWorkload(window=200, feedback=share, supply=Supply(stays=50)).sample(
+            np.random.default_rng(3)
+        )
+        for share in (0.0, 0.4)
+    )
+    assert "tolerance" not in plain.attributes
+    tolerance = asked.attributes["tolerance"]
+    assert (tolerance > 0).mean() == pytest.approx(0.4, abs=0.1)
+    assert np.median(tolerance[tolerance > 0]) == pytest.approx(200, rel=0.2)
+    for name in ("arrival", "duration", "demand", "away"):
+        assert (getattr(plain, name) == getattr(asked, name)).all()
 
 
 def test_a_name_without_a_number_is_refused() -> None:
