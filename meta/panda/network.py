@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 _MOST_JOBSETS = 64
+_DRAWING_NOTHING = ("evolution", "offline")  # algorithms that learn from what is likeliest
 
 
 def made(experiment: "ExperimentConfig", world: World, tree: Tree | None = None) -> PolicyAdvisor:
@@ -77,8 +78,8 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
 
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> AdvisedSampler:
-    searched = experiment.training.algorithm == "evolution"
-    return AdvisedSampler(made(experiment, world), weights, world, draws=not searched)
+    draws = experiment.training.algorithm not in _DRAWING_NOTHING
+    return AdvisedSampler(made(experiment, world), weights, world, draws)
 
 
 def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:

@@ -35,7 +35,7 @@ class AdvisedSampler:
         network: takes the weights.
         weights: by name, as the RLModule has them.
         world: where it acts.
-        draws: whether `sample` draws; a search tries nothing but what is likeliest.
+        draws: whether `sample` draws; searches and records know nothing but what is likeliest.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from meta.panda.records import Records
-from rllib_configs.policy_files import read_weights
+from rllib_configs.policy_files import load_policy, read_weights
 from tests.tune_jobs.shown_commands import prepare_for
 from tune_jobs import cli
 from tune_jobs.runs.history import History
@@ -44,6 +44,8 @@ def test_an_advisor_is_trained_from_records_and_goes_on_to_the_same_weights(
     assert give("train", "--resume", str(middle)) == 0
     again = read_weights(run)[0]
     assert all(np.array_equal(again[name], value) for name, value in weights.items())
+    policy = load_policy(run, decode="sample")[0]
+    assert not policy.network._draws  # as the agents of the records did not
     compare = ("--jobsets", "2", "--decode", "argmax")
     assert give("compare", "--policies", f"shortest_fit,{run}", *compare) == 0
     assert "panda-elastic" in capsys.readouterr().out
