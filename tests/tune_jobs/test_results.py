@@ -66,7 +66,7 @@ COUNTS = {
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
-    "panda": {"train": 45, "figure": 7, "compare": 6},
+    "panda": {"train": 45, "figure": 7, "compare": 9},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
