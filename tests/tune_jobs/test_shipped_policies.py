@@ -18,7 +18,7 @@ from tune_jobs.comparing.guarding import load_decided
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.terminal.tables import read_table
 
-UNIVERSAL, NO_WORSE = "hpc-universal", "hpc-no-worse"
+UNIVERSAL, NO_WORSE, LIMITS = "hpc-universal", "hpc-no-worse", "hpc-limits"
 OPERATION = "deeprm-operation"
 SMALL = ("--set", "task.workload.jobs=120")
 Shown = pytest.CaptureFixture[str]
@@ -121,6 +121,23 @@ def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:
     assert learned["wait"] > rule["wait"]
     assert no_worse["wait"] < 1.1 * rule["wait"]
     assert no_worse["utilization_to_end"] > 0.97 * rule["utilization_to_end"]
+
+
+def test_the_policy_that_is_told_limits_follows_them(capsys: Shown) -> None:
+    """With room on waits and utilization it holds more, and the mean slowdown is lower for it."""
+    found = []
+    for limit in ("0", "0.5", "off"):
+        limits = [f"--limit={name}={limit}" for name in ("utilization", "wait", "longest_wait")]
+        line = ["compare", "--config", "hpc-smoke", "--policies", f"saf,{LIMITS}", "--json"]
+        size = ["--set", "task.workload.jobs=400", "--set", "task.workload.load=1"]
+        assert metasched(*line, *size, "--jobsets", 6, *limits) == 0
+        rows = json.loads(capsys.readouterr().out)
+        learned = next(row for row in rows if row["learned"])
+        found.append([learned[name] for name in ("bounded_slowdown", "utilization", "wait")])
+    strict, middle, free = found
+    assert strict[0] > middle[0] > free[0]
+    assert strict[1] > middle[1] > free[1]
+    assert strict[2] < middle[2] < free[2]
 
 
 def test_the_policy_for_operation_is_better_than_tetris_at_no_longer_waits(capsys: Shown) -> None:
