@@ -12,6 +12,8 @@ from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds.hpc.protocols import window_starts
 from tests.golden import stored
 from tune_jobs.compare import command
+from tune_jobs.comparing.choices import choose_config
+from tune_jobs.comparing.trained_runs import find_runs, load_runs
 
 PUBLISHED = [1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085]
 
@@ -59,6 +61,21 @@ def test_named_jobsets_keep_their_estimates(tmp_path: Path) -> None:
     asked = ["--policies", "sjf", "--protocol", "whole", "--set=task.workload.estimates=exact"]
     with pytest.raises(InputError, match="leave out estimates=exact"):
         compared(*asked, *options(log, 4))
+
+
+def test_the_estimates_of_a_log_count_whatever_a_policy_was_trained_with(tmp_path: Path) -> None:
+    log = tmp_path / "small.swf"
+    columns = {"submit": np.arange(40) * 9, "run": np.full(40, 5), "processors": np.ones(40)}
+    write_swf(log, columns, {"MaxProcs": 4})
+    asked = ["--policies", "sjf,hpc-universal", "--protocol", "whole"]
+    rows = compared(*asked, *options(log, 4))
+    assert {(row["policy"], row["num_jobs"]) for row in rows if row["protocol"] == "whole"} == {
+        ("sjf", 40),
+        ("hpc-universal", 40),
+    }
+    runs = load_runs(find_runs(["hpc-universal"]), "argmax")
+    config = choose_config(None, [f"task.workload.trace={log}"], {}, runs)
+    assert config.task.workload.estimates == "recorded"
 
 
 def test_unknown_protocols_are_refused() -> None:

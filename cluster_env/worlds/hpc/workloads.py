@@ -229,6 +229,6 @@ WORKLOADS.register("trace")(
     WorkloadKind(
         TraceWorkload,
         lambda world: {"capacity": world.capacity, "resources": world.resources},
-        own=("jobs",),  # how long windows are follows from the log
+        own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates
     )
 )
