@@ -1,4 +1,4 @@
-"""Comparisons as tables in Markdown: each mean with its price beside it."""
+"""Comparisons and adaptations as tables in Markdown: each mean with its price beside it."""
 
 from collections.abc import Callable
 from contextlib import suppress
