@@ -50,6 +50,14 @@ from tune_jobs.terminal.output import json_option
     help="How adapted policies act: the likeliest action, or one that is drawn.",
 )
 @click.option(
+    "--keep",
+    type=click.Choice(["best", "last"]),
+    default="best",
+    show_default=True,
+    help="Which policy --out writes: after so many of the steps shown as are best on validation "
+    "jobsets (maybe none), or after all.",
+)
+@click.option(
     "--seed",
     type=SEED,
     default=0,

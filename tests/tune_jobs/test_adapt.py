@@ -1,6 +1,7 @@
 """``metasched adapt``: what it says, what it writes, and what it refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives.metric import utilization
 from cluster_env.worlds import get_heuristic
 from meta.adaptation import adapt_parameters, load_meta_policy
-from meta.tasks import read_task
-from rllib_configs.policies import load_policy
+from meta.scoring import Cost
+from meta.tasks import Task, read_task
+from rllib_configs.policies import LearnedPolicy, load_policy
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_scorers import FOMAML, ONE_TASK, make_family, make_scorer
 from tune_jobs import adapt, cli, compare
+from tune_jobs.adapting import table
 from tune_jobs.terminal.tables import number, read_table
 
 QUICK = ("--episodes", "4", "--jobsets", "2", "--evaluate", "6")
@@ -36,12 +39,15 @@ def call(run: Path, *args: str) -> Result:
 
 def test_the_table_shows_steps_and_heuristics(run: Path) -> None:
     said = call(run, "--task", "objective=makespan", "--steps", "4").output
-    lines = [line.split("  ")[0] for line in said.splitlines()]
+    lines = [line.split("  ")[0].removesuffix(", kept") for line in said.splitlines()]
+    assert said.count(", kept") == 1
     assert "my task: makespan, load 70%" in said
     for name in ("before adaptation", "after 1 step", "after 3 steps", "after 4 steps", "sjf"):
         assert name in lines
     assert "mean makespan (steps) on 6 held-out jobsets; lower is better" in said
-    assert "After 4 steps the policy costs" in said
+    assert "the policy costs" in said.splitlines()[-2].lower()
+    last = call(run, "--task", "objective=makespan", "--steps", "4", "--keep", "last").output
+    assert "After 4 steps the policy costs" in last
 
 
 def test_a_trace_and_an_objective_are_short_for_settings_of_the_task(
@@ -68,7 +74,8 @@ def test_json_rows_are_costs_on_the_same_jobsets(run: Path) -> None:
 
 def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "adapted"
-    call(run, "--task", "objective=makespan", "--steps", "2", "--out", str(out))
+    line = ("--task", "objective=makespan", "--steps", "2", "--keep", "last")
+    call(run, *line, "--out", str(out))
     assert {path.name for path in out.iterdir()} == {"adaptation.csv", "config.yaml", "weights.pt"}
     assert [path.name for path in out.parent.iterdir()] == ["adapted"]
     rows = read_table(out / "adaptation.csv", ("policy", "cost", "ratio"))
@@ -84,6 +91,38 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     result = CliRunner().invoke(compare.command, args, catch_exceptions=False)
     assert {row["key"] for row in json.loads(result.output)} == {"sjf", "alone", "alone-adapted"}
     call(out, "--task", "objective=slowdown")
+
+
+def test_what_is_kept_is_best_on_validation_jobsets(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Costs are made up: 3, 2 and 4 on validation jobsets, 6, 7 and 5 on those of the table."""
+    policy = load_meta_policy(run)
+    task = read_task(["objective=makespan"], policy.task)
+    steps = adapt_parameters(policy, task, 2, num_episodes=4, num_jobsets=2)
+
+    measure = table.costs_on
+
+    def costs(
+        policies: list[LearnedPolicy],
+        task: Task,
+        *,
+        num_jobsets: int,
+        split: Split = Split.HELD_OUT,
+    ) -> list[Cost]:
+        values = (3.0, 2.0, 4.0) if split is Split.VALIDATION else (6.0, 7.0, 5.0)
+        found = measure(policies, task, num_jobsets=2)
+        return [replace(one, value=value) for one, value in zip(found, values, strict=True)]
+
+    monkeypatch.setattr(table, "costs_on", costs)
+    out = tmp_path / "adapted"
+    said = call(run, "--task", "objective=makespan", "--steps", "2", "--out", str(out)).output
+    assert "after 1 step, kept" in said
+    assert "After 1 step (best on validation jobsets) the policy costs 16.7% more" in said
+    found = load_meta_policy(out).parameters
+    assert all(torch.equal(found[name], steps[1][name]) for name in found)
+    rows = read_table(out / "adaptation.csv", ("kept", "validation_cost"))
+    assert [row["kept"] for row in rows[:3]] == ["0", "1", "0"]
 
 
 def test_what_a_cost_was_bought_with_stands_beside_it(run: Path) -> None:

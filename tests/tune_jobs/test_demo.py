@@ -77,7 +77,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     assert cli.run(demo.command, ["--quick", "--runs", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "10 unseen jobsets" in said
-    assert said.count("after 3 steps") == len(demo.TASKS)
+    assert said.count("\nafter 3 steps") == len(demo.TASKS)
     assert said.strip().splitlines()[-1].startswith("MLflow")
     (run,) = tmp_path.glob("demo-2*")
     for name in ("deeprm-fig4", "deeprm-fig6"):

@@ -26,6 +26,7 @@ from tune_jobs.tracking.recording import annotate, record_result
 if TYPE_CHECKING:
     from meta.adaptation import MetaPolicy
     from meta.maml.steps import Parameters
+    from tune_jobs.adapting.table import Keep
 
 
 def adapt_to_task(
@@ -40,6 +41,7 @@ def adapt_to_task(
     rate: float | None,
     num_held_out: int,
     decode: Decode,
+    keep: "Keep",
     seed: int,
     out: Path | None,
     as_json: bool,
@@ -65,7 +67,13 @@ def adapt_to_task(
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     # Only now, because it imports PyTorch, which takes longer than all checks.
     from meta.adaptation import adapt_parameters, load_meta_policy
-    from tune_jobs.adapting.table import format_table, markdown_table, tabulate, verdict
+    from tune_jobs.adapting.table import (
+        format_table,
+        kept_step,
+        markdown_table,
+        tabulate,
+        verdict,
+    )
 
     policy = load_meta_policy(run, rate)
     started = time.perf_counter()
@@ -80,11 +88,18 @@ def adapt_to_task(
         num_jobsets=num_held_out,
         num_episodes=num_episodes,
         decode=decode,
+        keep=keep,
     )
     if out is not None:
-        _write(out, policy, task, parameters[-1], rows)
+        _write(out, policy, task, parameters[kept_step(rows)], rows)
         if track:
-            made_with = {"run": str(run), "seed": seed, "rate": rate, "decode": decode}
+            made_with = {
+                "run": str(run),
+                "seed": seed,
+                "rate": rate,
+                "decode": decode,
+                "keep": keep,
+            }
             _track(out, run, rows, made_with, markdown_table(task, rows))
     if track is not False:
         with tempfile.TemporaryDirectory(prefix="metasched-adaptation-") as folder:
