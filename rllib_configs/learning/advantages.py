@@ -141,6 +141,10 @@ def advantages_by_clock(
     event at that time or after. (A discount by one's own events would let one's later actions weigh
     the baseline, and bias it.)
 
+    Differential returns, which take an average reward from each unit of time (Sutton and Barto,
+    *Reinforcement Learning*, 2nd edition, section 10.3), have the same advantages where nothing is
+    discounted: what is taken from all trajectories that go on is in their baseline, too.
+
     With values of 0 and without discounts it is the return minus the mean return of the other
     trajectories from the same time on, from which no critic is needed. Trajectories that have ended
     count as 0.

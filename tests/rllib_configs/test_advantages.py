@@ -242,6 +242,25 @@ def test_returns_discounted_by_time() -> None:
         returns_to_go(rewards, episode, 2, 0.9, time, "second")  # type: ignore[arg-type]
 
 
+def test_an_average_reward_drops_out_of_differential_returns() -> None:
+    """What is taken from every trajectory for each unit of time, its baseline gives back."""
+    rng = np.random.default_rng(5)
+    steps, episodes, average = 30, 6, -7.5
+    episode, time = (grid.ravel().astype(np.int32) for grid in np.indices((episodes, steps)))
+    rewards = rng.normal(size=episode.size)
+    jobset = np.array([0, 0, 0, 1, 1, 1], np.int32)
+    values = np.zeros(episode.size)
+
+    def found(given: NDArray[np.float64], trace: float) -> NDArray[np.float64]:
+        return advantages_by_clock(given, values, episode, time, jobset, 1.0, trace)[0]
+
+    for trace in (1.0, 0.9):
+        differential = found(rewards - average, trace)
+        assert np.allclose(differential, found(rewards, trace), rtol=0, atol=1e-9)
+    alone = returns_to_go(rewards - average, episode, episodes, 1.0)
+    assert not np.allclose(alone, returns_to_go(rewards, episode, episodes, 1.0))
+
+
 def test_several_deciders_of_one_episode_are_trajectories_of_their_own() -> None:
     """Two episodes of one jobset, two agents in each: four trajectories, each other's baseline."""
     trajectory = np.int32([0, 1, 2, 3, 0, 2])
