@@ -20,6 +20,7 @@ from tune_jobs.experiments import recording, running
 from tune_jobs.experiments.commands import list_commands
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.figures import FIGURES
+from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.tables import read_table
@@ -279,30 +280,30 @@ def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(
     args = ["results", file, "--out", str(out)]
     assert run(cli.metasched, args) == 0
     assert "[1/1] metasched train deeprm-smoke" in capfd.readouterr().out
-    history = History(out / "tiny-0.7-3" / "metrics.csv")
-    before = history.rows()
-    assert [row["iteration"] for row in before] == [1, 2]
+    made = RunDirectory(out / "tiny-0.7-3").made()
+    assert [part.after for part in made] == [0]
+    assert made[0].made["version.python"]
 
-    # More iterations, and a comparison: the run that had begun goes on.
-    write(tmp_path / "tiny.yaml", runs=[{**TINY["runs"][0], "iterations": 3}])
+    # A comparison, too: the run is done, and is used.
+    write(tmp_path / "tiny.yaml")
     assert run(cli.metasched, args) == 0
     assert "[2/2] metasched compare" in capfd.readouterr().out
-    rows = history.rows()
-    assert [row["iteration"] for row in rows] == [1, 2, 3]
-    assert [row["train/return_mean"] for row in rows[:2]] == [
-        row["train/return_mean"] for row in before
-    ]
     compared = (out / "compared" / "comparison.csv").read_text()
     assert "sjf" in compared
     assert "deeprm-smoke" in compared
 
-    # Everything is trained, and another load is new: it is trained, and the comparison made again.
-    longer = {**TINY["runs"][0], "iterations": 3, "vary": {"load": [0.7, 1.1]}}
-    write(tmp_path / "tiny.yaml", runs=[longer])
+    # Another load is new: it is trained, and the comparison made again.
+    write(tmp_path / "tiny.yaml", runs=[{**TINY["runs"][0], "vary": {"load": [0.7, 1.1]}}])
     assert run(cli.metasched, [*args, "--dry-run"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[0] == f"# {out}/tiny-0.7-3 is done"
     assert [line.split()[1] for line in lines[1:]] == ["train", "compare"]
+
+    # A run of another length is another one, as rates may fall over its length.
+    for iterations in (1, 3):
+        write(tmp_path / "tiny.yaml", runs=[{**TINY["runs"][0], "iterations": iterations}])
+        assert run(cli.metasched, args) == 2
+        assert f"training.iterations is 2 there and {iterations} here" in capfd.readouterr().err
 
 
 FREE_OF_RUNS = [
@@ -345,6 +346,11 @@ def test_who_makes_results_with_files_that_no_commit_holds_hears_it_first(
     assert run(cli.metasched, ["results", file, "--out", str(out), "--force"]) == 0
     assert inside == ["compare", "figure"]
     assert json.loads((out / "results.json").read_text())["made"] == changed
+    # What they were made with is not in the commit, so that they are not those of it.
+    monkeypatch.setattr(recording, "provenance", lambda: {**changed, "git.dirty": "no"})
+    inside.clear()
+    assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
+    assert inside == ["compare", "figure"]
 
 
 def test_results_are_the_same_digits_twice_with_their_commit_and_commands(tmp_path, inside):
@@ -389,9 +395,67 @@ def test_what_is_done_is_left_and_what_was_changed_is_made_again(tmp_path, insid
     assert again() == ["compare"]  # the same table again, so that the figure is that of its file
     monkeypatch.setattr(recording, "provenance", lambda: {"git.commit": "another"})
     assert again() == ["compare", "figure"]
+    for broken in ("[]", '{"commands": []}', "{"):
+        (out / "results.json").write_text(broken)
+        assert again() == ["compare", "figure"]
 
 
-def made_runs(out, *overrides) -> str:
+def test_what_is_tracked_is_no_result(tmp_path, inside, monkeypatch):
+    """Every command adds to the store beside the runs, and would undo those before it."""
+    act = running._run
+
+    def tracking(command) -> int:
+        for name in ("mlflow.db", "mlflow.db.lock", "mlartifacts/a/comparison.csv"):
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(str(command))
+        return act(command)
+
+    monkeypatch.setattr(running, "_run", tracking)
+    compare = "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/"
+    steps = [{"command": f"{compare}{name}"} for name in ("one", "two")]
+    args = ["results", made_runs(tmp_path, steps=steps), "--out", str(tmp_path)]
+    assert run(cli.metasched, args) == 0
+    assert run(cli.metasched, args) == 0
+    assert inside == ["compare", "compare"]
+    assert all(name.startswith(("one/", "two/")) for name in digests(tmp_path))
+
+
+def test_what_a_command_finds_made_is_its_own(tmp_path, inside, monkeypatch):
+    """Studies leave rows as they are that they have measured before."""
+    file, out = write(tmp_path / "tiny.yaml", runs=[], steps=FREE_OF_RUNS), tmp_path / "out"
+    assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
+    before = digests(out)
+    (out / "results.json").unlink()
+    monkeypatch.setattr(running, "_run", lambda command: 0)
+    assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
+    assert digests(out) == before
+
+
+def test_the_page_says_at_which_commits_policies_were_trained(
+    tmp_path, inside, monkeypatch, capsys
+):
+    args = ["results", made_runs(tmp_path), "--out", str(tmp_path)]
+    trained = RunDirectory(tmp_path / "tiny-3")
+
+    def page() -> str:
+        assert run(cli.metasched, args) == 0
+        return (tmp_path / "results.md").read_text()
+
+    assert "| tiny-3 | unknown |" in page()
+    assert (
+        "Of 1 runs, 1 are not known to be trained at this commit alone" in capsys.readouterr().out
+    )
+    monkeypatch.setattr(recording, "provenance", lambda: {"git.commit": "1234567890"})
+    trained.write_made(0, {"git.commit": "1234567890", "git.dirty": "no"})
+    assert "| tiny-3 | 1234567 |" in page()
+    assert "not known" not in capsys.readouterr().out
+    trained.write_made(4, {"git.commit": "abcdefabcd", "git.dirty": "yes"})
+    assert "| tiny-3 | 1234567, abcdefa with changed files |" in page()
+    assert "1 are not known to be trained at this commit alone" in capsys.readouterr().out
+
+
+def made_runs(out, *overrides, steps=None) -> str:
     """An experiment of one run, which is there already as `overrides` have it."""
     runs = [
         {
@@ -403,8 +467,8 @@ def made_runs(out, *overrides) -> str:
     ]
     folder = make_run(out / "tiny-3", "training.iterations=6", *overrides, seed=3)
     (folder / "checkpoints" / "iteration_000006").mkdir(parents=True)
-    steps = [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/compared"}]
-    return write(out / "tiny.yaml", runs=runs, steps=steps)
+    alone = [{"command": "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/compared"}]
+    return write(out / "tiny.yaml", runs=runs, steps=steps or alone)
 
 
 def test_a_comparison_is_made_again_when_a_policy_has_changed(tmp_path, inside):
@@ -424,6 +488,9 @@ def test_a_run_that_is_not_that_of_the_file_is_refused(tmp_path, inside, capsys)
     error = capsys.readouterr().err
     assert "tiny-3 is not the run that the experiment names: training.lr is 0.5 there" in error
     assert not inside
+    (tmp_path / "tiny-3" / "config.yaml").unlink()
+    assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
+    assert "tiny-3 has a policy and no config.yaml" in capsys.readouterr().err
 
 
 def test_a_comparison_takes_no_run_that_the_file_does_not_name(tmp_path, inside, capsys):
@@ -440,7 +507,7 @@ def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
     assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
     shown = capfd.readouterr()
     assert "nobody" in shown.err
-    assert "Give the same command again" in shown.err
+    assert "Give the same command again" not in shown.err  # it would fail again
     assert "figure" not in shown.out
 
 

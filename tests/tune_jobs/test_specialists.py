@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from cluster_env.core.errors import InputError
@@ -45,6 +46,15 @@ def test_specialists_are_trained_on_their_task_alone_and_once(
     written = metrics.stat().st_mtime_ns
     call(joint, *args, *folders)
     assert metrics.stat().st_mtime_ns == written
+    # One that was stopped has a policy, too, and goes on.
+    further = ("--tasks", "1", "--of", "4", "--iterations", "2", "--evaluate", "4")
+    call(joint, *further, *folders)
+    assert len(metrics.read_text().splitlines()) == 3
+    # That of another joint policy is not taken for one of this.
+    weights = joint / "policy" / "weights.pt"
+    torch.save({name: 2 * value for name, value in torch.load(weights).items()}, weights)
+    with pytest.raises(InputError, match="small-0 is a specialist for another task, of another"):
+        call(joint, *further, *folders)
 
 
 def test_only_joint_training_has_specialists(tmp_path: Path) -> None:

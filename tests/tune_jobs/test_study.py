@@ -110,7 +110,7 @@ def test_rates_are_the_learned_ones_or_the_best_of_those_tried(out: Path) -> Non
 
 
 def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     family = make_family(tmp_path / "small.yaml")
     runs = [make_scorer(tmp_path / f"run-{k}", *ONE_TASK, seed=k) for k in range(2)]
@@ -128,6 +128,15 @@ def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(
     (tmp_path / "o" / "small" / "run-0.csv").unlink()
     run(*args)
     assert files[1].read_bytes() == before["run-0.csv"][0]
+    # What another commit has measured is not what this one measures.
+    made = "tune_jobs.adapting.rows.made_with"
+    monkeypatch.setattr(made, lambda: {"git.commit": "another", "git.dirty": "no"})
+    run(*args)
+    another = {file.name: file.read_bytes() for file in files}
+    assert all(another[name] != old for name, (old, _) in after.items())
+    monkeypatch.setattr(made, lambda: {"git.commit": "another", "git.dirty": "yes"})
+    run(*args)
+    assert {file.name: file.read_bytes() for file in files} == another
 
 
 def test_means_can_be_tracked(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,8 @@
 heuristics.csv     what heuristics cost on each task
 <run>.csv          what a run's policy cost on each, after some steps of each adaptation
 
-A file is written when it is complete. It holds a fingerprint of the plan and of the weights, so
-that a call that is repeated measures only what is missing or has changed.
+A file is written when it is complete. It holds a fingerprint of the plan, of the weights and of the
+commit, so that a call that is repeated measures only what is missing or has changed.
 """
 
 import hashlib
@@ -29,6 +29,7 @@ from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.terminal.spreading import Spread, here
 from tune_jobs.terminal.tables import Row, Value, number, read_table, write_table
+from tune_jobs.tracking.provenance import made_with
 
 HEURISTICS_FILE = "heuristics.csv"
 SPECIALISTS_FILE = "specialists.csv"
@@ -247,9 +248,14 @@ def _fingerprint(
     tasks: Sequence[Task],
     policy: MetaPolicy | ReinforcePolicy | None = None,
 ) -> str:
-    """A short text that differs when anything differs that the rows depend on."""
+    """A short text that differs when anything differs that the rows depend on.
+
+    Of the program that is its commit, or its version where it is installed; nobody knows which of
+    the changed files of a working tree matter.
+    """
     sections = [(task.seed, TaskSection.of(task).model_dump(mode="json")) for task in tasks]
-    digest = hashlib.sha256(json.dumps([settings, sections], sort_keys=True).encode())
+    made = {name: text for name, text in made_with().items() if name != "git.dirty"}
+    digest = hashlib.sha256(json.dumps([settings, sections, made], sort_keys=True).encode())
     if policy is not None:
         for name in sorted(policy.weights):
             digest.update(name.encode())

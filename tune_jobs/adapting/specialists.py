@@ -10,13 +10,16 @@ from cluster_env.core.seeding import Split
 from meta.maml.options import MAMLOptions
 from meta.scoring import costs_on
 from meta.tasks import Task, TaskSplit, get_distribution
+from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.task_schema import TaskSection
-from tune_jobs.runs.directory import open_run
+from tune_jobs.runs.directory import RunDirectory, open_run
+from tune_jobs.runs.resuming import find_continuation
 from tune_jobs.runs.training import run_training
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.ray_session import ray_session
 from tune_jobs.terminal.tables import Row, write_table
+from tune_jobs.tracking.provenance import made_with
 
 ENTROPY = 0.1  # a policy that nobody will adapt needs less than one that is to be
 _FEW_JOBSETS = 20  # the validation at the end of each training says nothing here
@@ -79,11 +82,22 @@ def train_specialists(
 def _train(
     config: ExperimentConfig, start: Path, task: Task, folder: Path, num_iterations: int
 ) -> Path:
-    """Trains on a task alone, unless that has been done; returns the folder of the run."""
+    """Trains on a task alone, as far as that has not been done; returns the folder of the run.
+
+    Raises:
+        InputError: if the folder holds a run on another task, or one that began otherwise.
+    """
     family = folder.with_suffix(".yaml")
     family.parent.mkdir(parents=True, exist_ok=True)
     base = TaskSection.of(task).model_dump(mode="json")
-    family.write_text(yaml.safe_dump({"name": folder.name, "base": base}))
+    begins = f"# begins as {open_run(start).policy_digest()}, at {made_with().get('git.commit')}\n"
+    text = begins + yaml.safe_dump({"name": folder.name, "base": base})
+    if folder.exists() and family.is_file() and family.read_text() != text:
+        raise InputError(
+            f"{folder} is a specialist for another task, of another joint policy or of another "
+            f"commit of metasched; remove it, or give another folder with --runs"
+        )
+    family.write_text(text)
     changed = {
         "name": folder.name,
         "task": TaskSection(),
@@ -102,8 +116,9 @@ def _train(
         for key, value in changed.items()
     }
     specialist = config.model_copy(update=updates)
-    if not (folder / "policy").is_dir():
-        result = run_training(specialist, run_dir=folder)
+    if not RunDirectory(folder).has_done(num_iterations):
+        found = find_continuation(folder, prepare(specialist))
+        result = run_training(specialist, run_dir=folder, resume=found)
         if result.exit_status:
             raise click.exceptions.Exit(result.exit_status)
     return folder

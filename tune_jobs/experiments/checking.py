@@ -10,7 +10,7 @@ from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.experiments.commands import Command
 
 COMPARED = ("task", "training", "seed")
-"""Sections of a config that a result depends on, beside its number of iterations."""
+"""Sections of a config that a result depends on."""
 
 
 def check_trained(command: Command) -> None:
@@ -22,6 +22,11 @@ def check_trained(command: Command) -> None:
     assert command.run is not None
     file = command.run / "config.yaml"
     if not file.is_file():
+        if (command.run / "policy").exists():
+            raise InputError(
+                f"{command.run} has a policy and no {file.name}, so nobody can say which run it "
+                f"is; give another folder with --out, or remove it"
+            )
         return
     pairs = list(zip(command.words, command.words[1:], strict=False))
     seed = next(text for flag, text in pairs if flag == "--seed")
@@ -29,8 +34,7 @@ def check_trained(command: Command) -> None:
     wanted = _flat(load_config(command.words[1], [*given, f"seed={seed}"]).to_dict())
     found = _flat(load_config(str(file)).to_dict())
     for key in sorted(wanted.keys() | found.keys()):
-        apart = key == "training.iterations" or key.partition(".")[0] not in COMPARED
-        if not apart and wanted.get(key) != found.get(key):
+        if key.partition(".")[0] in COMPARED and wanted.get(key) != found.get(key):
             raise InputError(
                 f"{command.run} is not the run that the experiment names: {key} is "
                 f"{found.get(key)} there and {wanted.get(key)} here; give another folder with "

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from tune_jobs.experiments.definition import Experiment, RunsSection, Scalar, load_experiment
-from tune_jobs.runs.checkpoints import Checkpoints
+from tune_jobs.runs.directory import RunDirectory
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,7 @@ class Command:
 
     def is_done(self) -> bool:
         """Whether it trains a run that has its last checkpoint and its policy."""
-        if self.run is None or not (self.run / "policy").is_dir():
-            return False
-        checkpoints = Checkpoints(self.run / "checkpoints").all()
-        return bool(checkpoints) and checkpoints[-1].iteration >= self.num_iterations
+        return self.run is not None and RunDirectory(self.run).has_done(self.num_iterations)
 
 
 def list_commands(

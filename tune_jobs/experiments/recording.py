@@ -2,17 +2,34 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
 from tune_jobs.experiments.commands import Command
 from tune_jobs.experiments.tables import markdown_of
-from tune_jobs.terminal.files import replacing
+from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.terminal.files import digest, replacing
+from tune_jobs.tracking.places import ARTIFACT_FOLDER, STORE_FILE
 from tune_jobs.tracking.provenance import provenance
 
 RECORD, PAGE = "results.json", "results.md"
+DIRTY = "git.dirty"
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """What is known of a command that has ended: a digest of all it rests on, and its files."""
+
+    given: str
+    files: dict[str, str]
+
+
+_ENTRIES = TypeAdapter(dict[str, _Entry])
 
 
 class Record:
@@ -34,9 +51,8 @@ class Record:
             for name, text in sorted(provenance().items())
             if name == "command" or name.startswith(("git.", "version."))
         }
-        known = _read(out / RECORD)
-        self._known: dict[str, Any] = known.get("commands", {})
-        self._commands: dict[str, Any] = {}
+        self._known = _read(out / RECORD)
+        self._commands: dict[str, _Entry] = {}
         self._before: dict[str, int] = {}
 
     def check_commit(self) -> None:
@@ -45,19 +61,26 @@ class Record:
         Raises:
             InputError: if files differ from it.
         """
-        if self._made.get("git.dirty") == "yes":
+        if self._made.get(DIRTY) == "yes":
             raise InputError(
                 f"files of metasched differ from the commit {self._made['git.commit'][:7]}, so "
                 f"nobody could make these results again from it; commit them first, or give "
                 f"--force, and the record says that they were changed"
             )
 
+    def elsewhere(self) -> list[str]:
+        """Names of the runs that are not known to be trained at this commit alone."""
+        return [run.name for run in self._runs if _commits(run) != [_label(self._made)]]
+
     def is_done(self, command: Command) -> bool:
-        """Whether a command need not be given again; it is taken over then."""
+        """Whether a command need not be given again; it is taken over then.
+
+        What was made with changed files is never done: nobody knows which they were.
+        """
         known = self._known.get(str(command))
-        if known is None or known["given"] != self._given():
+        if known is None or known.given != self._given() or self._made.get(DIRTY) == "yes":
             return False
-        if self._digests(known["files"]) != known["files"]:
+        if self._digests(known.files) != known.files:
             return False
         self._commands[str(command)] = known
         return True
@@ -67,21 +90,26 @@ class Record:
         self._before = self._times()
 
     def add(self, command: Command) -> None:
-        """Takes down a command that has ended, with the files that it has written since `begin`."""
+        """Takes down a command that has ended, with the files that it has written since `begin`.
+
+        One that found all that it writes has written what is there.
+        """
         now = self._times()
         written = [name for name, time in now.items() if self._before.get(name) != time]
-        entry = {"given": self._given(), "files": self._digests(written)}
-        self._commands[str(command)] = entry
-        self._write()
+        if not written:
+            folders = [Path(word) for flag, word in pairwise(command.words) if flag == "--out"]
+            written = [n for n in now if any(map((self._out / n).is_relative_to, folders))]
+        self._commands[str(command)] = _Entry(self._given(), self._digests(written))
+        self._write({**self._known, **self._commands})
 
     def close(self) -> Path:
         """Writes the page that shows all tables with the commands that made them; returns it."""
-        self._write()
-        parts = [f"# {self._about}", self._provenance()]
+        self._write(self._commands)
+        parts = [f"# {self._about}", self._provenance(), self._policies()]
         for line, entry in self._commands.items():
-            files = "".join(f"- `{name}` {text[:12]}\n" for name, text in entry["files"].items())
+            files = "".join(f"- `{name}` {text[:12]}\n" for name, text in entry.files.items())
             parts.append(f"    {line}\n\n{files}".rstrip())
-            tables = (self._out / name for name in entry["files"] if name.endswith(".csv"))
+            tables = (self._out / name for name in entry.files if name.endswith(".csv"))
             parts += [text for path in tables if (text := markdown_of(path))]
         page = self._out / PAGE
         _replace(page, "\n\n".join(parts) + "\n")
@@ -90,44 +118,64 @@ class Record:
     def _provenance(self) -> str:
         return "\n".join(f"- {name}: `{text}`" for name, text in self._made.items())
 
+    def _policies(self) -> str:
+        """The policies that commands used: where they were trained, and what they are."""
+        lines = ["| Run | Trained at | Policy |", "| :-- | :-- | :-- |"]
+        for run in self._runs:
+            commits = ", ".join(_commits(run)) or "unknown"
+            lines.append(f"| {run.name} | {commits} | {RunDirectory(run).policy_digest()[:12]} |")
+        return "\n".join(lines) if self._runs else ""
+
     def _given(self) -> str:
-        """A digest of the commit, the policies, and what commands before have written."""
-        told = sha256(self._made.get("git.commit", "").encode())
+        """A digest of commit and versions, the policies, and what commands before have written."""
+        made = {name: text for name, text in self._made.items() if name != "command"}
+        told = sha256(repr(made).encode())
         for run in self._runs:
             told.update(run.name.encode())
-            told.update("".join(map(digest, sorted((run / "policy").glob("*")))).encode())
+            told.update(RunDirectory(run).policy_digest().encode())
         for entry in self._commands.values():
-            told.update(repr(entry["files"]).encode())
+            told.update(repr(entry.files).encode())
         return told.hexdigest()
 
     def _times(self) -> dict[str, int]:
-        """When each file below the folder was written, but for those of runs and of the record."""
+        """When each file below the folder was written.
+
+        Runs, the record itself, and what is tracked, to which every command adds, are left out.
+        """
         found = {}
+        stores = {path for run in self._runs for path in run.parent.glob(f"{STORE_FILE}*")}
+        apart = {self._out / RECORD, self._out / PAGE, *stores}
+        folders = {*self._runs, *(run.parent / ARTIFACT_FOLDER for run in self._runs)}
         for path in sorted(self._out.rglob("*")):
-            apart = path in (self._out / RECORD, self._out / PAGE)
-            if path.is_file() and not apart and not any(run in path.parents for run in self._runs):
+            if path.is_file() and path not in apart and folders.isdisjoint(path.parents):
                 found[path.relative_to(self._out).as_posix()] = path.stat().st_mtime_ns
         return found
 
     def _digests(self, names: Iterable[str]) -> dict[str, str]:
         return {name: text for name in names if (text := digest(self._out / name))}
 
-    def _write(self) -> None:
-        text = json.dumps({"made": self._made, "commands": self._commands}, indent=1)
-        _replace(self._out / RECORD, text + "\n")
+    def _write(self, entries: Mapping[str, _Entry]) -> None:
+        commands = _ENTRIES.dump_python(dict(entries))
+        kept = {"made": self._made, "commands": commands}
+        _replace(self._out / RECORD, json.dumps(kept, indent=1) + "\n")
 
 
-def digest(path: Path) -> str:
-    """SHA-256 of a file; empty if it is not there."""
-    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+def _commits(run: Path) -> list[str]:
+    """The commits that a run was trained at, in order; empty if nobody took them down."""
+    return list(dict.fromkeys(_label(part.made) for part in RunDirectory(run).made()))
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _label(made: Mapping[str, str]) -> str:
+    changed = " with changed files" if made.get(DIRTY) == "yes" else ""
+    return f"{made.get('git.commit', 'unknown')[:7]}{changed}"
+
+
+def _read(path: Path) -> dict[str, _Entry]:
+    """What an earlier call took down; nothing if that cannot be read, so that all is made again."""
     try:
-        read: Mapping[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError):
+        return _ENTRIES.validate_python(json.loads(path.read_text())["commands"])
+    except (OSError, ValueError, KeyError, TypeError):
         return {}
-    return read
 
 
 def _replace(path: Path, text: str) -> None:

@@ -15,6 +15,9 @@ from tune_jobs.experiments.recording import Record
 from tune_jobs.terminal.options import first_comment
 from tune_jobs.terminal.stopping import StopRequest
 
+REFUSED = 2
+"""Exit status of a command that cannot be carried out as it was given."""
+
 
 def make_all(out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool = False) -> None:
     """Makes the results of all named experiments, and says how far it is.
@@ -75,11 +78,17 @@ def make_results(
                 record.begin()
             status = _run(command)
             if status:
-                click.echo("Give the same command again to go on from here.", err=True)
+                if status != REFUSED:
+                    click.echo("Give the same command again to go on from here.", err=True)
                 raise click.exceptions.Exit(status)
             if not command.run:
                 record.add(command)
     if not dry_run:
+        if elsewhere := record.elsewhere():
+            click.echo(
+                f"Of {len(trained)} runs, {len(elsewhere)} are not known to be trained at this "
+                f"commit alone; the page says where"
+            )
         click.echo(f"Results  {record.close()}")
 
 

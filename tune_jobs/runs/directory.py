@@ -2,6 +2,7 @@
 
 <runs>/<name>-<date>-<time>-s<seed>/
 config.yaml     the whole config
+made.json       the commit and the versions that it was trained with, from which iteration on
 metrics.csv     one row an iteration
 policy/         the newest policy
 checkpoints/    what the run can be resumed from
@@ -15,21 +16,41 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
+
+from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint, Checkpoints
 from tune_jobs.runs.history import METRICS, History
-from tune_jobs.terminal.files import FileLock, replacing, sync_tree
+from tune_jobs.terminal.files import FileLock, digest, replacing, sync_tree
 
 logger = logging.getLogger(__name__)
 
-CONFIG = "config.yaml"
+CONFIG, MADE = "config.yaml", "made.json"
 _LEFT_OVER = re.compile(r"\.lock$|\.config\.yaml\.")  # of a run that was killed as it began
+
+
+@dataclass(frozen=True)
+class Part:
+    """Iterations of a run that were made with the same program.
+
+    Attributes:
+        after: iterations that the run had done before.
+        made: see `tune_jobs.tracking.provenance.made_with`.
+    """
+
+    after: int
+    made: dict[str, str]
+
+
+_PARTS = TypeAdapter(list[Part])
 
 
 class RunDirectory:
@@ -67,6 +88,17 @@ class RunDirectory:
         """Whether it has neither checkpoints nor a policy: nothing is lost if it begins again."""
         return not self.checkpoints.all() and not self.policy.exists()
 
+    def has_done(self, num_iterations: int) -> bool:
+        """Whether it has a policy and its last checkpoint, after so many iterations."""
+        checkpoints = self.checkpoints.all()
+        done = bool(checkpoints) and checkpoints[-1].iteration == num_iterations
+        return done and self.policy.is_dir()
+
+    def policy_digest(self) -> str:
+        """SHA-256 of the newest policy's files; empty if there is none."""
+        files = sorted(self.policy.glob("*"))
+        return sha256("".join(map(digest, files)).encode()).hexdigest() if files else ""
+
     def config(self) -> ExperimentConfig:
         """Reads the config.
 
@@ -79,6 +111,21 @@ class RunDirectory:
         """Writes the config, atomically."""
         with replacing(self.path / CONFIG) as aside:
             write_config(config, aside)
+
+    def made(self) -> list[Part]:
+        """What it was trained with, in order; empty if nobody took it down."""
+        try:
+            return _PARTS.validate_json((self.path / MADE).read_text())
+        except (OSError, ValueError):
+            return []
+
+    def write_made(self, iteration: int, made: Mapping[str, str]) -> None:
+        """Takes down what it is trained with after so many iterations; `made` says it."""
+        parts = [part for part in self.made() if part.after < iteration]
+        if not parts or parts[-1].made != made:
+            parts.append(Part(iteration, dict(made)))
+        with replacing(self.path / MADE) as aside:
+            aside.write_bytes(_PARTS.dump_json(parts, indent=1) + b"\n")
 
     def write_policy(self, save: Callable[[Path], None]) -> None:
         """Replaces the newest policy file by file, so that there always is one.

@@ -22,6 +22,7 @@ from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.terminal.stopping import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker
 from tune_jobs.tracking.model import may_be_model
+from tune_jobs.tracking.provenance import made_with
 from tune_jobs.runs.trainer import Trainer
 
 
@@ -171,6 +172,8 @@ class _Loop:
         )
 
     def _begin(self) -> None:
+        if not self._trainer.finished:
+            self._run.write_made(self._trainer.done, made_with())
         self._tracker.params(self._config.to_dict())
         self._tracker.artifact(self._run.path / "config.yaml")
         references = self._trainer.measure_references()

@@ -5,6 +5,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -29,6 +30,11 @@ def sync_tree(folder: Path) -> None:
             finally:
                 os.close(handle)
         sync_folder(Path(parent))
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file; empty if it is not there."""
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def append_whole(path: Path, text: str) -> None:

@@ -4,9 +4,10 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -39,6 +40,13 @@ def provenance() -> dict[str, str]:
         tags["git.commit"] = tags["mlflow.source.git.commit"] = commit[0]
         tags["git.dirty"] = "yes" if commit[1] else "no"
     return tags
+
+
+@cache
+def made_with() -> Mapping[str, str]:
+    """Of `provenance` the commit and the versions: what numbers depend on, beside their config."""
+    tags = provenance()
+    return {name: tags[name] for name in sorted(tags) if name.startswith(("git.", "version."))}
 
 
 def git_commit(directory: Path) -> tuple[str, bool] | None:
