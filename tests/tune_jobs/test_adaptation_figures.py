@@ -331,7 +331,10 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
     specialists = [0.7, 0.8, 0.9]
     write_table(
         rows / "objectives" / "specialists.csv",
-        [{"task": task, "ratio": ratio} for task, ratio in enumerate(specialists)],
+        [
+            {"task": task, "ratio": ratio, "utilization": 0.1 * task, "wait": 7.0}
+            for task, ratio in enumerate(specialists)
+        ],
     )
     found = made("headroom", rows, tmp_path)
     assert found[0]["method"] == "specialist"
@@ -350,6 +353,10 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
         assert number(row, "value") == pytest.approx(after)
         assert number(row, "closed") == pytest.approx((before - after) / (before - 0.8))
         assert row["tasks"] == "3"
+    # Of the three tasks that have specialists alone, whose utilization is 0, 10 and 20 %.
+    assert {round(number(row, "utilization"), 9) for row in found} == {0.1}
+    line = markdown_of(tmp_path / "headroom.csv").splitlines()[4]
+    assert line == "| specialist | 0 | 0.800 [0.700, 0.900] | 100% | 10.0% | 7.0 |"
     said = texts(headroom.draw(tmp_path / "headroom.csv"))
     assert all(name in said for name in ("FOMAML K=1", "joint", "specialists"))
     assert "scratch" not in said

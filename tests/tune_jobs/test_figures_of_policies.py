@@ -15,10 +15,12 @@ from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
+from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figures import comparison, objectives, withheld_jobs
 from tune_jobs.terminal.tables import number, read_table
 
 JOBSETS = 8
+PRICE = ("utilization", "completion_time", "wait", "longest_wait", "slowdown_small")
 HEURISTICS = get_kind("deeprm").heuristics.names()
 BASELINES = get_kind("deeprm").baselines
 
@@ -177,11 +179,44 @@ def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Pa
         number(row, "slowdown") for row in rows if row["key"] == "sjf" and row["length"] != "all"
     ]
     line = figure.axes[0].get_lines()[0]
-    assert line.get_label() == "sjf"
+    assert str(line.get_label()).splitlines()[0] == "sjf"
     assert np.array_equal(line.get_ydata(), sjf)
     assert "small\n(trained at 70%, 2 seeds)" in texts(figure)
     far = [{"length": "1"}, {"length": "4"}, {"length": "8"}]
     assert withheld_jobs._with_gaps(far) == [*far[:2], {}, far[2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "number_shown", "of"),
+    [("fig5", "Over the best heuristic", {}), ("fig7", "Jobs withheld", {"length": "all"})],
+)
+def test_the_price_of_each_policy_stands_beside_its_numbers(
+    name: str, number_shown: str, of: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    table = request.getfixturevalue(name)
+    row = next(row for row in read_table(table, PRICE) if {**row, **of, "key": "sjf"} == row)
+    task = load_config("deeprm", list(SMALL_TASK)).task
+    jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
+    world = task.build_world()
+    means = summarize(evaluate(get_heuristic("sjf", world), jobsets, world)).means
+    assert [number(row, one) for one in PRICE] == pytest.approx([means[one] for one in PRICE])
+    page = markdown_of(table)
+    assert number_shown in page
+    (line, *_) = (line for line in page.splitlines() if line.startswith("| sjf |"))
+    assert f"| {means['utilization']:.1%} |" in line
+    assert f"| {means['wait']:.1f} | {means['longest_wait']:.0f} |" in line
+    module = {"fig5": objectives, "fig7": withheld_jobs}[name]
+    assert f"{means['longest_wait']:.1f}" in texts(module.draw(table))
+
+
+def test_the_page_shows_win_rates_with_their_price(shares: Path) -> None:
+    rows = read_table(shares, (*PRICE, *comparison.SHARES))
+    blocks = markdown_of(shares).split("\n\n")
+    assert len(blocks) == 2 * len({row["load"] for row in rows})
+    line = next(line for line in blocks[1].splitlines() if line.startswith("| sjf |"))
+    sjf = next(row for row in rows if row["key"] == "sjf")
+    assert f"| {number(sjf, 'win_rate'):.0%} [" in line
+    assert f"| {number(sjf, 'utilization'):.1%} |" in line
 
 
 def test_win_rate_holds_both_shares_with_intervals(shares: Path) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate
+from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm.clairvoyant import ClairvoyantReference
@@ -19,6 +19,7 @@ from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tune_jobs.comparing.hindsight import Starts
 from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.figure import command
 from tune_jobs.figures import optimality_gap
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
@@ -81,6 +82,9 @@ def test_means_are_pooled_over_the_jobs_of_held_out_jobsets(table: Path) -> None
     mean = evaluate(get_heuristic("sjf", world), jobsets, world).slowdown.mean()
     sjf = next(row for row in rows_of(table, "policy") if row["key"] == "sjf")
     assert number(sjf, "value") == pytest.approx(mean)
+    means = summarize(evaluate(get_heuristic("sjf", world), jobsets, world)).means
+    for name in ("utilization", "wait", "longest_wait", "completion_time", "slowdown_small"):
+        assert number(sjf, name) == pytest.approx(means[name])
     each = [row for row in rows_of(table, "jobset") if row["key"] == "sjf"]
     jobs = np.array([number(row, "num_jobs") for row in each])
     for name in ("value", "best", "bound"):
@@ -104,7 +108,12 @@ def test_what_is_proven_is_counted_and_shown(table: Path) -> None:
     assert "Mean slowdown over the best in hindsight, at load 70%" in shown
     flat = shown.replace("\n", " ")
     assert "5 unseen jobsets, 5 of them proven optimal in 1 s each; arrival window 12" in flat
-    assert "small\n(trained at 70%, 2 seeds)" in shown
+    assert "small\n(trained at 70%, 2 seeds)\nutil " in shown
+    lines = markdown_of(table).splitlines()
+    assert lines[2].startswith("| Policy | Mean slowdown [95 %] | Over the best in hindsight")
+    assert len(lines[4:]) == len(rows_of(table, "policy"))
+    row = rows_of(table, "policy")[-1]
+    assert f"| {number(row, 'utilization'):.1%} |" in lines[-1]
 
 
 def test_what_is_not_proven_shows_how_low_the_optimum_may_be(table: Path, tmp_path: Path) -> None:

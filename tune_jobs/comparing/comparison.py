@@ -15,6 +15,7 @@ from tune_jobs.comparing.evaluating import evaluation_of
 from tune_jobs.comparing.guarding import Guarded, guards_of
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
+from tune_jobs.comparing.table import beside
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import Spread, here
 from tune_jobs.terminal.tables import Row, Value
@@ -155,6 +156,12 @@ def _row(
     share = result.win_rate(baselines, metric) if baselines else _NOTHING
     row |= {"win_rate": share.value, "win_rate_low": share.low, "win_rate_high": share.high}
     return row
+
+
+def price_cells(protocol: EvaluationProtocol, result: Result) -> dict[str, Value]:
+    """What a policy's mean was bought with: those columns of `compare` that stand beside it."""
+    head = {**protocol.columns(), "metric": protocol.task.kind.headline}
+    return {name: result.means[name] for name in beside({**head, **result.means})}
 
 
 def spec_cells(spec: PolicySpec, name: str) -> dict[str, Value]:

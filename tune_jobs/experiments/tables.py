@@ -1,16 +1,21 @@
-"""Comparisons and adaptations as tables in Markdown: each mean with its price beside it."""
+"""Tables of figures and comparisons in Markdown: each mean with its price beside it."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import groupby
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, takewhile
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on
 from tune_jobs.terminal.tables import Cells, markdown, number, read_table
 
-_NEEDED = ("metric", "policy", "learned", "jobsets", "utilization", "wait")
+_POLICY = ("metric", "policy", "learned", "jobsets", "utilization")
 _ADAPTED = ("series", "family", "objective", "method", "step", "value", "value_low", "utilization")
+_CLOSED = ("family", "method", "step", "value", "closed", "tasks", "utilization")
+_WIN_RATE = "win-rate"
 
 COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "utilization": ("Utilization", "{:.1%}".format),
@@ -19,21 +24,55 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "longest_wait": ("Longest wait", "{:.0f}".format),
     "slowdown_small": ("Slowdown of short jobs", "{:.2f}".format),
     "slowdown_large": ("of long jobs", "{:.2f}".format),
+    "bounded_slowdown_narrow": ("Of narrow jobs", "{:.2f}".format),
+    "bounded_slowdown_medium": ("of medium ones", "{:.2f}".format),
+    "bounded_slowdown_wide": ("of wide ones", "{:.2f}".format),
     "largest_slowdown": ("Largest slowdown", "{:.1f}".format),
     "unfinished": ("Unfinished", "{:,.0f}".format),
 }
 """Columns behind the mean, as far as a table has them: title, and how a value is written."""
 
+Numbers = dict[str, Callable[[Cells], str]]
+"""Columns before and behind the price: title, and what stands in a row."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the policies of a figure stand in a table.
+
+    Attributes:
+        columns: by which its CSV file is known, beside those of all tables of policies.
+        first: numbers before the price, behind the mean by the metric of the rows.
+        last: numbers behind the price.
+        kept: a column and what stands in it, if some rows alone are of policies.
+        mean: columns of the mean, and beginning of those of its interval; the metric's if empty.
+    """
+
+    columns: tuple[str, ...]
+    first: Numbers
+    last: Numbers
+    kept: tuple[str, str] | None = None
+    mean: str = "value"
+
 
 def markdown_of(table: Path) -> str:
-    """The comparison of a CSV file, a table for each place or family; empty if it holds none.
+    """The table of a CSV file, one for each place or family; empty if it is none that is known.
 
     The line of the best mean, and those of which it cannot be told apart, are bold.
     """
-    with suppress(InputError):
-        return _joined(read_table(table, _NEEDED), _place, _block)
+    for layout in (_COMPARED, _GAP, _OBJECTIVES, _WITHHELD, _RATIOS):
+        with suppress(InputError):
+            rows = read_table(table, (*_POLICY, *layout.columns))
+            if layout is _COMPARED and table.stem == _WIN_RATE:
+                layout = _WON
+            if layout.kept is not None:
+                column, text = layout.kept
+                rows = [row for row in rows if row[column] == text]
+            return _joined(rows, _place, partial(_block, layout))
     with suppress(InputError):
         return _joined(sorted(read_table(table, _ADAPTED), key=_family), _family, _adaptation)
+    with suppress(InputError):
+        return _joined(read_table(table, _CLOSED), _tasks, _headroom)
     return ""
 
 
@@ -47,22 +86,42 @@ def _place(row: Cells) -> str:
     """What a row rests on, in words."""
     given = row.get("place") or ""
     jobs, details = jobs_in(row), described(row)
-    named = f"{given} ({details})" if given else f"{jobs}; {details}"
-    return f"{named[:1].upper()}{named[1:]}; {float(row['jobsets']):,.0f} jobsets"
+    inside = f" ({details})" if details else ""
+    named = f"{given}{inside}" if given else "; ".join(filter(None, (jobs, details)))
+    metric = "" if row["metric"] == kind_of_row(row).headline else f"; by {row['metric']}"
+    varied = "".join(f"; {name} {text}" for name, text in _in_front(row).items())
+    return f"{named[:1].upper()}{named[1:]}; {float(row['jobsets']):,.0f} jobsets{metric}{varied}"
 
 
-def _block(rows: list[Cells]) -> str:
-    kind, metric = kind_of_row(rows[0]), rows[0]["metric"]
+def _in_front(row: Cells) -> Cells:
+    """What `metasched join` has put in front of the columns of a comparison."""
+    axis = kind_of_row(row).axis
+    first = axis.name if axis is not None and axis.name in row else "metric"
+    before = takewhile(lambda name: name not in (first, "exhibit", "place"), row)
+    return {name: row[name] for name in before}
+
+
+def _block(layout: Layout, rows: list[Cells]) -> str:
+    metric = rows[0]["metric"]
+    first: Numbers = {
+        f"Mean {metric} [95 %]": lambda row: _mean(row, layout.mean or metric),
+        **layout.first,
+    }
+    price = _price(rows, metric)
+    lines = [["Policy", *first, *(COLUMNS[one][0] for one in price), *layout.last]]
+    for row in rows:
+        cells = [COLUMNS[one][1](number(row, one)) for one in price]
+        before, behind = ([one(row) for one in some.values()] for some in (first, layout.last))
+        lines.append([_name(row), *before, *cells, *behind])
+    return f"{_place(rows[0])}:\n\n{markdown(lines, names=1)}"
+
+
+def _price(rows: Sequence[Cells], metric: str = "") -> list[str]:
+    """Names of the columns of the price; unfinished jobs where there are any."""
     shown = [name for name in COLUMNS if rows[0].get(name) and name != metric]
     if not any(number(row, "unfinished") for row in rows):
         shown = [name for name in shown if name != "unfinished"]
-    names = "" if metric == kind.headline else f" ({metric})"
-    titles = [COLUMNS[one][0] for one in shown]
-    lines = [["Policy", f"Mean {kind.headline}{names} [95 %]", *titles, "Above the best, in pairs"]]
-    for row in rows:
-        cells = [COLUMNS[one][1](number(row, one)) for one in shown]
-        lines.append([_name(row), _mean(row, metric), *cells, _difference(row)])
-    return f"{_place(rows[0])}:\n\n{markdown(lines, names=1)}"
+    return shown
 
 
 def _family(row: Cells) -> str:
@@ -81,8 +140,12 @@ def _adaptation(rows: list[Cells]) -> str:
     lines = [["Method", *titles]]
     for name in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == name]
-        after = {int(number(row, "step")): _ratio(row) for row in mine if row["step"]}
-        costs = [after.get(step, "") for step in steps] if after else [_ratio(mine[0])]
+        after = {
+            int(number(row, "step")): _interval(row, "value", 3) for row in mine if row["step"]
+        }
+        costs = (
+            [after.get(step, "") for step in steps] if after else [_interval(mine[0], "value", 3)]
+        )
         costs += [""] * (len(steps) - len(costs))
         price = [COLUMNS[one][1](number(mine[-1], one)) for one in shown]
         lines.append([_with_counts(mine[0]), *costs, *price])
@@ -90,16 +153,25 @@ def _adaptation(rows: list[Cells]) -> str:
     return f"{_family(rows[0])}, {what}:\n\n{markdown(lines, names=1)}"
 
 
+def _tasks(row: Cells) -> str:
+    return f"{row['family']}, {row['tasks']} tasks that have specialists"
+
+
+def _headroom(rows: list[Cells]) -> str:
+    """A line for each method and number of steps, with the price after them."""
+    shown = _price(rows)
+    head = ["Method", "Steps", "Cost over the best baseline's [95 %]", "Of the way to specialists"]
+    lines = [[*head, *(COLUMNS[one][0] for one in shown)]]
+    for row in rows:
+        cells = [row["step"], _interval(row, "value", 3), _share(row, "closed")]
+        price = [COLUMNS[one][1](number(row, one)) for one in shown]
+        lines.append([row["method"].replace("*", r"\*"), *cells, *price])
+    return f"{_tasks(rows[0])}:\n\n{markdown(lines, names=1)}"
+
+
 def _with_counts(row: Cells) -> str:
     name = row["method"].replace("*", r"\*")
     return f"{name}, {row['seeds']} x {row['adaptations']}" if row.get("seeds") else name
-
-
-def _ratio(row: Cells) -> str:
-    if not row["value_low"]:
-        return f"{number(row, 'value'):.3f}"
-    low, high = number(row, "value_low"), number(row, "value_high")
-    return f"{number(row, 'value'):.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _name(row: Cells) -> str:
@@ -110,15 +182,75 @@ def _name(row: Cells) -> str:
     return f"`{row['policy']}`, {trained_on(row)}{count}"
 
 
-def _mean(row: Cells, metric: str) -> str:
-    low, high = number(row, f"{metric}_low"), number(row, f"{metric}_high")
-    value = f"{number(row, metric):.2f}"
-    tied = number(row, "difference_low") <= 0 <= number(row, "difference_high")
-    best = row.get("best") == "True" or tied
-    return f"{f'**{value}**' if best else value} [{low:.2f}, {high:.2f}]"
+def _mean(row: Cells, name: str) -> str:
+    """A mean with its interval; bold if it is the best, or cannot be told from it."""
+    shown = _interval(row, name, 2)
+    level = number(row, "difference_low") <= 0 <= number(row, "difference_high")
+    if "True" not in (row.get("best"), row.get("tied")) and not level:
+        return shown
+    value, _, rest = shown.partition(" ")
+    return f"**{value}** {rest}".rstrip()
+
+
+def _interval(row: Cells, name: str, digits: int) -> str:
+    """What stands in a column, with its interval if there is one."""
+    value, low, high = (number(row, f"{name}{end}") for end in ("", "_low", "_high"))
+    if math.isnan(value):
+        return ""
+    ends = "" if math.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{value:.{digits}f}{ends}"
+
+
+def _share(row: Cells, name: str) -> str:
+    """The same of a share, in percent."""
+    value, low, high = (number(row, f"{name}{end}") for end in ("", "_low", "_high"))
+    if math.isnan(value):
+        return ""
+    return f"{value:.0%}" if math.isnan(low) else f"{value:.0%} [{low:.0%}, {high:.0%}]"
 
 
 def _difference(row: Cells) -> str:
     """How much worse than the best on the same jobsets, with its interval."""
-    value, low, high = (number(row, f"difference{end}") for end in ("", "_low", "_high"))
-    return "" if row.get("best") == "True" else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+    return "" if row.get("best") == "True" else _interval(row, "difference", 2)
+
+
+_DIFFERENCE: Numbers = {"Above the best, in pairs": _difference}
+_COMPARED = Layout(("difference", "difference_low"), {}, _DIFFERENCE, mean="")
+_WON = replace(
+    _COMPARED,
+    first={
+        "Win rate [95 %]": lambda row: _share(row, "win_rate"),
+        "Jobs at most 2": lambda row: _share(row, "within_2"),
+    },
+)
+_GAP = Layout(
+    ("series", "jobset", "bound", "ratio_low"),
+    {"Over the best in hindsight [95 %]": lambda row: _interval(row, "ratio", 2)},
+    {},
+    kept=("series", "policy"),
+)
+_OBJECTIVES = Layout(
+    ("value_low", "ratio_low", "reference", "tied"),
+    {"Over the best heuristic [95 %]": lambda row: _interval(row, "ratio", 2)},
+    {},
+)
+_WITHHELD = Layout(
+    ("length", "slowdown_low", "withheld", "waited", "holding"),
+    {
+        "Jobs withheld [95 %]": lambda row: _share(row, "withheld"),
+        "for so many steps": lambda row: _interval(row, "waited", 1),
+        "Steps in which one is": lambda row: _share(row, "holding"),
+    },
+    {},
+    kept=("length", "all"),
+    mean="slowdown",
+)
+_RATIOS = Layout(
+    ("place", "best_rule", "ratio_low", "better"),
+    {
+        "Over the best rule [95 %]": lambda row: _interval(row, "ratio", 2),
+        "Sequences where better": lambda row: _share(row, "better"),
+    },
+    {},
+    mean="",
+)

@@ -97,10 +97,12 @@ class Method:
         """Mean of a statistic with its 95 % interval over tasks and, if several, meta-seeds."""
         return interval(self.table(step, statistic))
 
-    def price(self, step: int) -> dict[str, float]:
-        """Means of the prices over runs, tasks and adaptations."""
+    def price(self, step: int, num_tasks: int | None = None) -> dict[str, float]:
+        """Means of the prices over runs, tasks, or the first of them, and adaptations."""
         place = self.steps.index(step)
-        return {name: float(values[place].mean()) for name, values in self.prices.items()}
+        return {
+            name: float(values[place, :, :num_tasks].mean()) for name, values in self.prices.items()
+        }
 
     def on(self, objective: str) -> "Method":
         """The method on the tasks of one objective."""

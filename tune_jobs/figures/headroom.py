@@ -11,8 +11,8 @@ from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.figures.adaptation_data import (
     JOINT,
+    PRICES,
     Method,
-    Ratios,
     cells_of,
     color_and_style,
     interval,
@@ -41,6 +41,7 @@ def collect(request: FigureRequest) -> list[Row]:
         steps: ``value``, mean cost over baseline on these tasks, and ``closed``, the share of the
         difference between the unadapted joint policy and the specialists that lies between the
         unadapted joint policy and the method, with 95 % intervals (of ``closed`` over tasks alone).
+        Each has the means of `PRICES` on these tasks, as far as rows have them.
 
     Raises:
         InputError: if there are no rows, no specialists, or no joint training to compare with.
@@ -49,7 +50,7 @@ def collect(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     for family in dict.fromkeys(method.family for method in methods):
         specialists = _specialists(request.rows, family)
-        if specialists is not None:
+        if specialists:
             rows += _rows([method for method in methods if method.family == family], specialists)
     if not rows:
         raise InputError("there are no specialists; metasched specialists RUN --out FOLDER trains")
@@ -78,17 +79,17 @@ def draw(table: Path) -> "Figure":
     return figure
 
 
-def _specialists(folders: Sequence[Path], family: str) -> Ratios | None:
-    """Ratios by task, float64 ``(tasks,)``."""
+def _specialists(folders: Sequence[Path], family: str) -> list[Cells]:
+    """A row for each task that has one."""
     for folder in folders:
         path = Path(folder) / family / SPECIALISTS_FILE
         if path.is_file():
-            rows = read_table(path, ("task", "ratio"))
-            return np.array([number(row, "ratio") for row in rows])
-    return None
+            return read_table(path, ("task", "ratio"))
+    return []
 
 
-def _rows(methods: Sequence[Method], specialists: Ratios) -> list[Row]:
+def _rows(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Row]:
+    specialists = np.array([number(row, "ratio") for row in of_specialists])
     count = specialists.size
     joint = next((method for method in methods if method.kind == JOINT and 0 in method.steps), None)
     if joint is None or joint.num_tasks < count:
@@ -105,6 +106,11 @@ def _rows(methods: Sequence[Method], specialists: Ratios) -> list[Row]:
             "step": 0,
             **cells_of(interval(specialists[None]), "value"),
             "closed": 1.0,
+            **{
+                name: float(np.mean([number(row, name) for row in of_specialists]))
+                for name in PRICES
+                if of_specialists[0].get(name)
+            },
         }
     ]
     for method in methods:
@@ -121,6 +127,7 @@ def _rows(methods: Sequence[Method], specialists: Ratios) -> list[Row]:
                     "step": step,
                     **value,
                     **cells_of(closed, "closed"),
+                    **method.price(step, count),
                 }
             )
     return rows

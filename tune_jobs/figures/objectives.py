@@ -1,7 +1,7 @@
 """Policies trained for different objectives, on each of them (DeepRM, figure 5)."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +10,15 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Metric, Result, best
-from tune_jobs.comparing.comparison import check_specs, spec_cells
+from tune_jobs.comparing.comparison import check_specs, price_cells, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
+from tune_jobs.comparing.protocol import EvaluationProtocol
+from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, measured_on, read_rows
+from tune_jobs.figures.price import SHORT
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, number
@@ -48,7 +51,8 @@ def collect(request: FigureRequest) -> list[Row]:
     Returns:
         One row for each metric and policy: ``value``, its mean, over that of ``reference``, the
         best heuristic by this metric, with a 95 % interval in pairs (``ratio``); ``best`` marks the
-        best of all policies by this metric, ``tied`` what cannot be told from it.
+        best of all policies by this metric, ``tied`` what cannot be told from it. Behind it stands
+        what it was bought with, see `price_cells`.
 
     Raises:
         InputError: if a run cannot be used, or no job arrives.
@@ -72,7 +76,7 @@ def collect(request: FigureRequest) -> list[Row]:
         results = [one.result for one in found]
         head = tuned.columns()
         pairs = zip([*heuristics, *learned], [*results, *learned_results], strict=True)
-        rows += [{**head, **row} for row in _rows(list(pairs), best(results, metric), metric)]
+        rows += [{**head, **row} for row in _rows(list(pairs), best(results, metric), tuned)]
     progress.close()
     return rows
 
@@ -92,6 +96,8 @@ def draw(table: Path) -> "Figure":
     worse = np.array(
         [[_times_worse(cells[key, metric.name], metric) for metric in metrics] for key in policies]
     )
+    priced = [name for name in SHORT if rows[0].get(name)]
+    price = "; no color: the price, tuned as for the first column" if priced else ""
     with styled():
         figure = new_figure(2.4 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
@@ -99,7 +105,7 @@ def draw(table: Path) -> "Figure":
             figure,
             f"How policies do by each objective, {on_jobs(rows[0])}",
             f"Means; {measured_on(rows)}. Color: times worse (brown) or better (green) than the "
-            f"best heuristic; bold: the best of a column, and what cannot be told from it",
+            f"best heuristic; bold: the best of a column, and what cannot be told from it{price}",
         )
         limit = np.log(_WORST)
         axes.imshow(
@@ -112,8 +118,11 @@ def draw(table: Path) -> "Figure":
         for line, key in enumerate(policies):
             for column, metric in enumerate(metrics):
                 _write_cell(axes, column, line, cells[key, metric.name], metric)
+        heads = [_head(metric) for metric in metrics]
+        heads += _write_price(axes, len(metrics), policies.values(), metrics)
         axes.set_yticks(range(len(policies)), [_name_of(row) for row in policies.values()])
-        axes.set_xticks(range(len(metrics)), [_head(metric) for metric in metrics])
+        axes.set_xticks(range(len(heads)), heads)
+        axes.set_xlim(-0.5, len(heads) - 0.5)
         axes.tick_params(labelsize=8.5, length=0, top=True, labeltop=True, bottom=False)
         axes.tick_params(labelbottom=False)
         axes.grid(visible=False)
@@ -128,8 +137,11 @@ def _metrics_of(runs: Sequence[TrainedRun]) -> list[str]:
     return list(dict.fromkeys((*ALWAYS, *named)))
 
 
-def _rows(pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, metric: str) -> list[Row]:
+def _rows(
+    pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, protocol: EvaluationProtocol
+) -> list[Row]:
     """One row for each spec; the best of them is found here."""
+    metric = protocol.metric
     if not reference.means["num_jobs"]:
         raise InputError("no job arrives in these jobsets; give more with --jobsets")
     winner = best([result for _, result in pairs], metric)
@@ -152,6 +164,7 @@ def _rows(pairs: Sequence[tuple[PolicySpec, Result]], reference: Result, metric:
                 "reference": reference.name,
                 "best": result is winner,
                 "tied": result is not winner and gap.low <= 0 <= gap.high,
+                **price_cells(protocol, result),
             }
         )
     return rows
@@ -179,10 +192,27 @@ def _write_cell(axes: "Axes", column: int, line: int, row: Cells, metric: Metric
     )
 
 
+def _write_price(
+    axes: "Axes", column: int, rows: Iterable[Cells], metrics: Sequence[Metric]
+) -> list[str]:
+    """Columns without color behind the metrics, of prices that are none of them; gives their heads.
+
+    Heuristics are those that were tuned for the first metric.
+    """
+    shown = [name for name in SHORT if name not in [metric.name for metric in metrics]]
+    rows = list(rows)
+    shown = [name for name in shown if all(row.get(name) for row in rows)]
+    for place, name in enumerate(shown, column):
+        for line, row in enumerate(rows):
+            written = column_of(name)[1](number(row, name))
+            axes.annotate(written, (place, line), ha="center", va="center", fontsize=9.5)
+    return [_head(METRICS.get(name)) for name in shown]
+
+
 def _head(metric: Metric) -> str:
     """Name of a column."""
     better = "; higher is better" if metric.higher_is_better else ""
-    label = metric.label.removeprefix("mean ")
+    label = metric.label.removeprefix("mean of the ").removeprefix("mean ")
     return textwrap.fill(f"{label}{better}", _TITLE_CHARACTERS, break_long_words=False)
 
 

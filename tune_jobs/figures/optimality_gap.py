@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation import METRICS, Result
-from tune_jobs.comparing.comparison import spec_cells
+from tune_jobs.comparing.comparison import price_cells, spec_cells
 from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, name_of, read_rows
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
+from tune_jobs.figures.price import in_words
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import (
     INK,
@@ -24,7 +25,7 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.terminal.tables import Cells, Row, number
+from tune_jobs.terminal.tables import Cells, Row, Value, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,7 +50,8 @@ def collect(request: FigureRequest) -> list[Row]:
         and ``ratio``, the mean over that of the best schedules, with its 95 % interval; then, one
         for each jobset and policy (``jobset``), the same within the jobset. ``best`` and ``bound``
         are the means of the best known schedules and of what no schedule can beat, ``status``
-        says whether the two are proven to be one, and ``proven`` of how many jobsets they are.
+        says whether the two are proven to be one, and ``proven`` of how many jobsets they are. Rows
+        of policies have what their means were bought with, see `price_cells`.
 
     Raises:
         InputError: if OR-tools is not installed, or a run cannot be used.
@@ -69,7 +71,10 @@ def collect(request: FigureRequest) -> list[Row]:
         "time_limit_s": request.time_limit_s,
     }
     pairs = list(zip(specs, hindsight.results, strict=True))
-    rows = [_policy_row(spec, result, hindsight) for spec, result in pairs]
+    rows = [
+        _policy_row(spec, result, hindsight) | price_cells(protocol, result)
+        for spec, result in pairs
+    ]
     for spec, result in pairs:
         rows += _jobset_rows(spec, result, hindsight)
     return [{**head, **row} for row in rows]
@@ -101,7 +106,7 @@ def draw(table: Path) -> "Figure":
     return figure
 
 
-def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> Row:
+def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> dict[str, Value]:
     num_jobs = float(hindsight.counts.sum())
     proven = hindsight.num_proven == len(hindsight.references)
     ratio = hindsight.ratio(result)
@@ -122,7 +127,7 @@ def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> Row:
     }
 
 
-def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list[Row]:
+def _jobset_rows(spec: PolicySpec, result: Result, hindsight: Hindsight) -> list[dict[str, Value]]:
     """One row for each jobset that has jobs."""
     means = np.mean([member.rows(hindsight.metric) for member in result.members], axis=0)
     unfinished = np.mean([member.num_unfinished for member in result.members], axis=0)
@@ -180,7 +185,8 @@ def _draw_ranking(axes: "Axes", rows: Sequence[Cells], policies: Sequence[Cells]
             va="bottom",
             fontsize=9.5,
         )
-    axes.set_yticks(range(len(order)), [name_of(row) for row in order])
+    names = ["\n".join(filter(None, (name_of(row), in_words(row)))) for row in order]
+    axes.set_yticks(range(len(order)), names, fontsize=9.5)
     axes.set_ylim(len(order) - 0.45, -0.85)
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
