@@ -18,6 +18,7 @@ COMMANDS = {
     "replay": "Play a whole job log under policies: waits, use, pictures.",
     "record": "Write what became of PANDA's consumers, to learn from.",
     "compare": "Compare learned policies and heuristics on unseen jobsets.",
+    "join": "Join tables that differ in a setting into one.",
     "guard": "Decide between a learned policy and the best heuristic.",
     "choose": "Choose the best of runs that differ in their seed.",
     "shadow": "Say what a policy would start at a live Slurm now.",

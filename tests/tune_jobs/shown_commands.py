@@ -24,6 +24,7 @@ from tune_jobs.comparing.trained_runs import is_heuristic
 from tune_jobs.runs.checkpoints import Checkpoints
 from tune_jobs.sweeps.definition import load_sweep
 from tune_jobs.sweeps.folder import create_sweep
+from tune_jobs.terminal.tables import write_table
 
 PACKAGES = ("cluster_env", "docker", "meta", "rllib_configs", "tune_jobs")
 READMES = [
@@ -100,6 +101,8 @@ def understood(words: Sequence[str]) -> click.Context:
 def prepare_for(words: tuple[str, ...]) -> None:
     """Writes what a command reads and nobody has made: untrained runs, YAML files, a sweep."""
     name, *rest = words
+    if name == "join":
+        _make_tables(*rest[:3])
     option = ""
     for index, word in enumerate(rest):
         if word.startswith("training.records="):
@@ -160,6 +163,13 @@ def _make_agents(path: Path) -> None:
     weights = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
     write_policy(weights, config, path / "policy")
     write_config(config, path / "config.yaml")
+
+
+def _make_tables(tables: str, option: str, by: str) -> None:
+    """Tables that can be joined."""
+    column, _, values = by.partition("=")
+    for value in values.split(","):
+        write_table(Path(tables.replace(f"{{{column}}}", value)), [{"metric": "slowdown"}])
 
 
 def _make_records(path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ import yaml
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
+from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
@@ -24,6 +26,8 @@ from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.tables import read_table
+
+RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
 TINY = {
     "seeds": [3],
@@ -64,10 +68,10 @@ COUNTS = {
     "generalist": {"train": 25, "figure": 1, "compare": 5},
     "objectives": {"train": 40, "figure": 2, "compare": 1},
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
-    "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "figure": 1},
+    "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
     "operation": {"train": 8, "figure": 1},
-    "panda": {"train": 45, "figure": 7, "compare": 9},
+    "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
     "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
 }
 
@@ -113,7 +117,10 @@ LINES = {
         "--continue",
         "metasched choose 'R/universal-?' --out R/chosen-universal",
         "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
-        "--jobsets 100 --later",
+        "--jobsets 100 --later --out R/guard-hpc-no-worse.json",
+        "metasched figure hpc-pareto "
+        "--runs 'hpc-universal,hpc-no-worse,R/universal-?,R/no-worse-?' --jobsets 50 "
+        "--out R/figures",
     ],
     "hpc-limits": [
         "metasched train hpc-limits --set evaluation.every=120 --set training.iterations=120 "
@@ -122,6 +129,8 @@ LINES = {
         "'saf,hpc-universal,hpc-no-worse,R/limits-?' --set task.workload.jobs=1024 "
         "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
         "--limit longest_wait=off --out R/figures/told-off",
+        "metasched join 'R/figures/told-{told}/comparison.csv' --by told=0,0.1,0.25,0.5,0.75,off "
+        "--out R/figures/hpc-told.csv",
     ],
     "hpc-sites": [
         "metasched train hpc-maml --set resources.num_runners=0 --set training.iterations=40 "
@@ -145,6 +154,8 @@ LINES = {
         "metasched figure panda-advisor --runs 'R/advisor-flat-?,R/advisor-tree-?' --out R/figures",
         "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
         "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
+        "metasched join 'R/figures/seen-{observed}/comparison.csv' --by observed=4,16 "
+        "--out R/figures/panda-filter-trained.csv",
     ],
     "adaptation": [
         "metasched train deeprm-maml --set training.family=objectives "
@@ -209,6 +220,25 @@ def test_all_results_take_three_hours():
 def test_training_comes_before_what_uses_the_runs(name, tmp_path):
     kinds = [command.words[0] for command in list_commands(load_experiment(name), tmp_path)]
     assert kinds == sorted(kinds, key=lambda kind: kind != "train")
+
+
+@pytest.mark.parametrize("name", ["hpc-limits", "panda"])
+def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
+    written = set()
+    for command in list_commands(load_experiment(name), tmp_path, seeds=[0]):
+        words = command.words
+        out = words[words.index("--out") + 1] if "--out" in words else ""
+        if words[0] == "join":
+            column, _, values = words[words.index("--by") + 1].partition("=")
+            joined = {words[1].replace(f"{{{column}}}", value) for value in values.split(",")}
+            assert joined <= written
+            # As many as commands with such a folder: none is left out.
+            begin, _, end = words[1].partition(f"{{{column}}}")
+            assert joined == {one for one in written if one.startswith(begin) and one.endswith(end)}
+            header = (RECORDED / Path(out).name).read_text().partition(",")[0]
+            assert header == column
+        elif words[0] == "compare":
+            written.add(f"{out}/comparison.csv")
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -292,6 +292,11 @@ figure adaptation --rows nowhere
 figure optimality-gap --time-limit nan
 figure optimality-gap --time-limit 0
 figure sweep --runs runs/good
+join nowhere-{{load}}.csv --by load=0.7 --out joined.csv
+join good.csv --by load=0.7 --out joined.csv
+join {{load}}.csv --by load --out joined.csv
+join {{load}}.csv --by load=1,1 --out joined.csv
+join {{load}}.csv --out joined.csv
 results nosuch
 results nosuch.yaml
 results deeprm --seeds x

@@ -1,0 +1,42 @@
+"""``metasched join``: tables of one kind as one, with a column that says which a row is of."""
+
+from pathlib import Path
+
+import click
+
+from tune_jobs.terminal.options import CONTEXT
+
+
+@click.command(name="join", context_settings=CONTEXT)
+@click.argument("tables", metavar="TABLE")
+@click.option(
+    "--by",
+    metavar="NAME=VALUE,...",
+    required=True,
+    help="The new first column, and the values of it that there is a table for.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="CSV file for the rows of all tables.",
+)
+def command(tables: str, by: str, out: Path) -> None:
+    """Join the CSV files of several commands into one.
+
+    TABLE is the path of all of them, with NAME in braces where they differ. Values stay as they
+    are, digit for digit.
+
+    \b
+    Examples:
+      metasched join 'told-{told}/comparison.csv' --by told=0,0.5,off --out told.csv
+    """
+    from tune_jobs.comparing.joining import join_tables
+
+    join_tables(tables, by, out)
+
+
+if __name__ == "__main__":
+    from tune_jobs.terminal.running import run_command
+
+    run_command(command)
