@@ -5,7 +5,7 @@ task = read_task(["objective=makespan"], policy)
 before, *_, after = adapt_policy(policy, task, 3)
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
@@ -40,6 +41,21 @@ ADAPTATION = 2000
 
 _ADAPTED = "-adapted"  # at the end of an adapted policy's name
 _NETWORK, _CRITIC, _RATES = "network.", "network.critic", "rates."
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptedStep:
+    """What a step of adaptation came to.
+
+    Attributes:
+        parameters: after it.
+        moved: whether it moved any of them; the start has not.
+        still: why not, as a clause.
+    """
+
+    parameters: Parameters
+    moved: bool = False
+    still: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,25 +195,71 @@ def adapt_parameters(
     num_episodes: int = 20,
     num_jobsets: int = 4,
     seed: int = 0,
+    warmup: int = 0,
 ) -> list[Parameters]:
-    """The parameters of the policies of `adapt_policy`; arguments and errors are the same."""
+    """The parameters of `adapt_steps`; arguments and errors are the same."""
+    steps = adapt_steps(
+        policy,
+        task,
+        num_steps,
+        num_episodes=num_episodes,
+        num_jobsets=num_jobsets,
+        seed=seed,
+        warmup=warmup,
+    )
+    return [step.parameters for step in steps]
+
+
+def adapt_steps(
+    policy: MetaPolicy,
+    task: Task,
+    num_steps: int,
+    *,
+    num_episodes: int = 20,
+    num_jobsets: int = 4,
+    seed: int = 0,
+    warmup: int = 0,
+) -> list[AdaptedStep]:
+    """What `adapt_policy` does, with what each step came to; arguments and errors are the same.
+
+    Args:
+        policy: see `adapt_policy`, as for the next five.
+        task: see there.
+        num_steps: see there.
+        num_episodes: see there.
+        num_jobsets: see there.
+        seed: see there.
+        warmup: units of time at the beginning and at the end of a jobset's window whose jobs do not
+            count, as in `cluster_env.evaluation.summarize`: they cost nothing in a world that has
+            it so (`cluster_env.core.jobs.JobSet.counted`), as that of batch scheduling.
+
+    Returns:
+        The start, then the steps.
+    """
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     require_features(policy.config, task.world, f"the policy {policy.name}")
     seen = seen_world(policy.config.training, task.world, task.objective)
     inner = FirstOrder(_network(policy, seen), seen, StepOptions.of(policy.meta))
     rewards = _rewards_of(policy, task)
-    found = [policy.parameters]
+    found = [AdaptedStep(policy.parameters)]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     with single_threaded():
         for step in range(num_steps):
             batch = seed * MAX_STEPS + step
-            rollouts = _sample(policy, task, found[-1], batch, num_episodes, num_jobsets)
+            before = found[-1].parameters
+            drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
+            jobsets = [jobset.counting(warmup) for jobset in drawn]
+            rollouts = _sample(policy, task, before, jobsets, batch, num_episodes)
             if rewards is None:
                 decisions = _decisions(policy, rollouts)
-                found.append(inner.inner_step(found[-1], rates, decisions, step))
+                after = inner.inner_step(before, rates, decisions, step)
+                why = inner.why_still(decisions)
             else:
                 rewards.add(rollouts)
-                found.append(told_parameters(found[0], rewards.told()))
+                after = told_parameters(found[0].parameters, rewards.told())
+                why = "its rewards said nothing new"
+            moved = any(not torch.equal(after[name], before[name]) for name in after)
+            found.append(AdaptedStep(after, moved, "" if moved else why))
     return found
 
 
@@ -253,18 +315,17 @@ def _sample(
     policy: MetaPolicy,
     task: Task,
     parameters: Parameters,
+    jobsets: Sequence[JobSet],
     batch: int,
     num_episodes: int,
-    num_jobsets: int,
 ) -> Rollouts:
     """Plays one step's episodes; ``batch`` numbers the steps of all seeds."""
-    drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
     return rollout(
         task.world,
         learned_policy(policy, task, parameters, policy.name).network,
-        drawn,
+        jobsets,
         task.objective,
-        num_episodes // num_jobsets,
+        num_episodes // len(jobsets),
         episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
     )
 

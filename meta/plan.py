@@ -12,6 +12,7 @@ from cluster_env.core.task import Task
 from cluster_env.core.world import World, differences
 from meta.scoring import DEFAULT_JOBSETS
 from meta.tasks import TaskDistribution, TaskSplit
+from rllib_configs.loading import preset_names
 from rllib_configs.policy_files import Decode
 from rllib_configs.registries import NETWORKS
 from rllib_configs.schema import ExperimentConfig
@@ -99,9 +100,11 @@ def require_scorer(config: ExperimentConfig, what: str) -> None:
     """
     if not NETWORKS.get(config.training.network).scores_items:
         adaptable = [name for name in NETWORKS.names() if NETWORKS.get(name).scores_items]
+        preset = f"{config.task.world.kind}-maml"
+        how = f"; metasched train {preset} trains one" if preset in preset_names() else ""
         raise InputError(
             f"{what} has the network {config.training.network}, but only a "
-            f"{' or '.join(adaptable)} can be adapted"
+            f"{' or '.join(adaptable)} can be adapted{how}"
         )
 
 

@@ -8,7 +8,16 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, get_heuristic
-from cluster_env.evaluation import by_size, choose, cost_of, evaluate, get_metric, tuned_numbers
+from cluster_env.evaluation import (
+    by_size,
+    check_warmup,
+    choose,
+    cost_of,
+    evaluate,
+    get_metric,
+    tuned_numbers,
+)
+from cluster_env.evaluation.summary import is_measured
 from meta.tasks.task import mean_cost
 
 TUNING_JOBSETS = 100
@@ -24,9 +33,10 @@ class Cost:
 
     Attributes:
         policy: its name.
-        value: mean of the task's cost over all jobs, or episodes, of all jobsets; NaN without any.
-        num_unfinished: jobs that had not finished when their episode ended, or were dropped; they
-            make the cost a lower bound.
+        value: mean of the task's cost over all jobs that are measured, or episodes, of all jobsets;
+            NaN without any.
+        num_unfinished: measured jobs that had not finished when their episode ended, or were
+            dropped; they make the cost a lower bound.
         price: means of the metrics that a low cost may be bought with, see `Kind.price`, and of the
             world's headline by size of jobs.
     """
@@ -44,6 +54,7 @@ def costs_on(
     num_jobsets: int = DEFAULT_JOBSETS,
     split: Split = Split.HELD_OUT,
     seed: int = 0,
+    warmup: int = 0,
 ) -> list[Cost]:
     """Evaluates policies on the same jobsets of a task, with the same random numbers.
 
@@ -53,8 +64,13 @@ def costs_on(
         num_jobsets: how many of its jobsets, from the first, at least 1.
         split: which of them; what is reported rests on `Split.HELD_OUT`.
         seed: of the policies' random numbers, at least 0.
+        warmup: units of time at both ends of a window whose jobs are not measured, see
+            `cluster_env.evaluation.summarize`.
+
+    Raises:
+        InputError: if the warm-up leaves nothing of a window.
     """
-    drawn = task.jobsets(split, range(num_jobsets))
+    drawn = _jobsets(task, split, num_jobsets, warmup)
     return [_cost(policy, task, drawn, seed) for policy in policies]
 
 
@@ -65,7 +81,11 @@ def heuristic_names(kind: Kind) -> tuple[str, ...]:
 
 
 def heuristics_for(
-    task: Task, names: Sequence[str] | None = None, *, num_jobsets: int = TUNING_JOBSETS
+    task: Task,
+    names: Sequence[str] | None = None,
+    *,
+    num_jobsets: int = TUNING_JOBSETS,
+    warmup: int = 0,
 ) -> list[tuple[str, Policy]]:
     """Heuristics for a task, by name.
 
@@ -76,11 +96,12 @@ def heuristics_for(
         task: what they are for.
         names: as `cluster_env.core.world.get_heuristic` takes them, by default `heuristic_names`.
         num_jobsets: validation jobsets to choose on.
+        warmup: see `costs_on`.
 
     Returns:
         Each name with its policy, whose own name says the number.
     """
-    drawn = task.jobsets(Split.VALIDATION, range(num_jobsets))
+    drawn = _jobsets(task, Split.VALIDATION, num_jobsets, warmup)
     chosen = heuristic_names(task.kind) if names is None else names
     return [(name, _chosen(name, task, drawn)) for name in chosen]
 
@@ -91,11 +112,12 @@ def heuristic_costs(
     num_jobsets: int = DEFAULT_JOBSETS,
     split: Split = Split.HELD_OUT,
     seed: int = 0,
+    warmup: int = 0,
 ) -> dict[str, Cost]:
     """Costs of all heuristics on a task, by name; arguments as in `costs_on`."""
-    pairs = heuristics_for(task)
+    pairs = heuristics_for(task, warmup=warmup)
     policies = [policy for _, policy in pairs]
-    costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split, seed=seed)
+    costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split, seed=seed, warmup=warmup)
     return {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
 
 
@@ -109,6 +131,13 @@ def baseline_of(kind: Kind, costs: Mapping[str, Cost]) -> Cost:
     return min((costs[name] for name in kind.baselines), key=lambda cost: cost.value)
 
 
+def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
+    """The first jobsets of a split, of which jobs of a warm-up do not count."""
+    drawn = task.jobsets(split, range(count))
+    check_warmup(warmup, (jobset.window for jobset in drawn))
+    return [jobset.counting(warmup) for jobset in drawn]
+
+
 def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
     numbers = tuned_numbers(name, task.world)
     if not numbers:
@@ -119,7 +148,7 @@ def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
 
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
     schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
-    unfinished = int((~schedule.finished).sum())
+    unfinished = int((~schedule.finished & is_measured(schedule, 0)).sum())
     kind = task.kind
     names = (*kind.price, *(by_size(kind.headline, kind.metrics) if kind.price else ()))
     price = {name: mean_cost(get_metric(name), schedule) for name in names}

@@ -1,7 +1,7 @@
 """Jobs, as a struct of arrays."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -194,6 +194,18 @@ class JobSet:
         """
         marked = self.attributes.get("counted")
         return np.ones(self.num_jobs, np.bool_) if marked is None else np.asarray(marked) > 0
+
+    def counting(self, warmup: int) -> "JobSet":
+        """The same jobs, of which only those count that arrive in ``[warmup, window - warmup)``.
+
+        Those that did not count before do not count now, see `counted`.
+        """
+        if not warmup:
+            return self
+        inside = (self.arrival >= warmup) & (self.arrival < self.window - warmup)
+        counted = (inside & self.counted).astype(np.int8)
+        attributes = Attributes({**self.attributes, "counted": counted}, self.num_jobs)
+        return replace(self, attributes=attributes)
 
     @property
     def num_resources(self) -> int:

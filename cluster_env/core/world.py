@@ -326,6 +326,7 @@ class Kind:
         remarks: sentences that belong under a table of rows, from the rows.
         words: names the jobs of a task: ``load 70%``.
         time: writes a time of the world for people: ``7.5 h``, or a number of steps.
+        time_unit: what a time of the world counts, as labels have it.
         check: refuses tasks that make no sense.
         environments: options of the Gymnasium environments by their ids.
         draw: makes an RGB picture of a row of a simulator.
@@ -370,6 +371,7 @@ class Kind:
     remarks: Callable[[Sequence[Mapping[str, Any]]], Sequence[str]] = lambda rows: ()
     words: Callable[[Any], str] = lambda task: task.name
     time: Callable[[float], str] = "{:,.1f}".format
+    time_unit: str = "steps"
     check: Callable[[Any], None] = lambda task: None
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     draw: Callable[[Any, int], NDArray[np.uint8]] | None = None

@@ -160,6 +160,16 @@ class FirstOrder:
             return rates * (factor * self._shrinkage(parts, gradient) * gradient)
         return rates * (factor * gradient)
 
+    def why_still(self, decisions: Decisions) -> str:
+        """Why a step on these decisions moved nothing, as a clause."""
+        if decisions.num_rows == 0:
+            return "no decision had a choice"
+        if not decisions.advantages.any():
+            return "episodes of the same jobset cost the same"
+        if self._options.shrink and np.unique(decisions.jobset).size > 1:
+            return "the jobsets did not agree on a direction"
+        return "the gradient was too small"
+
     def _clip(self, gradient: Vector) -> np.float32:
         length = np.sqrt(_square(gradient)) + 1e-12
         return np.float32(min(1.0, self._options.gradient_clip / length))

@@ -3,12 +3,16 @@
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.task import Task
 from cluster_env.evaluation import Metric
+from cluster_env.evaluation.summary import is_measured
 
 
 def mean_cost(metric: Metric, schedule: Schedule) -> float:
-    """Mean of a metric over all jobs, or episodes, of a schedule; NaN if there are none."""
+    """Mean of a metric over all jobs that count, or episodes, of a schedule; NaN if none do."""
     values = metric.values(schedule)
-    if metric.counts is not None:
+    if metric.per == "job":
+        kept = is_measured(schedule, 0)
+        values = values[kept if metric.counts is None else kept & metric.counts(schedule)]
+    elif metric.counts is not None:
         values = values[metric.counts(schedule)]
     return float(values.mean()) if values.size else float("nan")
 

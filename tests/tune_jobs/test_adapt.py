@@ -13,6 +13,9 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives.metric import utilization
 from cluster_env.worlds import get_heuristic
 from meta.adaptation import adapt_parameters, load_meta_policy
+from meta.maml.decisions import Decisions
+from meta.maml.first_order import FirstOrder
+from meta.maml.steps import Parameters
 from meta.scoring import Cost
 from meta.tasks import Task, read_task
 from rllib_configs.policies import LearnedPolicy, load_policy
@@ -39,7 +42,8 @@ def call(run: Path, *args: str) -> Result:
 
 def test_the_table_shows_steps_and_heuristics(run: Path) -> None:
     said = call(run, "--task", "objective=makespan", "--steps", "4").output
-    lines = [line.split("  ")[0].removesuffix(", kept") for line in said.splitlines()]
+    lines = [line.split("  ")[0].partition(",")[0] for line in said.splitlines()]
+    assert "over best baseline" in said
     assert said.count(", kept") == 1
     assert "my task: makespan, load 70%" in said
     for name in ("before adaptation", "after 1 step", "after 3 steps", "after 4 steps", "sjf"):
@@ -93,10 +97,26 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     call(out, "--task", "objective=slowdown")
 
 
+@pytest.mark.parametrize(
+    ("validation", "kept", "words"),
+    [
+        (
+            (3.0, 2.0, 4.0),
+            1,
+            ("After 1 step (best on validation jobsets) the policy costs 16.7% more than before",),
+        ),
+        ((2.0, 3.0, 4.0), 0, ("No step was better on validation", "the policy is kept as it was")),
+    ],
+)
 def test_what_is_kept_is_best_on_validation_jobsets(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    validation: tuple[float, ...],
+    kept: int,
+    words: tuple[str, ...],
+    run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Costs are made up: 3, 2 and 4 on validation jobsets, 6, 7 and 5 on those of the table."""
+    """Costs are made up: on the jobsets of the table they are 6, 7 and 5."""
     policy = load_meta_policy(run)
     task = read_task(["objective=makespan"], policy.task)
     steps = adapt_parameters(policy, task, 2, num_episodes=4, num_jobsets=2)
@@ -109,20 +129,68 @@ def test_what_is_kept_is_best_on_validation_jobsets(
         *,
         num_jobsets: int,
         split: Split = Split.HELD_OUT,
+        warmup: int = 0,
     ) -> list[Cost]:
-        values = (3.0, 2.0, 4.0) if split is Split.VALIDATION else (6.0, 7.0, 5.0)
+        values = validation if split is Split.VALIDATION else (6.0, 7.0, 5.0)
         found = measure(policies, task, num_jobsets=2)
         return [replace(one, value=value) for one, value in zip(found, values, strict=True)]
 
     monkeypatch.setattr(table, "costs_on", costs)
     out = tmp_path / "adapted"
     said = call(run, "--task", "objective=makespan", "--steps", "2", "--out", str(out)).output
-    assert "after 1 step, kept" in said
-    assert "After 1 step (best on validation jobsets) the policy costs 16.7% more" in said
+    assert all(text in said for text in words)
+    assert ("Warning: on held-out jobsets the policy that is kept is worse" in said) == (kept == 1)
+    assert "Next     the same with more jobsets per step, --jobsets 4 --episodes 8, or with" in said
     found = load_meta_policy(out).parameters
-    assert all(torch.equal(found[name], steps[1][name]) for name in found)
+    assert all(torch.equal(found[name], steps[kept][name]) for name in found)
     rows = read_table(out / "adaptation.csv", ("kept", "validation_cost"))
-    assert [row["kept"] for row in rows[:3]] == ["0", "1", "0"]
+    assert [int(row["kept"]) for row in rows[:3]] == [k == kept for k in range(3)]
+
+
+def test_steps_that_move_nothing_are_said_with_their_reason(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second step and the third move nothing, as where jobsets do not agree."""
+    whole = FirstOrder.inner_step
+
+    def inner_step(
+        self: FirstOrder, parameters: Parameters, rates: Parameters, decisions: Decisions, step: int
+    ) -> Parameters:
+        return parameters if step else whole(self, parameters, rates, decisions, step)
+
+    monkeypatch.setattr(FirstOrder, "inner_step", inner_step)
+    monkeypatch.setattr(FirstOrder, "why_still", lambda *_: "the jobsets did not agree")
+    line = ("--task", "objective=makespan", "--steps", "3", "--keep", "last")
+    said = call(run, *line).output
+    assert "2 of 3 steps moved nothing, because the jobsets did not agree." in said
+    assert said.count(", as above") == 2
+    monkeypatch.setattr(FirstOrder, "inner_step", lambda _, parameters, *__: parameters)
+    said = call(run, *line).output
+    assert "3 of 3 steps moved nothing" in said
+    assert "The policy is as it was, and costs" in said
+    assert "than before" not in said
+    assert said.splitlines()[-1].endswith("--jobsets 4 --episodes 8")
+
+
+def test_on_a_log_costs_are_those_of_a_comparison(tmp_path: Path) -> None:
+    """Windows of the same jobs, behind the same warm-up; times of the world are seconds."""
+    jobs = tmp_path / "jobs.csv"
+    rows = [f"{300 * k},{600 + 400 * (k % 7)},{1 + k % 12}" for k in range(2000)]
+    jobs.write_text("\n".join(["arrival,duration,processors", *rows]))
+    run = make_scorer(tmp_path / "hpc", "training.hidden=4", preset="hpc-maml")
+    machine = ("world.processors=16", f"workload.trace={jobs}", "objective=completion_time")
+    said = [text for change in machine for text in ("--task", change)]
+    found = json.loads(call(run, *said, "--steps", "0", "--json").output)
+    args = ["--policies", f"saf,wspt,{run}", "--decode", "argmax", "--jobsets", "6", "--json"]
+    args += [text for change in machine for text in ("--set", f"task.{change}")]
+    result = CliRunner().invoke(compare.command, args, catch_exceptions=False)
+    told = json.loads(result.output)
+    costs = {row["policy"]: row["cost"] for row in found}
+    assert [costs[name] for name in ("saf", "wspt", "before adaptation")] == [
+        pytest.approx(row["completion_time"]) for row in told
+    ]
+    assert found[0]["warmup"] == told[0]["warmup"] > 0
+    assert found[0]["label"] == "mean completion time (s)"
 
 
 def test_what_a_cost_was_bought_with_stands_beside_it(run: Path) -> None:
@@ -226,6 +294,15 @@ def test_a_folder_that_holds_something_is_left_alone(
     assert cli.run(cli.metasched, args) == 2
     assert "is not empty" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_policy_that_cannot_be_adapted_names_one_that_can(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.run(cli.metasched, ["adapt", "hpc-universal", "--objective", "makespan"]) == 2
+    assert "only a set_scorer can be adapted; metasched train hpc-maml trains one" in (
+        capsys.readouterr().err
+    )
 
 
 def test_a_run_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:

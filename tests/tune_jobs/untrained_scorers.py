@@ -8,6 +8,7 @@ import yaml
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.policies import write_policy
+from rllib_configs.registries import prepare
 from tests.tune_jobs.untrained_runs import SMALL_TASK
 
 NARROW = (*SMALL_TASK, "training.hidden=8")
@@ -21,16 +22,27 @@ FOMAML = ("name=fomaml", "training.algorithm=maml", "meta.inner_steps=1")
 ONE_TASK = ("name=alone",)
 
 
-def make_scorer(folder: Path, *overrides: str, seed: int = 0, rates: float | None = None) -> Path:
+def make_scorer(
+    folder: Path,
+    *overrides: str,
+    seed: int = 0,
+    rates: float | None = None,
+    preset: str = "deeprm-ppo",
+) -> Path:
     """Writes a run with the initial weights of a seed, and returns its folder.
 
     Args:
         folder: of the run.
-        overrides: of the preset deeprm-ppo, made small.
+        overrides: of the preset; deeprm-ppo is made small first.
         seed: of the weights.
         rates: inner rate of every parameter, as if they had been learned.
+        preset: what the run was trained with.
     """
-    config = load_config("deeprm-ppo", [*NARROW, f"seed={seed}", *overrides])
+    changes = [f"seed={seed}", *overrides]
+    if preset == "deeprm-ppo":
+        config = load_config(preset, [*NARROW, *changes])
+    else:
+        config = prepare(load_config(preset, changes))
     policy = untrained_policy(config, seed)
     learned = {
         f"rates.{name.replace('.', '_')}": np.array(np.log(rates), np.float32)

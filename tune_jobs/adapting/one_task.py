@@ -17,6 +17,7 @@ from meta.plan import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
 from rllib_configs.policy_files import Decode, read_policy_config
 from rllib_configs.task_schema import TaskSection
+from tune_jobs.adapting.windows import in_steady_operation
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.running import program
@@ -66,10 +67,10 @@ def adapt_to_task(
     require_features(config, task.world, f"the policy in {run}")
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     # Only now, because it imports PyTorch, which takes longer than all checks.
-    from meta.adaptation import adapt_parameters, load_meta_policy
+    from meta.adaptation import adapt_steps, load_meta_policy
     from tune_jobs.adapting.table import (
         format_table,
-        kept_step,
+        kept_row,
         markdown_table,
         tabulate,
         verdict,
@@ -77,21 +78,30 @@ def adapt_to_task(
 
     policy = load_meta_policy(run, rate)
     started = time.perf_counter()
-    parameters = adapt_parameters(
-        policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
+    played, warmup = in_steady_operation(task, changes)
+    steps = adapt_steps(
+        policy,
+        played,
+        num_steps,
+        num_episodes=num_episodes,
+        num_jobsets=num_jobsets,
+        seed=seed,
+        warmup=warmup,
     )
     seconds = time.perf_counter() - started
     rows = tabulate(
         policy,
-        task,
-        parameters,
+        played,
+        steps,
         num_jobsets=num_held_out,
         num_episodes=num_episodes,
+        warmup=warmup,
         decode=decode,
         keep=keep,
     )
+    kept = kept_row(rows)
     if out is not None:
-        _write(out, policy, task, parameters[kept_step(rows)], rows)
+        _write(out, policy, task, steps[int(kept["step"])].parameters, rows)
         if track:
             made_with = {
                 "run": str(run),
@@ -100,24 +110,30 @@ def adapt_to_task(
                 "decode": decode,
                 "keep": keep,
             }
-            _track(out, run, rows, made_with, markdown_table(task, rows))
+            _track(out, run, rows, made_with, markdown_table(played, rows))
     if track is not False:
         with tempfile.TemporaryDirectory(prefix="metasched-adaptation-") as folder:
             table = Path(folder) / f"{datetime.now():%Y%m%d-%H%M%S}-{ADAPTATION_TABLE}"
             write_table(table, rows)
-            note = markdown_table(task, rows)
+            note = markdown_table(played, rows)
             annotate(run, f"Adapted to {task.name}", note, {"adaptations": table})
     if as_json:
         print_json(plain(rows))
         return
-    click.echo(format_table(task, rows))
-    click.echo(f"\n{verdict(task, rows)} The steps took {seconds:.1f} s.")
-    if out is None:
+    click.echo(format_table(played, rows))
+    click.echo(f"\n{verdict(played, rows)} The steps took {seconds:.1f} s.")
+    if out is not None:
+        what = "adapted policy" if kept["moved"] else "policy as it was"
+        click.echo(f"Wrote the {what} and {ADAPTATION_TABLE} to {out}")
+    if num_steps and not (kept["moved"] and float(kept["cost"]) <= float(rows[0]["cost"])):
+        more = f"--jobsets {2 * num_jobsets} --episodes {2 * num_episodes}"
+        other = ", or with another --rate" if any(step.moved for step in steps) else ""
+        click.echo(f"Next     the same with more jobsets per step, {more}{other}")
+    elif out is None:
         click.echo("Next     the same with --out FOLDER keeps the adapted policy")
-        return
-    click.echo(f"Wrote the adapted policy and {ADAPTATION_TABLE} to {out}")
-    policies = shlex.quote(",".join([*task.kind.baselines, str(out)]))
-    click.echo(f"Next     {program()} compare --policies {policies}")
+    else:
+        policies = shlex.quote(",".join([*task.kind.baselines, str(out)]))
+        click.echo(f"Next     {program()} compare --policies {policies}")
 
 
 def _in_short(

@@ -70,7 +70,7 @@ def train_specialists(
                     **_measure(trained, task, num_held_out),
                 }
             )
-            progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best heuristic")
+            progress.step(index + 1, f"{task.name}: {rows[-1]['ratio']:.3f} of the best baseline")
     progress.close()
     from tune_jobs.adapting.rows import SPECIALISTS_FILE
 

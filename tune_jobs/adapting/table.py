@@ -1,14 +1,14 @@
 """What adapting a policy to one task was worth: its costs after some steps beside heuristics'."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import click
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import by_size, cost_of
-from meta.adaptation import MetaPolicy, learned_policy
-from meta.maml.steps import Parameters
+from meta.adaptation import AdaptedStep, MetaPolicy, learned_policy
 from meta.scoring import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
@@ -24,11 +24,12 @@ SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 def tabulate(
     policy: MetaPolicy,
     task: Task,
-    parameters: Sequence[Parameters],
+    adapted: Sequence[AdaptedStep],
     *,
     num_jobsets: int,
     num_episodes: int,
     shown: Iterable[int] = SHOWN,
+    warmup: int = 0,
     decode: Decode = "argmax",
     keep: Keep = "best",
 ) -> list[Row]:
@@ -37,37 +38,43 @@ def tabulate(
     Args:
         policy: what was adapted.
         task: what it was adapted to.
-        parameters: after 0, 1, ... and all steps, see `meta.adaptation.adapt_parameters`.
+        adapted: what 0, 1, ... and all steps came to, see `meta.adaptation.adapt_steps`.
         num_jobsets: held-out jobsets of the task that costs are means over.
         num_episodes: of a step.
         shown: numbers of steps that get a row, ascending; the last one always does.
+        warmup: see `meta.scoring.costs_on`.
         decode: how the policies act, see `rllib_configs.policies.LearnedPolicy`.
         keep: after how many steps the policy is kept: ``last``, all of them, or ``best``, those of
-            the rows with the lowest cost on as many validation jobsets as heuristics are tuned on,
-            the fewest of equals.
+            the rows, 0 among them, with the lowest cost on as many validation jobsets as heuristics
+            are tuned on, the fewest of equals.
 
     Returns:
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
         ``ratio``, the cost over that of the best baseline. Those of steps have ``kept``, 1 in the
-        row of the policy that is kept and else 0, and ``validation_cost``.
+        row of the policy that is kept and else 0, and ``validation_cost``; ``moved``, how many of
+        the steps so far moved anything, and ``still``, why the others did not.
     """
-    last = len(parameters) - 1
+    last = len(adapted) - 1
     steps = [*(step for step in shown if step < last), last]
     policies = [
-        learned_policy(policy, task, parameters[step], _name(step), decode) for step in steps
+        learned_policy(policy, task, adapted[step].parameters, _name(step), decode)
+        for step in steps
     ]
-    trials = costs_on(policies, task, num_jobsets=TUNING_JOBSETS, split=Split.VALIDATION)
+    trials = costs_on(
+        policies, task, num_jobsets=TUNING_JOBSETS, split=Split.VALIDATION, warmup=warmup
+    )
     best_step = min(zip(trials, steps, strict=True), key=lambda pair: pair[0].value)[1]
     kept = last if keep == "last" else best_step
-    costs = costs_on(policies, task, num_jobsets=num_jobsets)
-    heuristics = heuristic_costs(task, num_jobsets=num_jobsets)
+    costs = costs_on(policies, task, num_jobsets=num_jobsets, warmup=warmup)
+    heuristics = heuristic_costs(task, num_jobsets=num_jobsets, warmup=warmup)
     best = baseline_of(task.kind, heuristics).value
     metric = cost_of(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
         "metric": metric.name,
-        "label": metric.label,
+        "label": metric.label.replace("steps", task.kind.time_unit),
         "jobsets": num_jobsets,
+        "warmup": warmup,
     }
     rows: list[Row] = [
         {
@@ -77,6 +84,8 @@ def tabulate(
             **_cells(cost, best),
             "validation_cost": trial.value,
             "kept": int(step == kept),
+            "moved": sum(one.moved for one in adapted[: step + 1]),
+            "still": " or ".join(dict.fromkeys(s.still for s in adapted[: step + 1] if s.still)),
         }
         for step, cost, trial in zip(steps, costs, trials, strict=True)
     ]
@@ -87,33 +96,39 @@ def tabulate(
 def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
-    metric = cost_of(task.objective)
-    measured = f"{metric.label} on {rows[0]['jobsets']} held-out jobsets; lower is better"
     table = "\n".join(aligned(_lines(task, rows), names=1))
-    return f"{heading}\n{measured}\n\n{table}"
+    return f"{heading}\n{_measured(task, rows)}\n\n{table}"
 
 
 def markdown_table(task: Task, rows: Sequence[Row]) -> str:
     """The same with the verdict, in Markdown."""
-    label = cost_of(task.objective).label
-    measured = f"{label} on {rows[0]['jobsets']} held-out jobsets; lower is better."
-    words = f"**{verdict(task, rows)}** {describe(task)}. {measured}"
+    words = f"**{verdict(task, rows)}** {describe(task)}. {_measured(task, rows)}."
     return f"{words}\n\n{markdown(_lines(task, rows), names=1)}"
+
+
+def _measured(task: Task, rows: Sequence[Row]) -> str:
+    """What costs are means of, and over what; the windows of recorded jobs."""
+    first = rows[0]
+    words = f"{first['label']} on {first['jobsets']} held-out jobsets; lower is better"
+    if first["warmup"]:
+        words += f"; {task.kind.describe({**task.columns(), 'warmup': first['warmup']})}"
+    return words
 
 
 def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
     metric = cost_of(task.objective).name
     known = (*task.kind.price, *by_size(task.kind.headline, rows[0]))
     price = [(name, *column_of(name)) for name in known if name != metric]
-    lines = [["policy", "cost", "over best heuristic", *(title for _, title, _ in price)]]
+    still = _repeated(rows)
+    lines = [["policy", "cost", "over best baseline", *(title for _, title, _ in price)]]
     lines += [
         [
-            f"{row['policy']}{', kept' if row.get('kept') else ''}",
+            f"{row['policy']}{still.get(k, '')}{', kept' if row.get('kept') else ''}",
             f"{row['cost']:.4g}",
             f"{row['ratio']:.3f}",
             *(write(float(row[name])) for name, _, write in price),
         ]
-        for row in rows
+        for k, row in enumerate(rows)
     ]
     if any(row["unfinished"] for row in rows):
         ends = ("unfinished", *(f"{row['unfinished']:,}" for row in rows))
@@ -121,24 +136,50 @@ def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
     return lines
 
 
+def _repeated(rows: Sequence[Row]) -> dict[int, str]:
+    """Remarks on rows of steps that moved nothing since the row above, by index."""
+    steps = [row for row in rows if "step" in row]
+    above = enumerate(pairwise(steps), start=1)
+    return {k: ", as above" for k, (one, two) in above if one["moved"] == two["moved"]}
+
+
 def verdict(task: Task, rows: Sequence[Row]) -> str:
-    """What the policy that is kept costs beside the one before and the best heuristic."""
-    adapted = [row for row in rows if "step" in row]
-    kept = next(row for row in adapted if row["kept"])
-    before, after, steps = adapted[0]["ratio"], kept["ratio"], int(kept["step"])
-    against = f"{_percent(float(after) - 1)} than the best of {', '.join(task.kind.baselines)}"
-    if not steps:
-        better = "No step is better on validation jobsets. " if len(adapted) > 1 else ""
-        return f"{better}The policy costs {against}."
-    change = f"{_percent(float(after) / float(before) - 1)} than before"
-    plural = "s" if steps > 1 else ""
-    why = " (best on validation jobsets)" if kept is not adapted[-1] else ""
-    return f"After {steps} step{plural}{why} the policy costs {change}, and {against}."
+    """What the policy that is kept costs beside the one before and the best baseline.
+
+    Steps that moved nothing are named with their reason, and a policy that became worse is.
+    """
+    steps = [row for row in rows if "step" in row]
+    before, kept, last = steps[0], kept_row(rows), steps[-1]
+    num_steps, moved = int(last["step"]), int(last["moved"])
+    plural = "s" if num_steps > 1 else ""
+    words = []
+    if moved < num_steps:
+        still = f"{num_steps - moved} of {num_steps} step{plural} moved nothing"
+        words.append(f"{still}, because {last['still']}.")
+    against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.kind.baselines)}"
+    if kept["moved"]:
+        plural = "s" if int(kept["step"]) > 1 else ""
+        why = " (best on validation jobsets)" if kept is not last else ""
+        change = _compared(kept["cost"], before["cost"])
+        words.append(
+            f"After {kept['step']} step{plural}{why} the policy costs {change} before, and "
+            f"{against}."
+        )
+    elif moved:
+        words.append(
+            "No step was better on validation jobsets; the policy is kept as it was, and costs "
+            f"{against}."
+        )
+    else:
+        words.append(f"The policy is as it was, and costs {against}.")
+    if float(kept["cost"]) > float(before["cost"]):
+        words.append("Warning: on held-out jobsets the policy that is kept is worse than before.")
+    return " ".join(words)
 
 
-def kept_step(rows: Sequence[Row]) -> int:
-    """After how many steps the policy is kept, of the rows of `tabulate`."""
-    return next(int(row["step"]) for row in rows if row.get("kept"))
+def kept_row(rows: Sequence[Row]) -> Row:
+    """The row of the steps after which the policy is kept, of the rows of `tabulate`."""
+    return next(row for row in rows if row.get("kept"))
 
 
 def _cells(cost: Cost, best: float) -> dict[str, Value]:
@@ -157,5 +198,10 @@ def _name(step: int) -> str:
     return f"after {step} step{'s' if step > 1 else ''}"
 
 
-def _percent(change: float) -> str:
-    return f"{abs(change):.1%} {'more' if change > 0 else 'less'}"
+def _compared(cost: Value, other: Value) -> str:
+    """``12.5% less than``."""
+    one, two = float(cost), float(other)
+    if one == two:
+        return "as much as"
+    share = f"{abs(one / two - 1):.1%} " if two else ""
+    return f"{share}{'more' if one > two else 'less'} than"

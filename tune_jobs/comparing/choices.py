@@ -1,7 +1,7 @@
 """From what a user asks for to what policies are compared on."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,13 +100,28 @@ def choose_comparison(
     """
     config = choose_config(source, overrides, shorthands, runs)
     kind = get_kind(config.task.world.kind)
-    steady, steps = kind.steady(config.task.build())
-    given = changed_keys(overrides)
-    if any(name in shorthands or f"task.{kind.shorthands[name].key}" in given for name in steady):
-        return config, warmup or 0
+    short = {f"task.{kind.shorthands[name].key}" for name in shorthands}
+    steady, steps = steady_operation(config.task.build(), short | changed_keys(overrides))
     if steady:
         config = choose_config(source, overrides, {**shorthands, **steady}, runs)
     return config, steps if warmup is None else warmup
+
+
+def steady_operation(task: Task, said: Container[str]) -> tuple[Mapping[str, Any], int]:
+    """What measures a task in a steady state, see `Kind.steady`; nothing if the user says less.
+
+    Args:
+        task: as asked for.
+        said: keys of the settings that the user has given, as ``task.workload.window``.
+
+    Returns:
+        Values by names that the world's kind has shorthands for, and a warm-up.
+    """
+    kind = task.kind
+    steady, warmup = kind.steady(task)
+    if any(f"task.{kind.shorthands[name].key}" in said for name in steady):
+        return {}, 0
+    return steady, warmup
 
 
 def parse_limits(texts: Sequence[str], kind: Kind) -> dict[str, float]:

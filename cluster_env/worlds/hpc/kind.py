@@ -160,6 +160,7 @@ KIND = Kind(
     remarks=_remarks,
     words=_words,
     time=duration,
+    time_unit="s",
     environments={
         "HPC-v0": {"world": {"kind": "hpc"}, "objective": "bounded_slowdown"},
         "HPCBase-v0": _thesis(reward="base", time_step=60, every_step=True),

@@ -68,6 +68,24 @@ def graph_options(options: StepOptions, parameters: dict[str, torch.Tensor]) -> 
     }
 
 
+def test_jobsets_that_contradict_each_other_move_nothing_and_that_is_why() -> None:
+    network = network_of()
+    inner = FirstOrder(network, WORLD, StepOptions(shrink=True))
+    parameters, rates = given(network)
+    one = decisions(0).of_jobset(0)
+    rows = np.tile(np.arange(one.num_rows), 2)
+    sign = np.repeat(np.float32([1, -1]), one.num_rows)
+    jobset = np.repeat(np.int32([0, 1]), one.num_rows)
+    contrary = replace(one.of_rows(rows), advantages=sign * one.advantages[rows], jobset=jobset)
+    found = inner.inner_step(parameters, rates, contrary)
+    assert all(torch.equal(found[name], parameters[name]) for name in found)
+    assert inner.why_still(contrary) == "the jobsets did not agree on a direction"
+    alike = replace(contrary, advantages=np.zeros_like(contrary.advantages))
+    assert inner.why_still(alike) == "episodes of the same jobset cost the same"
+    assert inner.why_still(one.of_rows(np.arange(0))) == "no decision had a choice"
+    assert FirstOrder(network, WORLD, StepOptions()).why_still(one) == "the gradient was too small"
+
+
 def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-6) -> None:
     """Relative to the largest number; sums of rows in float32 differ in the last digits."""
     assert np.abs(found - expected).max() <= tolerance * np.abs(expected).max()

@@ -8,6 +8,7 @@ from cluster_env.core.task import Task
 from meta.adaptation import adapt_parameters, learned_policy, load_meta_policy, save_adapted
 from meta.tasks import read_task
 from rllib_configs.policy_files import Decode, LearnedPolicy
+from tune_jobs.adapting.windows import in_steady_operation
 
 
 def adapt(
@@ -30,7 +31,8 @@ def adapt(
         run: folder of a run that trained a set scorer, by ``maml`` or ``ppo``, or one that `out`
             named before.
         task: what to adapt to: a task, or texts as ``metasched adapt --task`` takes them, of which
-            each that is a setting changes the task that the policy was trained on.
+            each that is a setting changes the task that the policy was trained on. Windows of
+            recorded jobs are then those of the command, long and behind a warm-up.
         num_steps: gradient steps, 0 to 1000.
         num_episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
         num_jobsets: jobsets of a step.
@@ -50,9 +52,19 @@ def adapt(
     if folder is not None and folder.exists() and not _is_empty_folder(folder):
         raise InputError(f"{folder} is not empty; take a new folder for the adapted policy")
     policy = load_meta_policy(run, rate)
-    target = task if isinstance(task, Task) else read_task(task, policy.task)
+    if isinstance(task, Task):
+        target, played, warmup = task, task, 0
+    else:
+        target = read_task(task, policy.task)
+        played, warmup = in_steady_operation(target, task)
     steps = adapt_parameters(
-        policy, target, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
+        policy,
+        played,
+        num_steps,
+        num_episodes=num_episodes,
+        num_jobsets=num_jobsets,
+        seed=seed,
+        warmup=warmup,
     )
     if folder is not None:
         save_adapted(policy, target, steps[-1], folder)
