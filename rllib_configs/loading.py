@@ -1,6 +1,7 @@
 """From a preset's name, a file and overrides to a checked `ExperimentConfig`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,9 +10,10 @@ from pydantic import ValidationError
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from rllib_configs.changes import Changes, change, parse_override
+from rllib_configs.changes import Changes, change, changed_keys, parse_override
 from rllib_configs.explaining import explain
 from rllib_configs.extensions import load_extensions
+from rllib_configs.machines import OPTION, machine_changes
 from rllib_configs.migration import migrate
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.sections import Section
@@ -28,6 +30,7 @@ __all__ = [
     "preset_names",
     "read_config",
     "read_yaml",
+    "take_machine_of_log",
     "write_config",
 ]
 
@@ -52,8 +55,28 @@ def load_config(source: str | Path, changes: Changes = ()) -> ExperimentConfig:
         InputError: if there is no such preset or file, a key is unknown, or a value impossible.
     """
     data = read_config(source)
+    before = deepcopy(data)
     change(data, changes)
+    given = changed_keys(changes)
+    take_machine_of_log(data, before, given, asked="--set task.world.{name}={units}")
     return make_config(data)
+
+
+def take_machine_of_log(
+    data: dict[str, Any], before: Mapping[str, Any], given: Set[str], asked: str = OPTION
+) -> None:
+    """Gives plain data the machine of a job log that was named for them; see `machine_changes`.
+
+    Args:
+        data: after the changes that were asked for; changed in place.
+        before: the same before them.
+        given: keys of these changes.
+        asked: see `rllib_configs.machines.units_of_log`.
+
+    Raises:
+        InputError: if the data or the log cannot be used, or nobody says how large the machine is.
+    """
+    change(data, machine_changes(parse_config(data).task, before.get("task"), given, asked))
 
 
 def read_config(source: str | Path) -> dict[str, Any]:

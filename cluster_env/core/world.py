@@ -207,11 +207,14 @@ class WorkloadKind:
         given: those of its fields that the world decides, from the world.
         own: fields that a change to this workload does not take over from another one, though they
             have the same name.
+        read: reads the job log that its settings name, of a machine that the log may describe; from
+            plain settings. None where jobs are of no such log.
     """
 
     workload: type[Any]
     given: Callable[[Any], Mapping[str, Any]] = lambda world: {}
     own: tuple[str, ...] = ()
+    read: Callable[[Mapping[str, Any]], Any] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

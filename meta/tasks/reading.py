@@ -1,6 +1,7 @@
 """From what a user writes to a task: a held-out one of a family, a file, or single settings."""
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from meta.tasks.distribution import TaskSplit, get_distribution
-from rllib_configs.changes import flattened
+from rllib_configs.changes import changed_keys, flattened
 from rllib_configs.loading import change, parse_override, parse_section, read_yaml
+from rllib_configs.machines import machine_changes
 from rllib_configs.migration import migrate
 from rllib_configs.task_schema import TaskSection
 
@@ -61,7 +63,10 @@ def _of_family(text: str) -> Task:
 def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
     """A task with other settings, by keys like ``task.workload.load``."""
     data = {"task": home.model_dump(mode="json")}
+    before = deepcopy(data["task"])
     change(data, changes)
+    section, asked = parse_section(TaskSection, data["task"]), "--task world.{name}={units}"
+    change(data, machine_changes(section, before, changed_keys(changes), asked))
     return parse_section(TaskSection, data["task"])
 
 

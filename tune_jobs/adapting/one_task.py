@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.logs import read_log
 from meta.plan import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
 from rllib_configs.policy_files import Decode, read_policy_config
-from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.windows import in_steady_operation
 from tune_jobs.terminal.options import ADAPTATION_TABLE
 from tune_jobs.terminal.output import print_json
@@ -60,7 +58,7 @@ def adapt_to_task(
     config = read_policy_config(run)
     require_scorer(config, f"the policy in {run}")
     home = config.task.at_point()
-    changes = [*texts, *_in_short(home, texts, trace, objective)]
+    changes = [*texts, *_in_short(trace, objective)]
     if not changes:
         raise InputError("say what to adapt to, with --task, --trace or --objective")
     task = read_task(changes, home)
@@ -136,19 +134,10 @@ def adapt_to_task(
         click.echo(f"Next     {program()} compare --policies {policies}")
 
 
-def _in_short(
-    home: TaskSection, texts: Sequence[str], trace: Path | None, objective: str | None
-) -> list[str]:
+def _in_short(trace: Path | None, objective: str | None) -> list[str]:
     """What a log and an objective change, as `read_task` takes it."""
     found = [] if objective is None else [f"objective={objective}"]
-    if trace is None:
-        return found
-    found.append(f"workload.trace={trace.absolute()}")
-    said = any(text.startswith("world.processors=") for text in texts)
-    if "processors" in type(home.world).model_fields and not said:
-        processors = read_log(trace).processors
-        found += [] if processors is None else [f"world.processors={processors}"]
-    return found
+    return found if trace is None else [*found, f"workload.trace={trace.absolute()}"]
 
 
 def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object], note: str) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Container, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from cluster_env.evaluation import get_metric, objective_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import Kind, get_kind
 from rllib_configs.changes import Changes, change, changed_keys
-from rllib_configs.loading import make_config, parse_config, read_config
+from rllib_configs.loading import make_config, parse_config, read_config, take_machine_of_log
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, is_heuristic
@@ -65,8 +66,9 @@ def changed_config(
     Raises:
         InputError: if the config cannot be used.
     """
+    before = deepcopy(data)
     change(data, overrides)
-    given = changed_keys(overrides)
+    given, said = changed_keys(overrides), set[str]()
     for name, value in shorthands.items():
         world = parse_config(data).task.world.kind
         short = get_kind(world).shorthands.get(name)
@@ -79,6 +81,8 @@ def changed_config(
         follows = short.follows(parse_config(data).task)
         settings = {f"task.{key}": setting for key, setting in follows.items()}
         change(data, {key: settings[key] for key in settings if key not in given})
+        said.add(key)
+    take_machine_of_log(data, before, given | said)
     return make_config(data)
 
 

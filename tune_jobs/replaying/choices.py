@@ -8,6 +8,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.workloads.logs import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
+from rllib_configs.machines import units_named, units_of_log
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
@@ -33,7 +34,7 @@ def task_of_log(
         shorthands: values, or texts of them, by the names of the world's shorthands.
         guess: whether a machine of which nobody knows the size is as large as the largest job.
         runs: the trained policies that are to act; the world is that of the first, but for what is
-            said.
+            said, and for its machine unless it was trained on jobs of a log.
         seed: of the policies' random numbers.
 
     Returns:
@@ -42,34 +43,20 @@ def task_of_log(
     Raises:
         InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
     """
-    read, words = _read(path, overrides, shorthands), []
-    trained = runs[0].config.to_dict()["task"]["world"] if runs else {}
-    world = {**trained, "kind": WORLD} if trained.get("kind") == WORLD else {"kind": WORLD}
-    said = {**shorthands}
+    read = _read(path, overrides, shorthands)
+    trained = runs[0].config.to_dict()["task"] if runs else {}
+    world = {**trained.get("world", {}), "kind": WORLD}
+    if trained and trained["world"]["kind"] != WORLD:
+        trained, world = {}, {"kind": WORLD}
     given = {new_key(text.partition("=")[0]) for text in overrides}
-    for k, name in enumerate(read.resources):
-        if name in said or f"task.world.{name}" in given:
-            continue
-        largest = max(int(read.demand[:, k].max()), 1)
-        if name == "processors" and read.processors:
-            said[name] = read.processors
-        elif world.get(name):
-            continue
-        elif name in read.optional:
-            if read.demand[:, k].any():
-                words.append(f"{name} is not counted; --{name} UNITS counts what jobs held of it")
-        elif guess:
-            said[name] = largest
-            words.append(f"nobody says how many {name} there are: as many as the largest job has")
-        else:
-            raise InputError(
-                f"{path} does not say how many {name} the machine has; say it, as in --{name} "
-                f"{largest}"
-            )
+    said = {name for name in read.resources if name in shorthands or f"task.world.{name}" in given}
+    units, words = units_of_log(
+        read, said, units_named(trained), asked="--{name} {units}", guess=guess
+    )
     workload = {"kind": "trace", "path": str(path), "jobs": 0, "whole": True}
     data = {"name": path.name.partition(".")[0] or "log"}
     data["task"] = {"world": world, "workload": workload}  # type: ignore[assignment]
-    task = changed_config(data, overrides, said).task.build(path.name, seed)
+    task = changed_config(data, overrides, {**units, **shorthands}).task.build(path.name, seed)
     workload_of: Any = task.workload
     recorded = getattr(workload_of, "recorded", None)
     if not isinstance(recorded, RecordedJobs):

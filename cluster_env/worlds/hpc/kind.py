@@ -27,8 +27,10 @@ _SHIPPED = Path(__file__).parent / "policies"
 def _columns(task: Task) -> dict[str, Value]:
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
+    log = task.workload if isinstance(task.workload, TraceWorkload) else None
     return {
-        "trace": task.workload.name if isinstance(task.workload, TraceWorkload) else "",
+        "trace": log.name if log else "",
+        "left_out": log.num_too_large if log else 0,
         "processors": world.processors,
         "jobset_size": getattr(part, "jobs", 0) or 0,
         "window_s": part.window if isinstance(part, TracePart) and part.jobs is None else 0,
@@ -43,9 +45,10 @@ def _describe(columns: Mapping[str, Any]) -> str:
     jobs = f"{size:,} jobs each" if size else f"windows of {_time(window)}"
     if warmup:
         jobs += f", the first and last {_time(warmup)} not counted"
+    left_out = int(float(columns.get("left_out") or 0))
     return (
         f"{int(float(columns['processors'])):,} processors, {jobs}, {columns['backfilling']} "
-        f"backfilling unless named"
+        f"backfilling unless named{f'; {left_out:,} larger jobs left out' if left_out else ''}"
     )
 
 

@@ -182,7 +182,7 @@ class TraceWorkload:
     def recorded(self) -> RecordedJobs:
         """All jobs that fit the machine, at the times of submission that were asked for."""
         machine = f"the machine of {self.capacity[0]:,} processors"
-        read = read_log(self.path, self.log_format, self.time_zone)
+        read = self._read
         fitting = (hashed(read) if self.hash_users else read).that_fit(
             self.capacity, machine, self.resources
         )
@@ -190,6 +190,15 @@ class TraceWorkload:
         if self.scaled_load:
             factor = float(fitting.load(self.capacity)[0]) / self.scaled_load
         return corrected(fitting.stretched(factor), self.run_times)
+
+    @property
+    def num_too_large(self) -> int:
+        """Jobs that are left out because the machine is smaller."""
+        return self._read.num_jobs - self.recorded.num_jobs
+
+    @property
+    def _read(self) -> RecordedJobs:
+        return read_log(self.path, self.log_format, self.time_zone)
 
     def part(self, split: Split) -> TracePart:
         """The stretch of the log that the jobsets of a split come from."""

@@ -13,6 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import WorkloadKind
 from cluster_env.workloads.estimates import get_estimates
+from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
 from cluster_env.worlds.hpc.traces import TraceWorkload
 from cluster_env.worlds.hpc.world import HPC
@@ -230,5 +231,6 @@ WORKLOADS.register("trace")(
         TraceWorkload,
         lambda world: {"capacity": world.capacity, "resources": world.resources},
         own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates
+        read=lambda said: read_log(said["path"], said["log_format"], said["time_zone"]),
     )
 )

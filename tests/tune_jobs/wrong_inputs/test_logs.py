@@ -67,6 +67,7 @@ LINES = (
     ),
     "compare --set task.world.kind=hpc --set task.workload.trace=wide.swf --processors 2",
     "compare --set task.world.kind=hpc --set task.workload.trace=unusable.swf",
+    "guard hpc-no-worse --set task.workload.trace=site.csv",
     "train hpc-smoke --set task.workload.trace=unusable.swf",
     "train hpc-smoke --set task.workload.estimates=gaussian:x",
     "train hpc-smoke --set task.workload.load=-1",
@@ -100,7 +101,8 @@ def test_a_wrong_log_or_machine_is_refused(line: str, logs: Path, refuse: Refuse
         ("trace site.csv --gpus 4", "but the machine of 4 processors counts processors and gpus"),
         ("replay site.csv --processors 8 --policy sjff", "did you mean 'sjf'?"),
         (
-            "compare --set task.world.kind=hpc --set task.workload.trace=site.csv --window -5",
+            "compare --set task.world.kind=hpc --set task.workload.trace=site.csv --window -5 "
+            "--processors 8",
             "must be 0 or more, but None, -5 and 0 were given",
         ),
     ],

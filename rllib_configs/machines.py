@@ -1,0 +1,101 @@
+"""How large the machine of a job log is: as somebody says, else as the log says; never a guess."""
+
+from collections.abc import Container, Mapping, Set
+from typing import Any
+
+from cluster_env.core.errors import InputError
+from cluster_env.workloads.recorded import RecordedJobs
+from cluster_env.worlds import WORLDS
+from rllib_configs.task_schema import TaskSection
+
+OPTION = "--{name} {units} (task.world.{name})"
+"""How a command is told of a resource that has options for the world's settings."""
+
+
+def units_of_log(
+    read: RecordedJobs,
+    said: Container[str],
+    known: Container[str] = (),
+    *,
+    asked: str = OPTION,
+    guess: bool = False,
+) -> tuple[dict[str, int], list[str]]:
+    """Units of each resource of a log's machine that nobody has said.
+
+    Args:
+        read: the log.
+        said: names of the resources that the user gives the units of; the log's header does not
+            count there.
+        known: names of those that are known otherwise, where the header does not say them.
+        asked: how the user can say them, from ``name`` and ``units``.
+        guess: whether a machine of which nobody knows the size is as large as the largest job.
+
+    Returns:
+        Units by name, and sentences about what was not said.
+
+    Raises:
+        InputError: if nobody says how large the machine is.
+    """
+    found: dict[str, int] = {}
+    words = []
+    for k, name in enumerate(read.resources):
+        if name in said:
+            continue
+        largest = max(int(read.demand[:, k].max()), 1)
+        if name == "processors" and read.processors:
+            found[name] = read.processors
+        elif name in known:
+            continue
+        elif name in read.optional:
+            if read.demand[:, k].any():
+                words.append(f"{name} is not counted; --{name} UNITS counts what jobs held of it")
+        elif guess:
+            found[name] = largest
+            words.append(f"nobody says how many {name} there are: as many as the largest job has")
+        else:
+            raise InputError(
+                f"{read.path} does not say how many {name} the machine has; say it, as in "
+                f"{asked.format(name=name, units=largest)}"
+            )
+    return found, words
+
+
+def units_named(task: Any) -> set[str]:
+    """Resources that plain data of a task give units of beside a log: the two belong together.
+
+    Args:
+        task: under today's keys, and not yet checked.
+    """
+    data = task if isinstance(task, Mapping) else {}
+    world, workload = data.get("world"), data.get("workload")
+    if not (isinstance(world, Mapping) and isinstance(workload, Mapping) and "path" in workload):
+        return set()
+    return {name for name, units in world.items() if units}
+
+
+def machine_changes(
+    task: TaskSection, before: Any, given: Set[str], asked: str = OPTION
+) -> dict[str, int]:
+    """What a log that was named for a task says of its machine, as changes to the task's world.
+
+    Args:
+        task: with all changes that were asked for.
+        before: plain data of the task before them. Where they hold a log and its machine, and no
+            other log was asked for, nothing changes.
+        given: keys of these changes, as ``task.world.processors``.
+        asked: see `units_of_log`.
+
+    Raises:
+        InputError: if the log cannot be read, or nobody says how large the machine is.
+    """
+    kind, known = task.workload.kind, units_named(before)
+    read = WORLDS.get(task.world.kind).workloads.get(kind).read
+    places = {"task", "task.workload", "task.workload.path", f"task.workload.{kind}"}
+    if read is None or ("processors" in known and not given & places):
+        return {}
+    log = read(task.workload.model_dump(mode="json"))
+    said = {name for name in log.resources if f"task.world.{name}" in given}
+    if given & {"task", "task.world"}:
+        said |= task.world.model_fields_set
+    units, _ = units_of_log(log, said, known, asked=asked)
+    return {f"task.world.{name}": number for name, number in units.items()}
