@@ -232,7 +232,8 @@ def stored_weights(folder: Path) -> dict[str, NDArray[np.float32]]:
 
 def _read_text(file: Path) -> dict[str, NDArray[np.float32]]:
     data = json.loads(file.read_text())
-    return {str(name): np.array(value, np.float32) for name, value in data.items()}
+    with np.errstate(over="ignore"):  # what is infinite then is refused
+        return {str(name): np.array(value, np.float32) for name, value in data.items()}
 
 
 def _read_tensors(file: Path) -> dict[str, NDArray[np.float32]]:

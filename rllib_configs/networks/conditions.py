@@ -1,6 +1,5 @@
 """What a network is told of the objective, beside what it sees of a state."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -80,7 +79,30 @@ def with_wanted(experiment: "ExperimentConfig", wanted: Wanted | None) -> "Exper
         return changed
     limits = {name: wanted.limits[name] for name in told_limits if name in wanted.limits}
     section = type(experiment.training.limits)(
-        **{name: worse for name, worse in limits.items() if math.isfinite(worse)}
+        # From 100 % on there is nothing to tell, whichever way a metric is better; see `LIMIT`.
+        **{name: worse for name, worse in limits.items() if worse < 1.0}
     )
     training = experiment.training.model_copy(update={"limits": section})
     return changed.model_copy(update={"training": training})
+
+
+def told_in_words(experiment: "ExperimentConfig", wanted: Wanted | None) -> str:
+    """What a network is told, for tables: ``utilization 10%, wait 25%, longest_wait off``.
+
+    Args:
+        experiment: what the network was trained with.
+        wanted: see `with_wanted`.
+
+    Returns:
+        The objective, if it is told of that, and each limit that it knows; nothing for a network
+        that is told nothing.
+    """
+    names = getattr(experiment.training, "conditioned_on", ())
+    known = limits_in(names)
+    acting = with_wanted(experiment, wanted)
+    words = [acting.task.build_objective().name] if len(known) < len(names) else []
+    given = acting.training.limits.given() if known else {}
+    words += [
+        f"{name} {100 * given[name]:g}%" if name in given else f"{name} off" for name in known
+    ]
+    return ", ".join(words)

@@ -14,9 +14,10 @@ from cluster_env.evaluation.metrics import episode_means
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
-from rllib_configs.runners.candidates import Source
+from rllib_configs.runners.candidates import FIXED, Source
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import choose
+from tune_jobs.comparing.trained_runs import find_runs
 
 SMALL = ("task.workload.jobs=30", "training.family=''")
 LIMITS = ("training.limits.wait=0.1", "training.reference=fcfs")
@@ -71,8 +72,24 @@ def test_what_is_beyond_a_limit_counts(tmp_path: Path) -> None:
     rows = json.loads(call(*runs, "--jobsets", 6, "--json").stdout)
     assert rows[0]["beyond_wait"] > rows[1]["beyond_wait"]
     for row in rows:
-        assert row["judged"] >= row["cost"]
+        assert row["judged"] == pytest.approx(row["cost"] + FIXED * row["beyond_wait"])
+    assert rows[0]["broken_wait"] > 0
     assert "beyond wait" in call(*runs, "--jobsets", 6).stdout
+
+
+def test_jobsets_without_a_limit_keep_and_break_none(tmp_path: Path) -> None:
+    """Where limits are told, on a quarter of the jobsets there is none of a metric."""
+    told = ("training.conditioned_on=[limit_wait]", "training.reference=fcfs")
+    run = make(tmp_path, 0, 5.0, *told, "training.limits.wait=0.0")
+    (row,) = json.loads(call(run, "--jobsets", 12, "--json").stdout)
+    assert row["judged"] == pytest.approx(row["cost"] + FIXED * row["beyond_wait"])
+    assert row["beyond_wait"] > 0
+    assert row["broken_wait"] == 1  # it holds all jobs for long
+
+
+def test_what_was_chosen_is_found_by_a_glob(tmp_path: Path) -> None:
+    call(make(tmp_path, 0, 3.0), "--jobsets", 2, "--out", tmp_path / "chosen")
+    assert find_runs([f"{tmp_path}/cho*"]) == [tmp_path / "chosen"]
 
 
 def test_other_runs_are_refused(tmp_path: Path) -> None:
@@ -81,5 +98,7 @@ def test_other_runs_are_refused(tmp_path: Path) -> None:
         call(one, make(tmp_path / "b", 1, 1.0, *LIMITS))
     with pytest.raises(InputError, match="was trained by reinforce"):
         call(one, make_run(tmp_path / "deeprm", iterations=1))
+    with pytest.raises(InputError, match="takes trained runs, but 'saf' is a rule"):
+        call("saf")
     with pytest.raises(InputError, match="holds other files"):
         call(one, "--out", tmp_path)

@@ -9,12 +9,14 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds import shipped_policies
+from metasched import compare
 from rllib_configs.loading import load_config, preset_names
 from rllib_configs.networks import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.comparing.guarding import load_decided
+from tune_jobs.comparing.table import format_rows
 from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
 from tune_jobs.terminal.tables import read_table
 
@@ -67,6 +69,10 @@ def _nan(data: dict) -> dict:
     return {**data, "network.job": [float("nan"), *data["network.job"][1:]]}
 
 
+def _huge(data: dict) -> dict:
+    return {**data, "network.job": [1e60, *data["network.job"][1:]]}
+
+
 def _short(data: dict) -> dict:
     return {**data, "network.job": data["network.job"][1:]}
 
@@ -80,6 +86,7 @@ def _words(data: dict) -> dict:
     [
         (_nothing, "it has none"),
         (_nan, "NaN or infinite"),
+        (_huge, "NaN or infinite"),
         (_short, r"have the shape \(9\)"),
         (_words, "is broken"),
     ],
@@ -125,8 +132,8 @@ def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:
 
 def test_the_policy_that_is_told_limits_follows_them(capsys: Shown) -> None:
     """With room on waits and utilization it holds more, and the mean slowdown is lower for it."""
-    found = []
-    for limit in ("0", "0.5", "off"):
+    found, told = [], []
+    for limit in ("0", "0.5", "2"):  # from 1 on there is none
         limits = [f"--limit={name}={limit}" for name in ("utilization", "wait", "longest_wait")]
         line = ["compare", "--config", "hpc-smoke", "--policies", f"saf,{LIMITS}", "--json"]
         size = ["--set", "task.workload.jobs=400", "--set", "task.workload.load=1"]
@@ -134,10 +141,25 @@ def test_the_policy_that_is_told_limits_follows_them(capsys: Shown) -> None:
         rows = json.loads(capsys.readouterr().out)
         learned = next(row for row in rows if row["learned"])
         found.append([learned[name] for name in ("bounded_slowdown", "utilization", "wait")])
+        told.append((rows[0]["told"], learned["told"]))
     strict, middle, free = found
     assert strict[0] > middle[0] > free[0]
     assert strict[1] > middle[1] > free[1]
     assert strict[2] < middle[2] < free[2]
+    assert told == [
+        ("", f"utilization {worse}, wait {worse}, longest_wait {worse}")
+        for worse in ("0%", "50%", "off")
+    ]
+    assert f"{LIMITS} was told: {told[2][1]}." in format_rows(rows)
+
+
+def test_a_loaded_policy_is_told_the_same_limits() -> None:
+    limits, changes = {"utilization": 2.0, "wait": 1.0}, {"task.workload.jobs": 60}
+    found = []
+    for policy in (LIMITS, load_policy(LIMITS)[0]):
+        (row,) = compare([policy], LIMITS, changes=changes, num_jobsets=2, limits=limits)
+        found.append((row["bounded_slowdown"], row["utilization_to_end"]))
+    assert found[0] == found[1]
 
 
 def test_the_policy_for_operation_is_better_than_tetris_at_no_longer_waits(capsys: Shown) -> None:

@@ -136,13 +136,15 @@ def _row(
 ) -> dict[str, Value]:
     """The columns of one spec.
 
-    ``policy`` is the name shown and ``key`` the one that stays the same at all places. Every mean
+    ``policy`` is the name shown and ``key`` the one that stays the same at all places; ``told`` is
+    what the policy is told of objective and limits, empty for most. Every mean
     of `Kind.metrics` stands under its name, averaged over training seeds, with ``_low`` and
     ``_high`` its 95 % interval over ``interval_over``. ``difference`` is that to the best mean on
     the same jobsets, with its interval. ``win_rate`` is the share of jobsets at or below the best
     of the world's baselines among the specs, averaged over training seeds, with its interval.
     """
-    row: dict[str, Value] = {**spec_cells(spec, result.name), "best": result is winner}
+    row: dict[str, Value] = {**spec_cells(spec, result.name), "told": spec.told(protocol)}
+    row["best"] = result is winner
     row |= result.means
     metric = protocol.metric
     kind = protocol.task.kind

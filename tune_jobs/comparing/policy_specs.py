@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster_env.core.policy import PlayedPolicy
 from cluster_env.evaluation import PolicyGroup, choose, rank_on, tune, tuned_numbers
 from cluster_env.worlds import get_heuristic
-from rllib_configs.networks.conditions import Wanted, told
+from rllib_configs.networks.conditions import Wanted, told, told_in_words
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import (
     AT,
@@ -64,6 +64,15 @@ class PolicySpec:
         if not self.learned:
             get_heuristic(self.key, protocol.task.world)
 
+    def told(self, protocol: EvaluationProtocol) -> str:
+        """What the policies are told there, in words; empty for those that are told nothing."""
+        return told_in_words(self.runs[0].config, wanted_in(protocol)) if self.runs else ""
+
+
+def wanted_in(protocol: EvaluationProtocol) -> Wanted:
+    """What counts in a protocol, for policies that are told."""
+    return Wanted(protocol.task.objective, protocol.prices)
+
 
 def heuristic_spec(spec: str) -> PolicySpec:
     """A heuristic; one that takes a number is tuned at each place anew if it is named without."""
@@ -107,9 +116,8 @@ def _learned(key: str, runs: Sequence[TrainedRun], decode: Decode) -> PolicySpec
     known: dict[str, PolicyGroup] = {}
 
     def make(protocol: EvaluationProtocol) -> PolicyGroup:
-        task = protocol.task
-        wanted = Wanted(task.objective, protocol.prices)
-        policies = [run.policy.acting_in(task.world, wanted) for run in runs]
+        world, wanted = protocol.task.world, wanted_in(protocol)
+        policies = [run.policy.acting_in(world, wanted) for run in runs]
         if decode != "tuned":
             return PolicyGroup(name, tuple(policies))
         where = repr((protocol.task, protocol.metric, protocol.warmup))

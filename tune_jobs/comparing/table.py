@@ -227,6 +227,8 @@ def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
             "Jobs outside these steps were served but do not count; makespan, utilization and "
             "longest waits are those of whole episodes."
         )
+    told = {str(row["key"]): str(row["told"]) for row in rows if row.get("told")}
+    lines += [f"{learned_name(key)} was told: {words}." for key, words in told.items()]
     guarded = [row for row in rows if row.get("guard_choice")]
     if guarded:
         seconds = sorted(float(row["guard_s"]) for row in guarded)

@@ -105,7 +105,7 @@ def _holds_run(path: Path) -> bool:
 
 
 def _never_trained(path: Path) -> bool:
-    traces = ("policy", "weights.pt", "metrics.csv", "checkpoints")
+    traces = ("policy", "weights.pt", "weights.json", "metrics.csv", "checkpoints")
     return not any((path / name).exists() for name in traces)
 
 

@@ -128,6 +128,7 @@ def _rows(
             "metric": task.kind.headline,
             "world": task.world.kind,
             **spec_cells(spec, spec.key),
+            "told": spec.told(EvaluationProtocol(task)),
             "jobsets": num_sequences,
             "num_jobs": sum(jobset.num_jobs for _, jobsets in groups for jobset in jobsets),
             "best_rule": best,

@@ -12,6 +12,7 @@ from cluster_env.evaluation.intervals import jobset_interval
 from rllib_configs.policy_files import CONFIG_FILE, TEXT_FILE, read_weights, write_policy
 from rllib_configs.runners.candidates import (
     CANDIDATES,
+    KEPT,
     CandidateWork,
     joined,
     judge_of,
@@ -19,8 +20,8 @@ from rllib_configs.runners.candidates import (
     units_of,
 )
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.terminal.output import print_json
-from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.terminal.tables import Row, Value, aligned, plain
 
 _SEARCH = "evolution"
@@ -39,18 +40,27 @@ def choose_run(
     """
     if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
+    for name in filter(is_heuristic, names):
+        raise InputError(f"choose takes trained runs, but '{name}' is a rule, and nothing to choose")
     paths = find_runs(names)
     found = [read_weights(path) for path in paths]
     configs = [config for _, config in found]
     _require_alike(paths, configs)
     judged = _judged(configs[0].model_copy(update={"seed": seed}), found, num_jobsets)
-    costs = judge_of(configs[0]).final_costs(judged)
+    judge = judge_of(configs[0])
+    costs, breaches = judge.final_costs(judged), judge.beyond(judged)
     best = int(np.argmin(costs))
     rows: list[Row] = []
-    for path, config, cost, of_run in zip(paths, configs, costs, judged, strict=True):
+    for path, config, cost, of_run, breach in zip(
+        paths, configs, costs, judged, breaches, strict=True
+    ):
         mean = jobset_interval(of_run[:, 0], np.ones(num_jobsets))
         limits = config.training.limits.given()
-        beyond = {f"beyond_{name}": float(of_run[:, 1 + k].mean()) for k, name in enumerate(limits)}
+        beyond = {f"beyond_{name}": float(breach[k]) for k, name in enumerate(limits)}
+        excess = of_run[:, 1:]
+        with_limit = np.maximum((excess != KEPT).sum(axis=0), 1)  # others count as kept
+        shares = (excess > 0).sum(axis=0) / with_limit
+        beyond |= {f"broken_{name}": float(shares[k]) for k, name in enumerate(limits)}
         less = jobset_interval(of_run[:, 0] - judged[best][:, 0], np.ones(num_jobsets))
         row: dict[str, Value] = {"run": path.name, "seed": config.seed, "judged": float(cost)}
         row |= {"cost": mean.value, "low": mean.low, "high": mean.high}
@@ -59,7 +69,7 @@ def choose_run(
     if as_json:
         print_json(plain(rows))
     else:
-        _show(rows, best, num_jobsets)
+        _show(rows, best, num_jobsets, on_mean=configs[0].training.limits_hold == "mean")
     if out is not None:
         write_policy(found[best][0], configs[best], out, as_text=True)
         if not as_json:
@@ -99,7 +109,7 @@ def _trained(config: ExperimentConfig) -> dict[str, object]:
     return data | {"training": training}
 
 
-def _show(rows: Sequence[Row], best: int, num_jobsets: int) -> None:
+def _show(rows: Sequence[Row], best: int, num_jobsets: int, *, on_mean: bool) -> None:
     limits = [name for name in rows[0] if name.startswith("beyond_")]
     titles = [name.replace("_", " ") for name in limits]
     lines = [["", "run", "seed", "ln(cost) [95%]", "less the best's", *titles, "judged"]]
@@ -107,7 +117,10 @@ def _show(rows: Sequence[Row], best: int, num_jobsets: int) -> None:
         mean = f"{row['cost']:.3f} [{row['low']:.3f}, {row['high']:.3f}]"
         ends = f"[{row['less_best_low']:+.3f}, {row['less_best_high']:+.3f}]"
         less = "" if number == best else f"{row['less_best']:+.3f} {ends}"
-        cells = [f"{float(row[name]):+.3f}" for name in limits]
+        cells = [
+            f"{float(row[name]):+.3f} ({float(row[name.replace('beyond', 'broken')]):.0%})"
+            for name in limits
+        ]
         mark = ">" if number == best else ""
         head = [mark, str(row["run"]), str(row["seed"]), mean, less]
         lines.append([*head, *cells, f"{row['judged']:.3f}"])
@@ -120,7 +133,12 @@ def _show(rows: Sequence[Row], best: int, num_jobsets: int) -> None:
             f"Other jobsets may choose another of these."
         )
     if limits:
-        click.echo("Beyond: mean of ln(value / limit); above 0 the limit is broken.")
+        mean = "ln(value / limit), as the limits hold on the mean: above 0 they are broken"
+        each = "ln(value / limit) where a limit is broken, and 0 elsewhere"
+        click.echo(
+            f"Beyond: mean of {mean if on_mean else each}. In brackets: on how many of the jobsets "
+            f"with that limit it is broken."
+        )
 
 
 def _alike(row: Row) -> bool:

@@ -11,12 +11,11 @@ from cluster_env.core.task import Task
 from cluster_env.evaluation import PolicyGroup, objective_metric
 from cluster_env.objectives import get_objective
 from rllib_configs.changes import Changes, changed_keys
-from rllib_configs.networks.conditions import Wanted
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.choices import choose_comparison, order_specs
 from tune_jobs.comparing.comparison import compare as compare_specs
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
-from tune_jobs.comparing.policy_specs import PolicySpec
+from tune_jobs.comparing.policy_specs import PolicySpec, wanted_in
 from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
 from tune_jobs.comparing.trained_runs import (
     Decode,
@@ -68,7 +67,8 @@ def compare(
         decode: how the policies of runs choose: ``sample``, ``argmax`` or ``tuned``.
         guard: whether to add a row for each run with the policy that a guard lets decide.
         limits: by what share such a policy may be worse than the best baseline, by metric; by
-            default what the world's kind says.
+            default what the world's kind says. A policy that was trained with limits as its input,
+            as ``hpc-limits``, is told them, guarded or not.
         progress: whether to show on stderr where it is.
 
     Returns:
@@ -111,8 +111,8 @@ class _OwnPolicy(PolicySpec):
         def make(protocol: EvaluationProtocol) -> PolicyGroup:
             # One that was learned may act in a world that differs in what does not matter to it.
             acting_in: Any = getattr(policy, "acting_in", lambda *_: policy)
-            task = protocol.task
-            return PolicyGroup(policy.name, (acting_in(task.world, Wanted(task.objective)),))
+            acting = acting_in(protocol.task.world, wanted_in(protocol))
+            return PolicyGroup(policy.name, (acting,))
 
         return cls(policy.name, make)
 
