@@ -82,7 +82,8 @@ def command(**options: Any) -> None:
     one that this command wrote. Settings that TASK does not name are those that RUN was trained
     with: a YAML file holds settings of the section task, such as objective and workload, and
     workload.trace is a CSV file of your own jobs. Steps play jobsets of the task's training split,
-    and the table is about others.
+    and the table is about others. On a log, all of them are windows as `compare` has them: long,
+    and behind a warm-up that fills the machine.
 
     \b
     Examples:

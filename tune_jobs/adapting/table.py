@@ -97,21 +97,21 @@ def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
     table = "\n".join(aligned(_lines(task, rows), names=1))
-    return f"{heading}\n{_measured(task, rows)}\n\n{table}"
+    return "\n".join([heading, *_measured(task, rows), "", table])
 
 
 def markdown_table(task: Task, rows: Sequence[Row]) -> str:
     """The same with the verdict, in Markdown."""
-    words = f"**{verdict(task, rows)}** {describe(task)}. {_measured(task, rows)}."
+    words = f"**{verdict(task, rows)}** {describe(task)}. {'; '.join(_measured(task, rows))}."
     return f"{words}\n\n{markdown(_lines(task, rows), names=1)}"
 
 
-def _measured(task: Task, rows: Sequence[Row]) -> str:
+def _measured(task: Task, rows: Sequence[Row]) -> list[str]:
     """What costs are means of, and over what; the windows of recorded jobs."""
     first = rows[0]
-    words = f"{first['label']} on {first['jobsets']} held-out jobsets; lower is better"
+    words = [f"{first['label']} on {first['jobsets']} held-out jobsets; lower is better"]
     if first["warmup"]:
-        words += f"; {task.kind.describe({**task.columns(), 'warmup': first['warmup']})}"
+        words.append(task.kind.describe({**task.columns(), "warmup": first["warmup"]}))
     return words
 
 
