@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import State, World
-from cluster_env.worlds import shipped_policies
+from cluster_env.worlds import policy_in, shipped_policies
 from rllib_configs.loading import parse_config, read_yaml, write_config
 from rllib_configs.networks import Shapes, Weights, make_sampler, network_of
 from rllib_configs.networks.conditions import Wanted
@@ -159,7 +159,8 @@ def load_policy(
     try:
         return policy_of(config, weights, name or config.name, decode, world), config
     except InputError as error:
-        raise InputError(f"the policy in {path} cannot be used: {error}") from None
+        called = policy_in(Path(path))
+        raise InputError(f"the policy in {called} cannot be used: {error}") from None
     except Exception as error:  # a network of somebody's own may raise anything
         raise InputError(
             f"{weights_file(folder)} is not of the network in its config: {_what_broke(error)}"

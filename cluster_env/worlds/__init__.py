@@ -24,6 +24,12 @@ def shipped_policies() -> dict[str, Path]:
     return {name: folder for kind in kinds for name, folder in kind.policies.items()}
 
 
+def policy_in(folder: Path) -> str:
+    """What messages call the policy in a folder: its name if it comes with a world, or the path."""
+    names = [name for name, shipped in shipped_policies().items() if shipped == folder]
+    return names[0] if names else str(folder)
+
+
 __all__ = [
     "WORLDS",
     "Kind",
@@ -31,5 +37,6 @@ __all__ = [
     "get_heuristic",
     "get_kind",
     "kind_of",
+    "policy_in",
     "shipped_policies",
 ]

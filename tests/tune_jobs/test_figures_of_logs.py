@@ -12,8 +12,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_kind
 from tune_jobs.figure import command
-from tune_jobs.figures import FIGURES, places, run_times
-from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures import FIGURES, places, ratios, run_times
+from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.terminal.tables import read_table
 
 
@@ -109,6 +109,14 @@ def test_better_run_times_are_shown_side_by_side(
     assert len(found) == len(get_kind("hpc").baselines) * len(run_times.KINDS)
     assert found["sjf", "office/learned"] < found["sjf", "office/user"]
     assert {*run_times.KINDS, "office"} <= set(texts(run_times.draw(table)))
+
+
+def test_a_log_that_is_missing_is_told_before_anything_is_evaluated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ratios, "_rows", lambda *_: pytest.fail("it evaluates already"))
+    with pytest.raises(InputError, match=r"nope\.swf"):
+        make_figure("hpc-families", FigureRequest(traces=[tmp_path / "nope.swf"]), tmp_path)
 
 
 def test_places_are_those_of_the_tables() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds import shipped_policies
+from cluster_env.worlds import get_kind, shipped_policies
 from metasched import compare
 from rllib_configs.loading import load_config, preset_names
 from rllib_configs.networks import network_of
@@ -17,7 +17,7 @@ from tests.tune_jobs.replaying.site_log import write_site_log
 from tune_jobs import cli
 from tune_jobs.comparing.guarding import load_decided
 from tune_jobs.comparing.table import format_rows
-from tune_jobs.comparing.trained_runs import find_runs, group_by_experiment, load_runs
+from tune_jobs.comparing.trained_runs import check_fits, find_runs, group_by_experiment, load_runs
 from tune_jobs.terminal.tables import read_table
 
 UNIVERSAL, NO_WORSE, LIMITS = "hpc-universal", "hpc-no-worse", "hpc-limits"
@@ -114,6 +114,12 @@ def test_it_stands_apart_from_runs_of_its_preset(tmp_path: Path) -> None:
         (UNIVERSAL, 1),
         ("mine", 1),
     ]
+
+
+def test_messages_call_it_by_its_name() -> None:
+    (run,) = load_runs(find_runs([LIMITS]), "argmax")
+    with pytest.raises(InputError, match=f"^{LIMITS} was trained for another world"):
+        check_fits(run, get_kind("deeprm").world())
 
 
 def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:

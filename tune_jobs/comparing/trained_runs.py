@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import differences
-from cluster_env.worlds import WORLDS, World, get_kind, kind_of, shipped_policies
+from cluster_env.worlds import WORLDS, World, get_kind, kind_of, policy_in, shipped_policies
 from rllib_configs.extensions import load_extensions
 from rllib_configs.networks import network_of
 from rllib_configs.schema import ExperimentConfig
@@ -178,8 +178,8 @@ def check_fits(run: TrainedRun, world: World) -> None:
         difference = "" if shapes[0] == shapes[1] else "where its network has other weights"
     if difference:
         raise InputError(
-            f"{run.path} was trained for another world, {difference}; compare it apart from the "
-            f"others"
+            f"{policy_in(run.path)} was trained for another world, {difference}; compare it apart "
+            f"from the others"
         )
 
 

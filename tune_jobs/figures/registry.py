@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
+from cluster_env.workloads.logs import read_log
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
@@ -397,7 +398,7 @@ def make_figure(
 
     Raises:
         InputError: if there is no such figure, what it needs is missing, or it knows no warm-up or
-            no limits.
+            no limits; before anything is evaluated if a log cannot be read.
     """
     kind = FIGURES.get(name)
     if request.warmup and not kind.steady:
@@ -408,6 +409,8 @@ def make_figure(
     from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
 
     if table is None:
+        for path in request.traces:
+            read_log(path)
         table = out / f"{name}.csv"
         write_table(table, recipe.collect(request))
     image = out / f"{name}.png"

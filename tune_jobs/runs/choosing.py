@@ -9,6 +9,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation.intervals import jobset_interval
+from cluster_env.worlds import policy_in
 from rllib_configs.policy_files import CONFIG_FILE, TEXT_FILE, read_weights, write_policy
 from rllib_configs.runners.candidates import (
     CANDIDATES,
@@ -93,13 +94,13 @@ def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -
     for path, config in zip(paths, configs, strict=True):
         if config.training.algorithm != _SEARCH:
             raise InputError(
-                f"choose judges runs of {_SEARCH} by what they searched for, but {path} was trained "
-                f"by {config.training.algorithm}; compare it with metasched compare"
+                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} was "
+                f"trained by {config.training.algorithm}; compare it with metasched compare"
             )
         if _trained(config) != first:
             raise InputError(
-                f"choose takes runs that differ in their seed, but {path} was trained otherwise "
-                f"than {paths[0]}"
+                f"choose takes runs that differ in their seed, but {policy_in(path)} was trained "
+                f"otherwise than {policy_in(paths[0])}"
             )
 
 
