@@ -74,10 +74,12 @@ def command(**options: Any) -> None:
     The policy is used if its mean is better than that of the best heuristic with the whole 95 %
     interval of the difference, on validation jobsets of the task, and if it leaves no more jobs
     unfinished. A policy or heuristic whose price, as utilization and waits, is too much worse than
-    that of the best baseline is never used: --limit says how much. The heuristics are all of the
-    task's world; those with a number are tuned on other validation jobsets. Of jobs that vary in
-    training, the point that their settings name is taken; windows of recorded jobs are long, unless
-    their length is said.
+    that of a reference, the best baseline or the rule saf of the world hpc, is never used: --limit
+    says how much. Windows of a log share jobs: it must have room for five of them side by side,
+    before the held-out jobs if the policy was trained on drawn jobs alone. The heuristics are all
+    of the task's world; those with a number are tuned on other validation jobsets. Of jobs that
+    vary in training, the point that their settings name is taken; windows of recorded jobs are
+    long, unless their length is said.
 
     \b
     Examples:

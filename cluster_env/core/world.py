@@ -316,6 +316,8 @@ class Kind:
         objective: what is learned where a config does not say it.
         price: metrics that stand beside the headline in every table, because a better headline may
             be bought with them; and by what share each may be worse than a baseline's in a guard.
+        reference: name of the heuristic that a guard compares prices with, from the world; if it is
+            empty, that is the best of the baselines.
         observations: what Gymnasium environments can show, from the world; the first is the
             default, as it is of masks. If none is given, the state itself.
         masks: which actions make sense, from the world, states and, if given, an array to write;
@@ -360,6 +362,7 @@ class Kind:
     metrics: tuple[str, ...] = ("completion_time", "makespan", "utilization")
     objective: str = "slowdown"
     price: Mapping[str, float] = field(default_factory=dict)
+    reference: Callable[[Any], str] = lambda world: ""
     observations: Registry[Callable[[Any], Observation]] = field(
         default_factory=lambda: _registry("observation", "state", _state_itself)
     )

@@ -7,7 +7,14 @@ from cluster_env.evaluation.comparison import (
     compare_policies,
     win_rate,
 )
-from cluster_env.evaluation.guard import Candidate, Guard, GuardDecision, Judge, rank_finishing
+from cluster_env.evaluation.guard import (
+    MIN_DISJOINT,
+    Candidate,
+    Guard,
+    GuardDecision,
+    Judge,
+    rank_finishing,
+)
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import (
     METRICS,
@@ -23,6 +30,7 @@ from cluster_env.evaluation.tuning import Tuned, choose, rank_on, tune, tuned_nu
 
 __all__ = [
     "METRICS",
+    "MIN_DISJOINT",
     "Candidate",
     "Estimate",
     "Guard",

@@ -53,26 +53,38 @@ class Result:
         """Mean over the members' means."""
         return float(np.mean(self._means(metric)))
 
-    def estimate(self, metric: str) -> Estimate:
-        """The mean with a 95 % interval: over jobsets, and over seeds if there are several."""
+    def estimate(self, metric: str, num_disjoint: int | None = None) -> Estimate:
+        """The mean with a 95 % interval: over jobsets, and over seeds if there are several.
+
+        Args:
+            metric: name of the metric.
+            num_disjoint: where jobsets are windows of one log, how many of them fit side by side;
+                see `overlapping_interval`.
+        """
         totals, counts = self._pooled(metric)
-        within = jobset_interval(totals, counts)
+        within = jobset_interval(totals, counts, num_disjoint)
         if len(self.members) == 1:
             return within
-        return two_level_interval([self._means(metric)], within, int(np.sum(counts > 0)))
+        num_jobsets = _at_most(int(np.sum(counts > 0)), num_disjoint)
+        return two_level_interval([self._means(metric)], within, num_jobsets)
 
-    def difference(self, other: "Result", metric: str) -> Estimate:
+    def difference(self, other: "Result", metric: str, num_disjoint: int | None = None) -> Estimate:
         """This mean minus another's on the same jobsets, with a 95 % interval.
 
         The bootstrap over jobsets takes both results of a jobset together, which makes the
         interval narrower than the two intervals of the means suggest; if there are several seeds
         on a side, they vary too.
+
+        Args:
+            other: what is subtracted.
+            metric: name of the metric.
+            num_disjoint: see `estimate`.
         """
         pooled, others = self._pooled(metric), other._pooled(metric)
-        within = difference_interval(*pooled, *others)
+        within = difference_interval(*pooled, *others, num_disjoint)
         if len(self.members) == len(other.members) == 1:
             return within
-        num_jobsets = int(np.sum((pooled[1] > 0) & (others[1] > 0)))
+        num_jobsets = _at_most(int(np.sum((pooled[1] > 0) & (others[1] > 0))), num_disjoint)
         means = [self._means(metric), other._means(metric)]
         return two_level_interval(means, within, num_jobsets)
 
@@ -123,6 +135,10 @@ class Result:
             name: float(np.mean([member.means[name] for member in self.members]))
             for name in self.members[0].means
         }
+
+
+def _at_most(num_jobsets: int, num_disjoint: int | None) -> int:
+    return num_jobsets if num_disjoint is None else min(num_jobsets, num_disjoint)
 
 
 def compare_policies(

@@ -5,6 +5,7 @@ a short window. So nothing is used, learned or not, that is far worse than a bas
 mean costs.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -16,6 +17,10 @@ from cluster_env.core.world import World, kind_of
 from cluster_env.evaluation.comparison import PolicyGroup, Result, compare_policies
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import get_metric
+
+MIN_DISJOINT = 5
+"""Windows that fit side by side into a log, without which its windows prove nothing: with fewer,
+nobody can say how much one stretch of the log differs from the next."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,10 @@ class GuardDecision:
         reason: one sentence.
         candidates: the heuristics from best to worst, then the learned policy.
         seconds: that the decision took, without what was done before for all policies.
-        reference: name of the best baseline, which prices are compared with.
+        reference: name of the heuristic that prices are compared with.
         limits: by what share each metric may be worse than the reference's.
+        num_disjoint: of a log, how many windows like the calibration's fit side by side into it;
+            none where jobsets are drawn one by one.
     """
 
     chosen: Policy
@@ -65,20 +72,24 @@ class GuardDecision:
     seconds: float
     reference: str
     limits: Mapping[str, float]
+    num_disjoint: int | None = None
 
 
 class Judge:
     """Decides by what heuristics and a learned policy have achieved on the same jobsets.
 
-    The reference is the best of the baselines: the one with the best mean among those that finish
-    all jobs, if any does. Nothing is used whose price is beyond a limit, as if its utilization is
-    more than a tenth below the reference's. The best heuristic is the best of the reference and of
-    those other heuristics that keep all limits. A learned policy is used if it keeps them, too, if
-    its mean is better than that of the best heuristic with the whole 95 % interval of the paired
-    difference, and if it leaves no more jobs unfinished. In every other case the best heuristic is
-    used. As the best of several is picked on the same jobsets, it looks a little better than it is,
-    so that the guard errs on the side of the heuristics. What it protects from is a policy that is
-    worse on jobs like the calibration's; it cannot know that tomorrow's jobs are others.
+    The reference is a heuristic that is given, or the best of the baselines: the one with the best
+    mean among those that finish all jobs, if any does. Nothing is used whose price is beyond a
+    limit, as if its utilization is more than a tenth below the reference's. The best heuristic is
+    the best of the reference and of those other heuristics that keep all limits. A learned policy
+    is used if it keeps them, too, if its mean is better than that of the best heuristic with the
+    whole 95 % interval of the paired difference, and if it leaves no more jobs unfinished. Windows
+    of one log share jobs, which the interval knows (`overlapping_interval`); where fewer than
+    `MIN_DISJOINT` of them fit side by side, they prove nothing. In every other case the best
+    heuristic is used. As the best of several is picked on the same jobsets, it looks a little
+    better than it is, so that the guard errs on the side of the heuristics. What it protects from
+    is a policy that is worse on jobs like the calibration's; it cannot know that tomorrow's jobs
+    are others.
 
     Args:
         baselines: what heuristics have achieved, one policy each.
@@ -86,10 +97,13 @@ class Judge:
         limits: by what share metrics may be worse than the reference's, by their names: with
             ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit.
         metric: name of the metric that decides.
+        reference: which of these results prices are compared with; by default that of the best
+            baseline.
+        num_disjoint: where the jobsets are windows of one log, how many of them fit side by side.
 
     Attributes:
         best: place of the best heuristic, among the baselines and then the others.
-        reference: name of the best baseline.
+        reference: name of the heuristic that prices are compared with.
         limits: as given.
     """
 
@@ -100,12 +114,16 @@ class Judge:
         *,
         limits: Mapping[str, float],
         metric: str,
+        reference: Result | None = None,
+        num_disjoint: int | None = None,
     ) -> None:
         self.limits, self._metric = dict(limits), get_metric(metric)
+        self._num_disjoint = num_disjoint
         results = [*baselines, *others]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
         self._ranking = [results[k] for k in order]
-        self._reference = results[next(k for k in order if k < len(baselines))]
+        best_baseline = results[next(k for k in order if k < len(baselines))]
+        self._reference = best_baseline if reference is None else reference
         self.reference = self._reference.name
         self.best = next(k for k in order if not self._beyond_limits(results[k]))
         self._best = results[self.best]
@@ -131,11 +149,19 @@ class Judge:
             seconds=perf_counter() - started,
             reference=self.reference,
             limits=self.limits,
+            num_disjoint=self._num_disjoint,
         )
 
     def _judge(self, learned: Candidate, best: Candidate) -> tuple[bool, str]:
         """Whether the learned policy is used, and why."""
-        over = f"{best.name}, the best heuristic"
+        over, held = f"{best.name}, the best heuristic", self._num_disjoint
+        if held is not None and held < MIN_DISJOINT:
+            return False, (
+                f"the log has room for {held} window{'s' if held > 1 else ''} side by side, and "
+                f"fewer than {MIN_DISJOINT} prove nothing; a log "
+                f"{math.ceil(10 * MIN_DISJOINT / held) / 10:g} times as long, or windows of "
+                f"{held / MIN_DISJOINT:.0%} of their length, would do"
+            )
         if learned.num_unfinished > best.num_unfinished:
             return False, (
                 f"{learned.name} left {learned.num_unfinished:,} jobs unfinished, "
@@ -143,6 +169,8 @@ class Judge:
             )
         gap, label = learned.difference, self._metric.label
         interval = f"95% interval of the difference {gap.low:.3g} to {gap.high:.3g}"
+        if held is not None:
+            interval += f", of a log with room for {held} windows side by side"
         if not (gap.high < 0 or gap.low > 0):
             return False, (
                 f"the {label} of {learned.name} cannot be told from that of {over} ({interval})"
@@ -160,8 +188,8 @@ class Judge:
     def _candidate(self, result: Result) -> Candidate:
         return Candidate(
             result.name,
-            result.estimate(self._metric.name),
-            result.difference(self._best, self._metric.name),
+            result.estimate(self._metric.name, self._num_disjoint),
+            result.difference(self._best, self._metric.name, self._num_disjoint),
             int(result.means["unfinished"]),
             {name: result.mean(name) for name in self.limits},
             self._beyond_limits(result),
@@ -198,10 +226,12 @@ class Guard:
         metric: name of the metric that decides; by default the world's headline.
         run_seed: see `evaluate`.
         warmup: see `summarize`.
+        num_disjoint: see `Judge`.
 
     Attributes:
         heuristic: the best one.
-        reference: name of the best baseline.
+        reference: name of the heuristic that prices are compared with: that of the world's kind
+            (`Kind.reference`), if it is among these, else the best baseline.
         seconds: that evaluating the heuristics took.
     """
 
@@ -216,6 +246,7 @@ class Guard:
         metric: str | None = None,
         run_seed: int = 0,
         warmup: int = 0,
+        num_disjoint: int | None = None,
     ) -> None:
         started = perf_counter()
         kind = kind_of(world)
@@ -229,7 +260,15 @@ class Guard:
             warmup=warmup,
         )
         first, rest = (self._evaluate(groups) for groups in (baselines, others))
-        self._judge = Judge(first, rest, limits=prices, metric=name)
+        wanted = kind.reference(world)
+        self._judge = Judge(
+            first,
+            rest,
+            limits=prices,
+            metric=name,
+            reference=next((one for one in [*first, *rest] if one.name == wanted), None),
+            num_disjoint=num_disjoint,
+        )
         self.heuristic = [*baselines, *others][self._judge.best]
         self.reference = self._judge.reference
         self.seconds = perf_counter() - started

@@ -14,6 +14,7 @@ _BOOTSTRAP_SEED = 20160909
 _BATCH = 100
 
 Unit = Literal["jobsets", "seeds and jobsets", "nothing"]
+Columns = tuple[NDArray[np.float64], ...]
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,10 @@ class Estimate:
         value: the mean; NaN if there was nothing to average.
         low: lower end of the 95 % interval; NaN if there are too few units for one.
         high: upper end.
-        over: what the interval varies. ``jobsets``: bootstrap over jobsets, what other jobsets of
-            the same workload would have given. ``seeds and jobsets``: what other training seeds
-            on other jobsets would have given, see `two_level_interval`. ``nothing``: no interval.
+        over: what the interval varies. ``jobsets``: what other jobsets of the same workload would
+            have given, by bootstrap, or by `overlapping_interval` where they share jobs. ``seeds
+            and jobsets``: what other training seeds on other jobsets would have given, see
+            `two_level_interval`. ``nothing``: no interval.
     """
 
     value: float
@@ -35,7 +37,9 @@ class Estimate:
     over: Unit
 
 
-def jobset_interval(totals: NDArray[np.float64], counts: NDArray[np.float64]) -> Estimate:
+def jobset_interval(
+    totals: NDArray[np.float64], counts: NDArray[np.float64], num_disjoint: int | None = None
+) -> Estimate:
     """Mean of pooled values, with a percentile bootstrap over jobsets.
 
     The mean is the ratio of two sums, so a resampled jobset brings both its total and its count.
@@ -44,16 +48,47 @@ def jobset_interval(totals: NDArray[np.float64], counts: NDArray[np.float64]) ->
     Args:
         totals: sum of the values of each jobset, float64 ``(num_jobsets,)``.
         counts: how many values that were, float64 ``(num_jobsets,)``.
+        num_disjoint: how many jobsets fit side by side into the log that all are windows of; none
+            if they are drawn one by one. See `overlapping_interval`.
     """
     filled = counts > 0
     totals, counts = totals[filled], counts[filled]
     if totals.size == 0:
         return Estimate(np.nan, np.nan, np.nan, "nothing")
     value = float(totals.sum() / counts.sum())
+    if num_disjoint is not None:
+        return overlapping_interval(value, _influence(totals, counts), num_disjoint)
     if totals.size == 1:
         return Estimate(value, np.nan, np.nan, "nothing")
     low, high = _bootstrap((totals, counts), _ratio)
     return Estimate(value, low, high, "jobsets")
+
+
+def overlapping_interval(
+    value: float, influence: NDArray[np.float64], num_disjoint: int
+) -> Estimate:
+    """The 95 % interval of a mean over windows of one log, which share jobs.
+
+    A thousand windows know no more than the log does. With k windows side by side, the variance of
+    the mean over all windows of a log is that of a single one within it, s^2, divided by k - 1:
+    overlapping batch means, Meketon and Schmeiser, "Overlapping batch means: something for
+    nothing?", WSC 1984. As n windows are drawn at random from these, s^2 / n is added. The interval
+    is Student's with k - 1 degrees of freedom, or n - 1 if that is less; overlapping batches
+    deserve up to half as many more. Windows count as independent once they share no job, so they
+    should last many times as long as a queue remembers.
+
+    Args:
+        value: the mean.
+        influence: by how much each window moves it, times their number, float64
+            ``(num_windows,)``; of a plain mean, the window's value minus the mean.
+        num_disjoint: windows that fit side by side into the log, sharing no job.
+    """
+    fewest = min(num_disjoint, influence.size)
+    if fewest < 2:
+        return Estimate(value, np.nan, np.nan, "nothing")
+    variance = float(influence.var(ddof=1)) * (1 / influence.size + 1 / (num_disjoint - 1))
+    half = _t(fewest - 1) * math.sqrt(variance)
+    return Estimate(value, value - half, value + half, "jobsets")
 
 
 def difference_interval(
@@ -61,16 +96,26 @@ def difference_interval(
     counts: NDArray[np.float64],
     other_totals: NDArray[np.float64],
     other_counts: NDArray[np.float64],
+    num_disjoint: int | None = None,
 ) -> Estimate:
-    """Difference of two pooled means over the same jobsets, bootstrapped in pairs.
+    """Difference of two pooled means over the same jobsets, in pairs.
 
     Args:
         totals: as in `jobset_interval`.
         counts: likewise.
         other_totals: those of the policy that is subtracted, for the same jobsets.
         other_counts: likewise.
+        num_disjoint: as in `jobset_interval`.
     """
-    return _paired((totals, counts, other_totals, other_counts), _ratio_difference)
+    data = (totals, counts, other_totals, other_counts)
+    if num_disjoint is None:
+        return _paired(data, _ratio_difference)
+    one, ones, two, twos = _in_both(data)
+    if not one.size:
+        return Estimate(np.nan, np.nan, np.nan, "nothing")
+    influence = _influence(one, ones) - _influence(two, twos)
+    value = float(_ratio_difference(one, ones, two, twos))
+    return overlapping_interval(value, influence, num_disjoint)
 
 
 def ratio_interval(
@@ -128,6 +173,11 @@ def _t(freedom: float) -> float:
     return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
+def _influence(totals: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much each jobset moves a ratio of sums, times their number, to first order."""
+    return (totals - counts * (totals.sum() / counts.sum())) / counts.mean()
+
+
 def _ratio(
     totals: NDArray[np.float64], counts: NDArray[np.float64], axis: int = -1
 ) -> NDArray[np.float64]:
@@ -158,14 +208,17 @@ def _ratio_quotient(
     return quotient
 
 
-def _paired(
-    data: tuple[NDArray[np.float64], ...], statistic: Callable[..., NDArray[np.float64]]
-) -> Estimate:
-    """A statistic of two policies' totals and counts, over the jobsets in which both have jobs."""
+def _in_both(data: Columns) -> Columns:
+    """Two policies' totals and counts, of the jobsets in which both have jobs."""
     filled = (data[1] > 0) & (data[3] > 0)
-    if not filled.any():
+    return tuple(column[filled] for column in data)
+
+
+def _paired(data: Columns, statistic: Callable[..., NDArray[np.float64]]) -> Estimate:
+    """A statistic of two policies' totals and counts, over the jobsets in which both have jobs."""
+    data = _in_both(data)
+    if not data[0].size:
         return Estimate(np.nan, np.nan, np.nan, "nothing")
-    data = tuple(column[filled] for column in data)
     value = float(statistic(*data))
     if data[0].size == 1:
         return Estimate(value, np.nan, np.nan, "nothing")
@@ -173,7 +226,7 @@ def _paired(
     return Estimate(value, low, high, "jobsets")
 
 
-def _bootstrap(data: tuple[NDArray[np.float64], ...], statistic: object) -> tuple[float, float]:
+def _bootstrap(data: Columns, statistic: object) -> tuple[float, float]:
     from scipy import stats
 
     result = stats.bootstrap(

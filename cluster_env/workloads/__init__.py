@@ -3,7 +3,10 @@
 from cluster_env.workloads.workload import (
     DividedWorkload,
     MeasuredWorkload,
+    RecordedPart,
+    RecordedWorkload,
     Workload,
+    num_disjoint,
     part_of,
     sample_jobsets,
 )
@@ -11,7 +14,10 @@ from cluster_env.workloads.workload import (
 __all__ = [
     "DividedWorkload",
     "MeasuredWorkload",
+    "RecordedPart",
+    "RecordedWorkload",
     "Workload",
+    "num_disjoint",
     "part_of",
     "sample_jobsets",
 ]

@@ -31,6 +31,23 @@ class DividedWorkload(Workload, Protocol):
         """The workload of a split; no two splits share a job."""
 
 
+@runtime_checkable
+class RecordedPart(Workload, Protocol):
+    """A stretch of a log, whose jobsets are windows of it and may share jobs."""
+
+    @property
+    def num_disjoint(self) -> int:
+        """Windows that fit side by side into it, sharing no job; at least 1."""
+
+
+@runtime_checkable
+class RecordedWorkload(DividedWorkload, Protocol):
+    """A workload whose jobsets are windows of a log."""
+
+    def before_held_out(self) -> RecordedPart:
+        """The stretch of the log before held-out jobs: those of training and of validation."""
+
+
 class MeasuredWorkload(Workload, Protocol):
     """A workload that knows how busy it keeps its cluster."""
 
@@ -46,6 +63,17 @@ class MeasuredWorkload(Workload, Protocol):
 def part_of(workload: Workload, split: Split) -> Workload:
     """The workload that the jobsets of a split come from."""
     return workload.part(split) if isinstance(workload, DividedWorkload) else workload
+
+
+def num_disjoint(workload: Workload, split: Split) -> int | None:
+    """How many jobsets of a split fit side by side, sharing no job; none where all are drawn.
+
+    Args:
+        workload: of a `RecordedWorkload`, or a part of it, jobsets are windows of a log.
+        split: which of them.
+    """
+    part = part_of(workload, split)
+    return part.num_disjoint if isinstance(part, RecordedPart) else None
 
 
 def sample_jobsets(

@@ -1,6 +1,9 @@
 """The guard on the command line: ``compare --guard``, ``guard`` and the figure."""
 
 import json
+import math
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +16,27 @@ from matplotlib.figure import Figure
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import PolicyGroup
+from cluster_env.evaluation import PolicyGroup, evaluate
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic, get_kind
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
+from rllib_configs.networks.conditions import Wanted
+from rllib_configs.policy_files import load_policy
+from rllib_configs.task_schema import TaskSection
 from tests.tune_jobs.drawing import texts
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import compare, figure, generate, guard
 from tune_jobs.comparing import comparison, protocol
 from tune_jobs.comparing.choices import choose_comparison
+from tune_jobs.comparing.guarded_jobs import with_guard_jobs
 from tune_jobs.comparing.guarding import load_decided
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
+from tune_jobs.comparing.trained_runs import find_runs, load_runs
 from tune_jobs.figures import guard as guard_figure
 from tune_jobs.terminal.tables import Cells, number, read_table
 
@@ -105,7 +113,23 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     text = run(guard.command, *args[:-1]).stdout
     assert "Later: 12 held-out jobsets" in text
     assert "narrow" in text
+    assert (seen["usual"]["disjoint_windows"], seen["usual"]["all_before_held_out"]) == (5, True)
+    assert "all jobs before the held-out ones, share jobs: 5 fit side by side." in text
     assert "keeps all limits" in text or "does not keep its limits" in text
+
+
+def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
+    log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(get_kind("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
+    args = ("hpc-universal", "--set", f"task.workload.trace={log}", "--processors", "32")
+    few = ("--jobsets", "4", "--limit", "wait=off", "--limit", "longest_wait=off")
+    text = run(guard.command, *args, *few, "--window", "1000000000").stdout
+    assert "is not used: the log has room for 1 window side by side, and fewer than 5" in text
+    (shorter,) = re.findall(r"Shorter ones come with (--warmup 0 --window \d+);", text)
+    text = run(guard.command, *args, *few, *shorter.split()).stdout
+    assert re.search(r"share jobs: ([5-9]|\d\d) fit side by side\.", text)
+    assert "Shorter" not in text
 
 
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
@@ -202,6 +226,66 @@ def test_a_decision_can_be_kept_and_used(trained: Path, tmp_path: Path) -> None:
         load_decided(file)
 
 
+def test_a_decision_holds_what_the_policy_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It acts as it did before the guard: in the task's world, told the limits of the guard."""
+    monkeypatch.setattr(get_kind("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
+    file, task = tmp_path / "decision.json", ("--config", "hpc-smoke", "--processors", "128")
+    limits = ("--limit", "utilization=off", "--limit", "wait=2", "--limit", "longest_wait=off")
+    few = ("--set", "task.workload.jobs=60", "--jobsets", "2", "--json")
+    run(guard.command, "hpc-limits", *task, *limits, *few, "--out", str(file))
+    data = json.loads(file.read_text())
+    assert data["run"] == "hpc-limits"
+    assert data["limits"] == {"utilization": None, "wait": 2.0, "longest_wait": None}
+    assert data["world"]["processors"] == 128
+    file.write_text(json.dumps({**data, "use": "policy"}))
+    config = load_config("hpc-smoke", ["task.world.processors=128", "task.workload.load=1.1"])
+    here = config.task.build()
+    jobsets = here.jobsets(Split.TRAIN, range(3))
+    policy, _ = load_policy("hpc-limits")
+    wanted = [{"utilization": math.inf, "wait": 2.0, "longest_wait": math.inf}, None]
+    policies = [policy.acting_in(here.world, Wanted(here.objective, one)) for one in wanted]
+    starts = [
+        evaluate(one, jobsets, here.world).start.tolist() for one in (load_decided(file), *policies)
+    ]
+    assert starts[0] == starts[1] != starts[2]
+
+
+def test_a_guard_decides_on_one_policy(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        make_run(tmp_path / f"poor-{seed}", "name=poor", seed=seed)
+    with pytest.raises(InputError, match=r"one policy at a time, but .* names 2, as poor-0 and"):
+        run(guard.command, str(tmp_path / "poor-*"), "--jobsets", "4")
+
+
+def test_strangers_to_a_log_are_judged_on_all_of_it_but_the_held_out_part(
+    log: Path, tmp_path: Path
+) -> None:
+    """A policy that may have learned from the log is judged on its validation part alone."""
+    on_log = (f"task.workload.trace={log}", "task.world.processors=32")
+    task = load_config("hpc-smoke", [*on_log, "task.workload.window=9000"]).task.build()
+    (stranger,) = load_runs(find_runs(["hpc-no-worse"]), "argmax")
+    config = stranger.config
+    path = tmp_path / "run"
+    began = config.training.model_copy(update={"start": tmp_path / "other"})
+    knowing = config.model_copy(update={"task": TaskSection.of(task)})
+    others = [config.model_copy(update={"training": began}), knowing]
+    runs = [stranger, *(replace(stranger, path=path, config=one) for one in (config, *others))]
+    whole = EvaluationProtocol(task, num_guard_jobsets=3)
+    found = [with_guard_jobs(whole, learned_specs([one], "argmax")) for one in runs]
+    assert [one.all_before for one in found] == [True, True, False, False]
+    all_before, part = found[0], found[-1]
+    assert all_before.num_disjoint is not None
+    assert part.num_disjoint is not None
+    assert all_before.num_disjoint == pytest.approx(4 * part.num_disjoint, abs=3)
+    last = max(one.attributes["submit"].max() for one in all_before.guard_jobsets())
+    begins = min(one.attributes["submit"].min() for one in all_before.held_out()[:50])
+    assert last < begins
+    both = with_guard_jobs(part, learned_specs([runs[0], runs[3]], "argmax"))
+    assert not both.all_before
+
+
 def test_the_figure_holds_every_task_with_and_without_the_guard(fig: Path) -> None:
     rows = read_table(fig / "guard.csv", guard_figure.COLUMNS)
     assert len(rows) == 20
@@ -295,11 +379,12 @@ def test_a_rule_that_idles_the_site_is_never_chosen(gaps: Path, tmp_path: Path) 
     for window in ((), ("--window", "30")):
         after = json.loads(run(guard.command, *args, *window).stdout)
         chosen = next(one for one in after["candidates"] if one["policy"] == after["chosen"])
-        assert not after["chosen"].startswith("hold")
         busiest = max(one["utilization"] for one in after["candidates"])
         assert chosen["utilization"] > 0.95 * busiest
+        assert chosen["wait"] < 1.05 * min(one["wait"] for one in after["candidates"])
+    assert not after["chosen"].startswith("hold")
     short = next(one for one in after["candidates"] if one["policy"] == before["chosen"])
-    assert "mean utilization in the arrival window of 0.276 is more than 10%" in short["too_dear"]
+    assert "mean utilization in the arrival window of 0.268 is more than 10%" in short["too_dear"]
 
 
 def test_windows_of_a_trace_are_long_unless_somebody_says_how_long(gaps: Path) -> None:
@@ -323,7 +408,7 @@ def test_the_report_says_the_limits_and_who_is_beyond_them(trained: Path) -> Non
     assert lines[1].split()[:6] == ["policy", "slowdown", "[95%]", "util", "wait", "longest"]
     table = lines[1 : lines.index("")]
     assert max(map(len, table)) <= 80
-    assert "the best baseline, by at most: mean utilization in the arrival window 10%" in text
+    assert "the reference, by at most: mean utilization in the arrival window 10%" in text
     assert "mean makespan (steps) 50%" in text
     assert "difference" in run(guard.command, str(trained), "--jobsets", "20", "--wide").stdout
 

@@ -12,6 +12,7 @@ from cluster_env.evaluation import (
     get_metric,
 )
 from tune_jobs.comparing.evaluating import evaluation_of
+from tune_jobs.comparing.guarded_jobs import with_guard_jobs
 from tune_jobs.comparing.guarding import Guarded, guards_of
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
@@ -54,10 +55,12 @@ def compare(
     """
     progress = progress or NoProgress()
     get_metric(protocol.metric)
+    guards = bool(protocol.num_guard_jobsets)
+    if guards:
+        protocol = with_guard_jobs(protocol, specs)
     places = [one for value in values for one in protocol.at(value).on(named)]
     for place in places[: len(named)]:
         check_specs(place, specs)
-    guards = bool(protocol.num_guard_jobsets)
     if guards and not any(spec.learned for spec in specs):
         raise InputError("a guard needs a learned policy, but no run directory is named")
     evaluation = evaluation_of(places, specs)

@@ -6,7 +6,6 @@ from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.evaluation import PolicyGroup, Result, compare_policies
-from cluster_env.worlds import Kind
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of
@@ -96,9 +95,9 @@ def evaluation_of(
         guarded: learned specs that guards decide about and that are not compared.
     """
     known = {spec.key for spec in compared}
-    kind = places[0].task.kind if any(place.num_guard_jobsets for place in places) else None
-    names = [] if kind is None else [name for name in kind.heuristics.names() if name not in known]
-    others = [heuristic_spec(name) for name in names]
+    guards = any(place.num_guard_jobsets for place in places)
+    judged = judged_heuristics(places[0]) if guards else []
+    others = [heuristic_spec(name) for name in judged if name not in known]
     return Evaluation(places, [*compared, *others, *guarded], len(compared))
 
 
@@ -113,7 +112,7 @@ def evaluate_piece(whole: Evaluation, piece: tuple[int, int]) -> Evaluated:
     started = perf_counter()
     group = spec.make(place)
     calibration: list[Result] = []
-    if place.num_guard_jobsets and (spec.learned or is_candidate(spec, place.task.kind)):
+    if place.num_guard_jobsets and (spec.learned or spec.key in judged_heuristics(place)):
         also = [place.metric, *place.prices]
         calibration = compare_policies(
             [PolicyGroup(spec.key if spec.learned else group.name, (p,)) for p in group.members],
@@ -142,9 +141,11 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
     return result
 
 
-def is_candidate(spec: PolicySpec, kind: Kind) -> bool:
-    """Whether a spec is a heuristic that learned policies have to beat: as its world has it."""
-    return spec.key in kind.heuristics.names()
+def judged_heuristics(place: EvaluationProtocol) -> list[str]:
+    """Heuristics that learned policies have to beat: all of the world, and its reference."""
+    kind = place.task.kind
+    reference = kind.reference(place.task.world)
+    return list(dict.fromkeys([*kind.heuristics.names(), *([reference] if reference else [])]))
 
 
 def _kept(place: EvaluationProtocol, name: str, draw: Callable[[], list[JobSet]]) -> list[JobSet]:

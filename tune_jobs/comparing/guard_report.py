@@ -8,12 +8,14 @@ from typing import Any
 
 import click
 
-from cluster_env.evaluation import GuardDecision, by_size, get_metric
+from cluster_env.core.errors import InputError, shortened
+from cluster_env.evaluation import MIN_DISJOINT, Estimate, GuardDecision, by_size, get_metric
 from rllib_configs.networks.conditions import Wanted
 from tune_jobs.comparing.choices import choose_comparison, metric_of, parse_limits, task_for
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.evaluating import evaluation_of
-from tune_jobs.comparing.guarding import calibrate, write_decision
+from tune_jobs.comparing.guarded_jobs import with_guard_jobs
+from tune_jobs.comparing.guarding import calibrate, plain_limits, write_decision
 from tune_jobs.comparing.later import Later, look_later
 from tune_jobs.comparing.policy_specs import learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -46,7 +48,13 @@ def report_decision(
     address: str | None,
 ) -> None:
     """Lets the guard decide, and prints what it found; the arguments are the command's options."""
-    runs = load_runs(find_runs([str(run)]), decode)
+    paths = find_runs([str(run)])
+    if len(paths) > 1:
+        raise InputError(
+            f"a guard decides on one policy at a time, but {shortened(str(run))} names "
+            f"{len(paths):,}, as {paths[0].name} and {paths[1].name}; name one of them"
+        )
+    runs = load_runs(paths, decode)
     config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
     metric = metric_of(objective, config)
     task = task_for(objective, config, seed)
@@ -58,8 +66,8 @@ def report_decision(
         limits=parse_limits(limits, task.kind),
         num_jobsets=num_jobsets,
     )
-    protocol = whole.at(*whole.values())
-    spec = learned_specs(runs, decode)[0]
+    (spec,) = learned_specs(runs, decode)
+    protocol = with_guard_jobs(whole.at(*whole.values()), [spec])
     check_specs(protocol, [spec])
     started = perf_counter()
     evaluation = evaluation_of([protocol], [], [spec])
@@ -75,20 +83,24 @@ def report_decision(
         policy = runs[0].policy.acting_in(task.world, Wanted(task.objective, protocol.prices))
         seen = look_later(protocol, decision, policy, spec.key)
     if as_json:
-        data = _as_data(decision, metric, seconds)
+        data = _as_data(protocol, decision, metric, seconds)
         print_json(data | ({"later": _later_data(seen)} if seen else {}))
     else:
         click.echo(click.style(_title(protocol), bold=True))
+        for line in _side_by_side(protocol):
+            click.echo(line)
         click.echo(_table(decision, metric, wide))
         for line in (*_sizes(decision, metric), *_prices(decision)):
             click.echo(line)
         verb = "is" if decision.learned_is_used else "is not"
         click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
+        for line in _shorter(protocol):
+            click.echo(line)
         click.echo(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
         for line in _later_table(seen, decision, metric) if seen else ():
             click.echo(line)
     if out is not None:
-        write_decision(out, decision, runs[0].path, decode)
+        write_decision(out, decision, protocol, runs[0].path, decode)
         if not as_json:
             click.echo(f"Wrote {out}")
 
@@ -102,6 +114,38 @@ def _title(protocol: EvaluationProtocol) -> str:
     )
 
 
+def _side_by_side(protocol: EvaluationProtocol) -> list[str]:
+    """What windows of a log are worth, in a line; nothing where jobsets are drawn."""
+    held = protocol.num_disjoint
+    if held is None:
+        return []
+    of = "all jobs before the held-out ones" if protocol.all_before else "its validation part"
+    return [f"Windows of a log, of {of}, share jobs: {held:,} fit side by side."]
+
+
+def _shorter(protocol: EvaluationProtocol) -> list[str]:
+    """What to give, in a line, where a log has no room for enough windows; else nothing."""
+    held, task = protocol.num_disjoint, protocol.task
+    usual, _ = task.kind.steady(task)
+    if held is None or held >= MIN_DISJOINT or not usual:
+        return []
+    given = {"warmup": protocol.warmup}
+    for name, length in usual.items():
+        field = task.kind.shorthands[name].key.rpartition(".")[2]
+        given[name] = min(length, getattr(task.workload, field) or length)
+    options = [f"--{name} {length * held // MIN_DISJOINT}" for name, length in given.items()]
+    return [
+        f"Shorter ones come with {' '.join(options)}; but the shorter they are, the more it pays "
+        f"to keep jobs waiting."
+    ]
+
+
+def _with_interval(mean: Estimate, sign: str = "") -> str:
+    """``5.1 [4.8, 5.4]``; without an interval where there is none."""
+    value, low, high = (f"{number:{sign}.3f}" for number in (mean.value, mean.low, mean.high))
+    return value if math.isnan(mean.low) else f"{value} [{low}, {high}]"
+
+
 def _table(decision: GuardDecision, metric: str, wide: bool) -> str:
     """The candidates, the chosen one marked."""
     shown = [name for name in decision.limits if name != metric]
@@ -109,17 +153,16 @@ def _table(decision: GuardDecision, metric: str, wide: bool) -> str:
     titles = ["", "policy", f"{metric} [95%]", *(column_of(name)[0] for name in shown)]
     lines = [[*titles, *(["unfinished"] if cut else []), *(["difference"] if wide else [])]]
     for one in decision.candidates:
-        mean, gap = one.mean, one.difference
         cells = [
             ">" if one.name == decision.name else "",
             one.name,
-            f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
+            _with_interval(one.mean),
             *(column_of(name)[1](one.means[name]) for name in shown),
         ]
         if cut:
             cells.append(f"{one.num_unfinished:,}")
         if wide:
-            cells.append(f"{gap.value:+.3f} [{gap.low:+.3f}, {gap.high:+.3f}]")
+            cells.append(_with_interval(one.difference, "+"))
         lines.append(cells)
     return "\n".join(aligned(lines, names=2))
 
@@ -149,16 +192,15 @@ def _later_table(later: Later, decision: GuardDecision, metric: str) -> list[str
     """What the reference, what was chosen and the learned policy do on later jobs."""
     shown = [name for name in decision.limits if name != metric]
     lines = [["", "policy", f"{metric} [95%]", *(column_of(name)[0] for name in shown)]]
-    for one in later.results:
-        mean = one.estimate(metric)
-        lines.append(
-            [
-                ">" if one.name == later.chosen else "",
-                one.name,
-                f"{mean.value:.3f} [{mean.low:.3f}, {mean.high:.3f}]",
-                *(column_of(name)[1](one.mean(name)) for name in shown),
-            ]
-        )
+    lines += [
+        [
+            ">" if one.name == later.chosen else "",
+            one.name,
+            _with_interval(one.estimate(metric, later.num_disjoint)),
+            *(column_of(name)[1](one.mean(name)) for name in shown),
+        ]
+        for one in later.results
+    ]
     broken = [
         f"its {get_metric(name).label} is {worse:.1%} worse than that of {decision.reference}"
         for name, worse in later.beyond.items()
@@ -180,7 +222,7 @@ def _prices(decision: GuardDecision) -> list[str]:
     ]
     if not limits:
         return []
-    said = f"Prices may be worse than those of {decision.reference}, the best baseline, by at most:"
+    said = f"Prices may be worse than those of {decision.reference}, the reference, by at most:"
     dear = [one for one in decision.candidates if one.too_dear]
     return ["", f"{said} {', '.join(limits)}.", *(f"{one.name}: {one.too_dear}." for one in dear)]
 
@@ -188,20 +230,26 @@ def _prices(decision: GuardDecision) -> list[str]:
 def _later_data(later: Later) -> dict[str, Any]:
     return {
         "jobsets": later.num_jobsets,
+        "disjoint_windows": later.num_disjoint,
         "beyond": dict(later.beyond),
         "policies": [{"policy": one.name, **one.means} for one in later.results],
     }
 
 
-def _as_data(decision: GuardDecision, metric: str, seconds: float) -> dict[str, Any]:
+def _as_data(
+    protocol: EvaluationProtocol, decision: GuardDecision, metric: str, seconds: float
+) -> dict[str, Any]:
     return {
         "chosen": decision.name,
         "learned_is_used": decision.learned_is_used,
         "reason": decision.reason,
         "metric": metric,
         "seconds": seconds,
+        "jobsets": protocol.num_guard_jobsets,
+        "disjoint_windows": decision.num_disjoint,
+        "all_before_held_out": protocol.all_before and decision.num_disjoint is not None,
         "reference": decision.reference,
-        "limits": {k: v if math.isfinite(v) else None for k, v in decision.limits.items()},
+        "limits": plain_limits(decision.limits),
         "candidates": [
             {
                 "policy": candidate.name,

@@ -1,16 +1,25 @@
 """The guard over whole comparisons, and decisions that can be kept in a file."""
 
 import json
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.evaluation import GuardDecision, Judge, PolicyGroup, Result
-from cluster_env.worlds import get_heuristic
-from tune_jobs.comparing.evaluating import Evaluated, Evaluation, evaluate_group
+from cluster_env.objectives import get_objective
+from cluster_env.worlds import get_heuristic, shipped_policies
+from rllib_configs.networks.conditions import Wanted
+from rllib_configs.task_schema import TaskSection
+from tune_jobs.comparing.evaluating import (
+    Evaluated,
+    Evaluation,
+    evaluate_group,
+    judged_heuristics,
+)
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode
@@ -115,7 +124,8 @@ def calibrate(
     """
     kind = protocol.task.kind
     given = {spec.key: one for spec, one in zip(specs, found, strict=True)}
-    heuristics = {name: given[name] for name in kind.heuristics.names()}
+    heuristics = {name: given[name] for name in judged_heuristics(protocol)}
+    reference = kind.reference(protocol.task.world)
     wanted = kind.baselines or tuple(heuristics)
     baselines = [one for name, one in heuristics.items() if name in wanted]
     others = [one for name, one in heuristics.items() if name not in wanted]
@@ -124,6 +134,8 @@ def calibrate(
         [one.calibration[0] for one in others],
         limits=protocol.prices,
         metric=protocol.metric,
+        reference=heuristics[reference].calibration[0] if reference else None,
+        num_disjoint=protocol.num_disjoint,
     )
     return Calibration(
         judge,
@@ -181,20 +193,34 @@ def choice_of(decisions: Sequence[GuardDecision]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
-def write_decision(path: Path, decision: GuardDecision, run: Path, decode: Decode) -> None:
+def plain_limits(limits: Mapping[str, float]) -> dict[str, float | None]:
+    """Limits as JSON can hold them: none stands for no limit."""
+    return {name: share if math.isfinite(share) else None for name, share in limits.items()}
+
+
+def write_decision(
+    path: Path, decision: GuardDecision, protocol: EvaluationProtocol, run: Path, decode: Decode
+) -> None:
     """Writes a decision as JSON, atomically.
 
     Args:
         path: the file; its folder is created if need be.
         decision: of the guard.
-        run: folder of the trained policy.
+        protocol: what it was made on: a policy may be told of its objective and limits.
+        run: folder of the trained policy; one that comes along is written by its name.
         decode: how it chooses.
     """
+    shipped = {folder: name for name, folder in shipped_policies().items()}
+    section = TaskSection.of(protocol.task)
     data = {
         "use": "policy" if decision.learned_is_used else decision.chosen.name,
         "reason": decision.reason,
-        "run": str(run.absolute()),
+        "run": shipped.get(run, str(run.absolute())),
         "decode": decode,
+        "world": section.model_dump(mode="json")["world"],
+        "objective": protocol.task.objective.name,
+        "limits": plain_limits(decision.limits),
+        "disjoint_windows": decision.num_disjoint,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as aside:
@@ -202,10 +228,10 @@ def write_decision(path: Path, decision: GuardDecision, run: Path, decode: Decod
 
 
 def load_decided(path: Path | str) -> Policy:
-    """The policy that a decision in a file says to use.
+    """The policy that a decision in a file says to use, in the world that it was made for.
 
     Args:
-        path: a file that `write_decision` wrote; the run must still be where it was.
+        path: a file that `write_decision` wrote; a run that is to be used must still be where
 
     Raises:
         InputError: if the file or the run cannot be read.
@@ -214,10 +240,18 @@ def load_decided(path: Path | str) -> Policy:
 
     try:
         data = json.loads(Path(path).read_text())
-        use, run, decode = (str(data[name]) for name in ("use", "run", "decode"))
-    except (OSError, ValueError, KeyError, TypeError):
+        use, run, decode, name = (str(data[key]) for key in ("use", "run", "decode", "objective"))
+        world = TaskSection.model_validate({"world": data["world"]}).build_world()
+        objective = get_objective(name)
+        limits = {
+            metric: math.inf if share is None else float(share)
+            for metric, share in data["limits"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise InputError(
             f"{path} holds no decision of the guard; metasched guard RUN --out FILE writes one"
         ) from None
-    policy, config = load_policy(run, "argmax" if decode == "argmax" else "sample")
-    return policy if use == "policy" else get_heuristic(use, config.task.build_world())
+    if use != "policy":
+        return get_heuristic(use, world)
+    policy, _ = load_policy(run, "argmax" if decode == "argmax" else "sample")
+    return policy.acting_in(world, Wanted(objective, limits))

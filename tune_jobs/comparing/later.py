@@ -24,6 +24,8 @@ class Later:
 
     Attributes:
         num_jobsets: how many.
+        num_disjoint: how many of them fit side by side into the log's later part; none where
+            jobsets are drawn one by one.
         results: of the reference, of what was chosen, and of the learned policy if it was not.
         chosen: name of what was chosen.
         beyond: for each limit that what was chosen does not keep there, by how much its metric is
@@ -31,6 +33,7 @@ class Later:
     """
 
     num_jobsets: int
+    num_disjoint: int | None
     results: tuple[Result, ...]
     chosen: str
     beyond: Mapping[str, float]
@@ -75,7 +78,8 @@ def judge_later(
         worse = worse_by(metric, chosen.mean(metric), reference.mean(metric))
         if worse > limit + _SLACK:
             beyond[metric] = worse
-    return Later(len(jobsets), tuple(results), decision.name, beyond)
+    num_disjoint = protocol.num_disjoint_held_out
+    return Later(len(jobsets), num_disjoint, tuple(results), decision.name, beyond)
 
 
 def worse_by(metric: str, value: float, reference: float) -> float:

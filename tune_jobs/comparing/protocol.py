@@ -8,6 +8,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
+from cluster_env.workloads import RecordedWorkload, num_disjoint
 from tune_jobs.comparing.wording import jobs_of
 from tune_jobs.terminal.tables import Value
 
@@ -34,8 +35,10 @@ class EvaluationProtocol:
             empties. Heuristics are tuned on the same.
         num_guard_jobsets: validation jobsets on which the guard decides between a learned policy
             and the best heuristic; with 0 nothing is guarded. See `tune_jobs.comparing.guarding`.
-        limits: by what share a guarded policy may be worse than the best baseline, by metric; by
-            default `Kind.price` of the world.
+        all_before: whether numbers are tuned, and guards decide, on all jobs of a log before the
+            held-out ones, and not only on those of its validation part.
+        limits: by what share a guarded policy may be worse than the guard's reference, by metric;
+            by default `Kind.price` of the world.
         cap: whether a value that the task cannot have is replaced by the largest that it can;
             else it is an error.
         named: name of jobsets of the world that are compared on in place of unseen ones
@@ -49,6 +52,7 @@ class EvaluationProtocol:
     num_episodes: int = 1
     warmup: int = 0
     num_guard_jobsets: int = 0
+    all_before: bool = False
     limits: Mapping[str, float] | None = None
     cap: bool = False
     named: str = ""
@@ -105,7 +109,7 @@ class EvaluationProtocol:
 
     @property
     def prices(self) -> Mapping[str, float]:
-        """By what share a guarded policy may be worse than the best baseline, by metric."""
+        """By what share a guarded policy may be worse than the guard's reference, by metric."""
         return self.task.kind.price if self.limits is None else self.limits
 
     def held_out(self) -> list[JobSet]:
@@ -116,12 +120,30 @@ class EvaluationProtocol:
 
     def tuning_jobsets(self) -> list[JobSet]:
         """The validation jobsets that numbers are tuned on."""
-        return self.task.jobsets(Split.VALIDATION, range(NUM_TUNING_JOBSETS))
+        return self._decided_on.jobsets(Split.VALIDATION, range(NUM_TUNING_JOBSETS))
 
     def guard_jobsets(self) -> list[JobSet]:
         """Further validation jobsets, on which the guard decides."""
         last = NUM_TUNING_JOBSETS + self.num_guard_jobsets
-        return self.task.jobsets(Split.VALIDATION, range(NUM_TUNING_JOBSETS, last))
+        return self._decided_on.jobsets(Split.VALIDATION, range(NUM_TUNING_JOBSETS, last))
+
+    @property
+    def num_disjoint(self) -> int | None:
+        """How many jobsets of a guard fit side by side into a log; none where all are drawn."""
+        return num_disjoint(self._decided_on.workload, Split.VALIDATION)
+
+    @property
+    def num_disjoint_held_out(self) -> int | None:
+        """Likewise of the held-out jobsets."""
+        return num_disjoint(self.task.workload, Split.HELD_OUT)
+
+    @property
+    def _decided_on(self) -> Task:
+        """The task, of a log if need be with all jobs before the held-out ones as its own."""
+        workload = self.task.workload
+        if not self.all_before or not isinstance(workload, RecordedWorkload):
+            return self.task
+        return replace(self.task, workload=workload.before_held_out())
 
     def columns(self) -> dict[str, Value]:
         """The head of a table's rows: on what their numbers rest."""

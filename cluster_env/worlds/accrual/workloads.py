@@ -97,6 +97,11 @@ class LogPart:
     deadline: float
     utility: str
 
+    @property
+    def num_disjoint(self) -> int:
+        """Windows that fit side by side into it, sharing no job."""
+        return max(1, self.recorded.num_jobs // (self.jobs or self.recorded.num_jobs))
+
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts out a window that begins with any job; all that lie inside are equally likely."""
         num_jobs = self.recorded.num_jobs
@@ -172,11 +177,18 @@ class LogWorkload:
 
     def part(self, split: Split) -> LogPart:
         """The stretch of the log that the jobsets of a split come from."""
-        return LogPart(self._stretch_of(split), self.jobs, self.deadline, self.utility)
+        return self._part_of(self._stretch_of(split))
+
+    def before_held_out(self) -> LogPart:
+        """The stretch of the log before its held-out jobs."""
+        return self._part_of(self.recorded.between(0.0, PARTS[Split.HELD_OUT][0]))
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
-        return LogPart(self.recorded, self.jobs, self.deadline, self.utility).sample(rng)
+        return self._part_of(self.recorded).sample(rng)
+
+    def _part_of(self, recorded: RecordedJobs) -> LogPart:
+        return LogPart(recorded, self.jobs, self.deadline, self.utility)
 
     def _stretch_of(self, split: Split) -> RecordedJobs:
         return self.recorded.between(*PARTS[split])

@@ -45,6 +45,11 @@ class TracePart:
         """Measured mean number of arrivals in a time step."""
         return self.jobs.num_jobs / self.jobs.window
 
+    @property
+    def num_disjoint(self) -> int:
+        """Windows that fit side by side into it, sharing no job."""
+        return max(1, self.jobs.window // self.window)
+
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts out a window that begins at any step; all that lie inside are equally likely."""
         jobs = self.jobs
@@ -135,6 +140,10 @@ class TraceWorkload:
     def part(self, split: Split) -> TracePart:
         """The stretch of the trace that the jobsets of a split come from."""
         return self._parts[split]
+
+    def before_held_out(self) -> TracePart:
+        """The stretch of the trace before its held-out jobs."""
+        return self._between(0, PARTS[Split.HELD_OUT][0])
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts a window out of the whole trace; `sample_jobsets` keeps the splits apart."""

@@ -174,6 +174,8 @@ KIND = Kind(
     promises=PROMISES,
     warm=_warm,
     price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
+    # Limits in training are relative to it, too; the best baseline may leave the machine idle.
+    reference=lambda world: "saf" if world.backfilling == "easy" else "saf:easy",
     protocols=PROTOCOLS,
     families={"any-site": any_site, "capability": capability_site},
     policies={file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))},

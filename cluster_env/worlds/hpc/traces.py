@@ -56,6 +56,15 @@ class TracePart:
         """Measured mean demand for processors over what there is; 0.7 is 70 %."""
         return float(self.recorded.load(self.capacity)[0])
 
+    @property
+    def num_disjoint(self) -> int:
+        """Windows that fit side by side into it, sharing no job, not even of the warm-up."""
+        if self.offset >= 0 and not self.block:
+            return 1
+        if self.jobs is None:
+            return max(1, self.recorded.span // (self.window + self.warmup))
+        return max(1, self.recorded.num_jobs // max(1, self.jobs))
+
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts a window out of it; the same generator state gives the same jobset."""
         source, offset, length = self.recorded, self.offset, self.window + self.warmup
@@ -203,6 +212,11 @@ class TraceWorkload:
     def part(self, split: Split) -> TracePart:
         """The stretch of the log that the jobsets of a split come from."""
         return self._part_of(self._stretch_of(split))
+
+    def before_held_out(self) -> TracePart:
+        """The stretch of the log before its held-out jobs, or all of it with `whole`."""
+        recorded = self.recorded
+        return self._part_of(recorded if self.whole else recorded.between(0.0, self.splits[1]))
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""

@@ -217,6 +217,11 @@ class LogPart:
     nodes: Nodes
     seconds: int
 
+    @property
+    def num_disjoint(self) -> int:
+        """Windows that fit side by side into it, sharing no job."""
+        return max(1, self.recorded.num_jobs // (self.jobs or self.recorded.num_jobs))
+
     def sample(self, rng: np.random.Generator) -> Consumers:
         """Cuts out a window that begins with any job; all that lie inside are equally likely."""
         count = min(self.jobs or self.recorded.num_jobs, self.recorded.num_jobs)
@@ -279,12 +284,18 @@ class LogWorkload:
 
     def part(self, split: Split) -> LogPart:
         """The stretch of the log that the jobsets of a split come from."""
-        recorded = self.recorded.between(*_PARTS[split])
-        return LogPart(recorded, self.jobs, self.supply, self.nodes, self.seconds)
+        return self._part_of(self.recorded.between(*_PARTS[split]))
+
+    def before_held_out(self) -> LogPart:
+        """The stretch of the log before its held-out jobs."""
+        return self._part_of(self.recorded.between(0.0, _PARTS[Split.HELD_OUT][0]))
 
     def sample(self, rng: np.random.Generator) -> Consumers:
         """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
-        return LogPart(self.recorded, self.jobs, self.supply, self.nodes, self.seconds).sample(rng)
+        return self._part_of(self.recorded).sample(rng)
+
+    def _part_of(self, recorded: RecordedJobs) -> LogPart:
+        return LogPart(recorded, self.jobs, self.supply, self.nodes, self.seconds)
 
 
 _PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}

@@ -1,11 +1,21 @@
 """The guard: whom it lets decide, and why."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import Guard, PolicyGroup, evaluate, summarize
+from cluster_env.core.world import kind_of
+from cluster_env.evaluation import (
+    MIN_DISJOINT,
+    Guard,
+    GuardDecision,
+    PolicyGroup,
+    evaluate,
+    summarize,
+)
 from cluster_env.objectives.metric import utilization
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
@@ -148,3 +158,40 @@ def test_jobs_of_the_warm_up_do_not_count() -> None:
         steady, whole = summarize(schedule, warmup=warmup), summarize(schedule)
         assert candidate.mean.value == steady.mean("slowdown") != whole.mean("slowdown")
         assert candidate.price["wait"] == pytest.approx(steady.mean("wait"))
+
+
+def test_windows_of_a_short_log_prove_nothing() -> None:
+    """The same jobsets prove a gain where they are drawn, or where the log has room for many."""
+
+    def decided(num_disjoint: int | None) -> GuardDecision:
+        known = {"metric": "slowdown", "limits": {}, "num_disjoint": num_disjoint}
+        judge = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER), **known)
+        return judge.decide(heuristic("hold:8"))
+
+    short, long, drawn = (decided(held) for held in (MIN_DISJOINT - 1, 30, None))
+    assert long.learned_is_used
+    assert drawn.learned_is_used
+    assert not short.learned_is_used
+    assert short.reason == (
+        "the log has room for 4 windows side by side, and fewer than 5 prove nothing; a log 1.3 "
+        "times as long, or windows of 80% of their length, would do"
+    )
+    assert "of a log with room for 30 windows side by side)" in long.reason
+    assert [one.num_disjoint for one in (short, long, drawn)] == [4, 30, None]
+    gaps = [one.candidates[-1].difference for one in (short, long, drawn)]
+    assert len({gap.value for gap in gaps}) == 1
+    assert gaps[0].high - gaps[0].low > gaps[1].high - gaps[1].low > gaps[2].high - gaps[2].low
+
+
+def test_prices_are_compared_with_the_reference_of_the_world(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Beside a baseline that idles the machine, idling would look cheap."""
+    limits = {"utilization": 0.1}
+    usual = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
+    assert (usual.reference, usual.heuristic.name) == ("hold:8!", "hold:8!")
+    named = replace(kind_of(DeepRM(CLUSTER)), reference=lambda world: "sjf!")
+    monkeypatch.setattr("cluster_env.evaluation.guard.kind_of", lambda world: named)
+    judge = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
+    assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
+    assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")

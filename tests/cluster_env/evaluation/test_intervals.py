@@ -157,3 +157,43 @@ def test_a_ratio_leaves_jobsets_without_jobs_out_and_needs_two_for_an_interval()
     assert math.isnan(ratio_interval(none, none, none, none).value)
     alone = ratio_interval(2 * one, one, one, one)
     assert (alone.value, alone.over) == (2.0, "nothing")
+
+
+def test_copies_of_one_window_prove_nothing() -> None:
+    counts = np.full(10, 40.0)
+    found = difference_interval(2 * counts, counts, 3 * counts, counts, 1)
+    assert (found.value, found.over) == (-1.0, "nothing")
+    assert math.isnan(found.low)
+
+
+def test_more_windows_of_one_log_prove_no_more_than_the_log() -> None:
+    """With all windows of it, Student's interval of the log's k stretches remains."""
+    rng = np.random.default_rng(5)
+    values, counts = rng.gamma(2, 2, size=10), np.ones(10)
+    student = 2.262157 * values.std(ddof=1) / math.sqrt(10)
+    many = jobset_interval(np.tile(values, 1000), np.tile(counts, 1000), 10)
+    assert many.high - many.value == pytest.approx(student, rel=1e-3)
+    few = jobset_interval(values, counts, 10)  # which windows were drawn counts, too
+    assert few.high - few.value == pytest.approx(student * math.sqrt(19 / 9), rel=1e-6)
+    drawn = jobset_interval(values, counts, 10**9)
+    assert drawn.high - drawn.value == pytest.approx(student)
+
+
+def test_windows_that_overlap_cover_the_true_difference_19_times_in_20() -> None:
+    """Each log is ten windows long, of jobs whose costs differ by .3 between two policies."""
+    rng = np.random.default_rng(6)
+    hits = naive = 0
+    for _ in range(200):
+        stretch, jobs = np.repeat(rng.gamma(4, 0.25, size=100), 5), rng.gamma(4, 0.25, size=500)
+        begins = rng.integers(0, 451, size=100)
+        counts = np.full(100, 50.0)
+        one, two = (
+            np.array([costs[begin : begin + 50].sum() for begin in begins])
+            for costs in (stretch + 0.3 * jobs, stretch)
+        )
+        found = difference_interval(one, counts, two, counts, 10)
+        hits += found.low <= 0.3 <= found.high
+        spread = (one - two).std(ddof=1) / 50 / math.sqrt(100)
+        naive += abs(found.value - 0.3) <= 1.96 * spread
+    assert 184 <= hits <= 199
+    assert naive < 130

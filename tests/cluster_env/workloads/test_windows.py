@@ -1,6 +1,7 @@
 """Windows of a log by count and by time, blocks of it, its load, its parts."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.workloads import sample_jobsets
+from cluster_env.workloads import num_disjoint, sample_jobsets
 from cluster_env.workloads.windows import MEAN_RUNS, natural_length
 from cluster_env.worlds.hpc.traces import TraceWorkload
 
@@ -100,6 +101,33 @@ def test_parts_end_where_they_are_told_to(path: Path) -> None:
     workload = TraceWorkload(path, (4,), jobs=5, splits=(0.5, 0.75))
     shares = [workload.part(split).recorded.num_jobs for split in Split]
     assert np.array(shares) / sum(shares) == pytest.approx([0.5, 0.25, 0.25], abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "held"),
+    [
+        ({"window": DAY}, (7, 31)),
+        ({"window": 3 * DAY}, (2, 10)),
+        ({"window": 2 * DAY, "warmup": DAY}, (2, 10)),
+        ({"window": 30 * DAY}, (1, 1)),
+        ({"window": DAY, "offset": 0}, (1, 1)),
+        ({"window": DAY, "block": DAY}, (7, 31)),
+        ({"jobs": 72}, (2, 8)),
+        ({"jobs": 0}, (1, 1)),
+        ({"whole": True}, (1, 1)),
+    ],
+)
+def test_windows_that_fit_side_by_side_are_counted(
+    path: Path, options: dict[str, Any], held: tuple[int, int]
+) -> None:
+    """Of 40 days with 18 jobs each, nearly 8 are for validation, and 32 before held-out jobs."""
+    workload = TraceWorkload(path, (4,), **options)
+    assert num_disjoint(workload, Split.VALIDATION) == held[0]
+    before = workload.before_held_out()
+    assert num_disjoint(before, Split.VALIDATION) == before.num_disjoint == held[1]
+    if not workload.whole:
+        jobs = [workload.part(split).recorded.submit.tolist() for split in Split]
+        assert before.recorded.submit.tolist() == jobs[0] + jobs[1]
 
 
 def test_estimates_of_a_log_can_be_replaced(path: Path) -> None:
