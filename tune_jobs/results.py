@@ -1,5 +1,6 @@
 """``metasched results``: trains, compares and draws what a recorded result rests on."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -64,10 +65,20 @@ def command(
 
     chosen = None if seeds is None else _parse_seeds(seeds)
     if experiment in (None, ALL):
-        make_all(out or RESULTS, chosen, dry_run, force)
+        make_all(out or RESULTS, chosen, _read, dry_run, force)
     else:
         folder = out or RESULTS / Path(experiment).stem
-        make_results(experiment, folder, chosen, dry_run, force)
+        make_results(experiment, folder, chosen, _read, dry_run, force)
+
+
+def _read(words: Sequence[str]) -> None:
+    """Reads a command line and looks for the figure that it names."""
+    from tune_jobs.cli import understood
+    from tune_jobs.figures import FIGURES
+
+    options = understood(words).params
+    if words[0] == "figure" and options["name"] is not None:
+        FIGURES.get(options["name"])
 
 
 def _parse_seeds(text: str) -> list[int]:

@@ -2,11 +2,10 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import click
 import numpy as np
 import yaml
 
@@ -89,13 +88,6 @@ def _read(place: str, line: str) -> Shown:
     return Shown(
         place, tuple(words[begin + 1 :]), tuple((key, value) for key, _, value in variables)
     )
-
-
-def understood(words: Sequence[str]) -> click.Context:
-    """What the parser of a command makes of a line; a usage error is raised."""
-    command = cli.metasched.get_command(None, words[0])  # type: ignore[arg-type]
-    assert command is not None, words
-    return command.make_context(words[0], list(words[1:]))
 
 
 def prepare_for(words: tuple[str, ...]) -> None:

@@ -285,6 +285,53 @@ def test_an_experiment_that_cannot_be_carried_out_is_refused(change, message, tm
         list_commands(load_experiment(file), tmp_path)
 
 
+TINY_RUN = TINY["runs"][0]
+
+
+@pytest.mark.parametrize("dry", [True, False])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": [{"command": "bogus --x"}]}, "bogus --x' cannot be given: unknown command"),
+        ({"steps": [{"command": "compare --policis sjf"}]}, "No such option '--policis'"),
+        ({"steps": [{"command": "compare --policies sgf"}]}, "run directory 'sgf'"),
+        ({"steps": [{"command": "compare --config nope"}]}, "unknown preset 'nope'"),
+        ({"steps": [{"command": "figure --runs {out}/tiny-* fig"}]}, "unknown figure 'fig'"),
+        ({"steps": [{"command": "compare 'sjf"}]}, "steps.0.command: input should be a command"),
+        ({"steps": [{"command": " "}]}, "steps.0.command: input should be a command"),
+        ({"runs": [TINY_RUN, {**TINY_RUN, "name": "b-{seed}", "preset": "nope"}]}, "preset 'nope'"),
+        ({"runs": [{**TINY_RUN, "settings": {"training.laernings": 1}}]}, "training.laernings"),
+        ({"runs": [{**TINY_RUN, "settings": {"seed": 4}}]}, "seed is not set here, but by seeds"),
+        (
+            {"runs": [{**TINY_RUN, "settings": {"training.iterations": 4}}]},
+            "training.iterations is not set here, but by iterations",
+        ),
+    ],
+)
+def test_what_is_mistyped_anywhere_is_found_before_anything_is_trained(
+    change, message, dry, tmp_path, inside, capsys
+):
+    file, out = write(tmp_path / "tiny.yaml", **change), tmp_path / "out"
+    args = ["results", file, "--out", str(out), *(["--dry-run"] if dry else [])]
+    assert run(cli.metasched, args) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert not captured.out
+    assert not inside
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("sign", ",[]*?")
+def test_a_folder_whose_name_would_be_read_as_several_runs_is_refused(
+    sign, tmp_path, inside, capsys
+):
+    out = tmp_path / f"a{sign}b"
+    assert run(cli.metasched, ["results", write(tmp_path / "tiny.yaml"), "--out", str(out)]) == 2
+    assert f"has '{sign}' in its name" in capsys.readouterr().err
+    assert not inside
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [

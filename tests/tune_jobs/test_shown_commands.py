@@ -29,7 +29,6 @@ from tests.tune_jobs.shown_commands import (
     Shown,
     prepare_for,
     shown_commands,
-    understood,
 )
 from tune_jobs import cli
 from tune_jobs.comparing import protocol
@@ -115,7 +114,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             elif name in ("shadow", "steer") and ":" in (options["policy"] or ""):
                 choose_adviser(options["policy"])
             elif name == "results":
-                understood(list(args[0].words))
+                cli.understood(list(args[0].words))
                 return 0
             raise click.exceptions.Exit(0)
 
@@ -163,7 +162,7 @@ def test_a_command_runs_as_it_is_shown(
     prepare_for(shown.words)
     if name == "demo":
         for line in demo_lines(shown):
-            understood(line)
+            cli.understood(line)
         return
     shorter = SHORTER.get(name, ())
     if shorter and "--runners" in shown.words:
@@ -176,5 +175,5 @@ def test_a_command_runs_as_it_is_shown(
 def demo_lines(shown: Shown) -> list[list[str]]:
     from tune_jobs.demo import command_lines
 
-    options = understood(list(shown.words)).params
+    options = cli.understood(list(shown.words)).params
     return command_lines(options["runs"], "made-up", options["seed"], quick=options["quick"])

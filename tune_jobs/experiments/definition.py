@@ -1,9 +1,11 @@
 """What an experiment is: runs to train, and commands that evaluate and draw them."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from cluster_env.core.registry import unknown
 from rllib_configs.loading import parse_section, read_yaml
@@ -13,6 +15,8 @@ NAMED = Path(__file__).parent / "named"
 
 Scalar = bool | int | float | str
 Seeds = Annotated[tuple[WholeNumber, ...], Field(min_length=1)]
+_SAID_ELSEWHERE = {"seed": "seeds", "training.iterations": "iterations"}
+
 Values = dict[str, Annotated[tuple[Scalar, ...], Field(min_length=1)]]
 
 
@@ -32,6 +36,16 @@ class RunsSection(Section):
     seeds: Seeds | None = None
     """Training seeds, if not those of the experiment."""
 
+    @field_validator("settings")
+    @classmethod
+    def _refuse_what_is_said_elsewhere(cls, settings: dict[str, Scalar]) -> dict[str, Scalar]:
+        for key, elsewhere in _SAID_ELSEWHERE.items():
+            if key in settings:
+                raise PydanticCustomError(
+                    "elsewhere", f"{key} is not set here, but by {elsewhere} of the experiment"
+                )
+        return settings
+
 
 class StepSection(Section):
     """A command of metasched that uses the runs."""
@@ -40,6 +54,19 @@ class StepSection(Section):
     """The command line, without ``metasched``. ``{out}`` is the experiment's folder."""
     vary: Values = Field(default_factory=dict)
     """Values by name, as for runs; the command is given once for each combination."""
+
+    @field_validator("command")
+    @classmethod
+    def _refuse_what_is_no_command_line(cls, command: str) -> str:
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise PydanticCustomError(
+                "line", f"input should be a command line ({str(error).lower()})"
+            ) from None
+        if not words:
+            raise PydanticCustomError("line", "input should be a command line")
+        return command
 
 
 class Experiment(Section):

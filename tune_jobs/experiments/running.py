@@ -12,6 +12,7 @@ from tune_jobs.experiments.checking import check_runs, check_trained
 from tune_jobs.experiments.commands import Command, list_commands
 from tune_jobs.experiments.definition import find_experiment, in_order, load_experiment
 from tune_jobs.experiments.recording import Record
+from tune_jobs.experiments.valid import Parse, check_commands
 from tune_jobs.terminal.options import first_comment
 from tune_jobs.terminal.stopping import StopRequest
 
@@ -19,12 +20,15 @@ REFUSED = 2
 """Exit status of a command that cannot be carried out as it was given."""
 
 
-def make_all(out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool = False) -> None:
+def make_all(
+    out: Path, seeds: Sequence[int] | None, parse: Parse, dry_run: bool, force: bool = False
+) -> None:
     """Makes the results of all named experiments, and says how far it is.
 
     Args:
         out: folder that holds a folder for each.
         seeds: see `make_results`; so are the rest and the errors.
+        parse: see there.
         dry_run: see there.
         force: see there.
     """
@@ -36,11 +40,16 @@ def make_all(out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool 
             f"{sum(minutes[number:])} minutes that are left on two cores",
             bold=not dry_run,
         )
-        make_results(name, out / name, seeds, dry_run, force)
+        make_results(name, out / name, seeds, parse, dry_run, force)
 
 
 def make_results(
-    source: str, out: Path, seeds: Sequence[int] | None, dry_run: bool, force: bool = False
+    source: str,
+    out: Path,
+    seeds: Sequence[int] | None,
+    parse: Parse,
+    dry_run: bool,
+    force: bool = False,
 ) -> None:
     """Trains what is not trained yet, and gives the commands that follow and are not done.
 
@@ -49,6 +58,7 @@ def make_results(
         out: folder of its runs, tables and figures; `tune_jobs.experiments.recording` says what
             else it gets.
         seeds: training seeds of all runs, instead of the experiment's.
+        parse: reads a command line, see `check_commands`.
         dry_run: show the commands only.
         force: whether files may differ from the commit that the record will name.
 
@@ -58,6 +68,7 @@ def make_results(
         click.exceptions.Exit: with the status of the first command that fails or is stopped.
     """
     commands = list_commands(load_experiment(source), out, seeds)
+    check_commands(commands, out, parse)
     trained = {command.run: command for command in commands if command.run}
     record = Record(out, first_comment(find_experiment(source)), list(trained))
     if not (dry_run or force):
