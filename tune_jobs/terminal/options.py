@@ -64,7 +64,7 @@ limit_option = click.option(
     "limits",
     metavar="METRIC=SHARE",
     multiple=True,
-    help="By what share a guarded policy may be worse than the best baseline, as wait=0.5; off is "
+    help="By what share a guarded policy may be worse than the reference, as wait=0.5; off is "
     "no limit. A policy that takes limits as input, as hpc-limits, is told those that it knows, "
     "guarded or not. Can be repeated.",
 )

@@ -66,7 +66,7 @@ def compare(
         seed: of the jobsets and of the policies' random numbers; a task that is given has its own.
         decode: how the policies of runs choose: ``sample``, ``argmax`` or ``tuned``.
         guard: whether to add a row for each run with the policy that a guard lets decide.
-        limits: by what share such a policy may be worse than the best baseline, by metric; by
+        limits: by what share such a policy may be worse than the reference, by metric; by
             default what the world's kind says. A policy that was trained with limits as its input,
             as ``hpc-limits``, is told them, guarded or not.
         progress: whether to show on stderr where it is.
