@@ -129,7 +129,7 @@ LINES = {
         "'saf,hpc-universal,hpc-no-worse,R/limits-?' --set task.workload.jobs=1024 "
         "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
         "--limit longest_wait=off --out R/figures/told-off",
-        "metasched join 'R/figures/told-{told}/comparison.csv' --by told=0,0.1,0.25,0.5,0.75,off "
+        "metasched join 'R/figures/told-{share}/comparison.csv' --by share=0,0.1,0.25,0.5,0.75,off "
         "--out R/figures/hpc-told.csv",
     ],
     "hpc-sites": [
@@ -224,6 +224,9 @@ def test_training_comes_before_what_uses_the_runs(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["hpc-limits", "panda"])
 def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
+    small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
+    assert run(cli.metasched, ["compare", *small]) == 0
+    of_comparisons = read_table(tmp_path / "comparison.csv", ())[0]
     written = set()
     for command in list_commands(load_experiment(name), tmp_path, seeds=[0]):
         words = command.words
@@ -237,6 +240,7 @@ def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
             assert joined == {one for one in written if one.startswith(begin) and one.endswith(end)}
             header = (RECORDED / Path(out).name).read_text().partition(",")[0]
             assert header == column
+            assert column not in of_comparisons
         elif words[0] == "compare":
             written.add(f"{out}/comparison.csv")
 
