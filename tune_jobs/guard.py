@@ -86,7 +86,7 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN
       metasched guard runs/MY_RUN --set task.workload.load=1.5 --window 200
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
-      metasched guard hpc-no-worse --set task.workload.trace=jobs.csv --gpus 4 --later
+      metasched guard hpc-no-worse --set task.workload.trace=jobs.csv --processors 16 --gpus 4
     """
     from tune_jobs.comparing.guard_report import report_decision
 
