@@ -68,7 +68,14 @@ class Result:
         num_jobsets = _at_most(int(np.sum(counts > 0)), num_disjoint)
         return two_level_interval([self._means(metric)], within, num_jobsets)
 
-    def difference(self, other: "Result", metric: str, num_disjoint: int | None = None) -> Estimate:
+    def difference(
+        self,
+        other: "Result",
+        metric: str,
+        num_disjoint: int | None = None,
+        *,
+        times: float = 1.0,
+    ) -> Estimate:
         """This mean minus another's on the same jobsets, with a 95 % interval.
 
         The bootstrap over jobsets takes both results of a jobset together, which makes the
@@ -79,13 +86,15 @@ class Result:
             other: what is subtracted.
             metric: name of the metric.
             num_disjoint: see `estimate`.
+            times: what the other mean is multiplied with.
         """
-        pooled, others = self._pooled(metric), other._pooled(metric)
+        pooled, (totals, counts) = self._pooled(metric), other._pooled(metric)
+        others = times * totals, counts
         within = difference_interval(*pooled, *others, num_disjoint)
         if len(self.members) == len(other.members) == 1:
             return within
         num_jobsets = _at_most(int(np.sum((pooled[1] > 0) & (others[1] > 0))), num_disjoint)
-        means = [self._means(metric), other._means(metric)]
+        means = [self._means(metric), [times * mean for mean in other._means(metric)]]
         return two_level_interval(means, within, num_jobsets)
 
     def ratio(self, other: "Result", metric: str) -> Estimate:

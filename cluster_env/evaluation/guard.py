@@ -34,7 +34,7 @@ class Candidate:
             interval of the paired bootstrap.
         num_unfinished: jobs that it left unfinished.
         price: its means of the limited metrics, by their names.
-        too_dear: in which of them it is beyond a limit, in words; empty if it keeps all limits.
+        too_dear: in which of them it may be beyond a limit, in words; empty if it surely keeps all.
         means: its means of all that was measured.
     """
 
@@ -79,8 +79,9 @@ class Judge:
     """Decides by what heuristics and a learned policy have achieved on the same jobsets.
 
     The reference is a heuristic that is given, or the best of the baselines: the one with the best
-    mean among those that finish all jobs, if any does. Nothing is used whose price is beyond a
-    limit, as if its utilization is more than a tenth below the reference's. The best heuristic is
+    mean among those that finish all jobs, if any does. Nothing else is used unless its price is
+    within all limits with the whole 95 % interval, as if its utilization is surely no more than a
+    tenth below the reference's. The best heuristic is
     the best of the reference and of those other heuristics that keep all limits. A learned policy
     is used if it keeps them, too, if its mean is better than that of the best heuristic with the
     whole 95 % interval of the paired difference, and if it leaves no more jobs unfinished. Windows
@@ -197,21 +198,33 @@ class Judge:
         )
 
     def _beyond_limits(self, result: Result) -> str:
-        """In which metrics a result is too much worse than the reference, in words."""
-        found = []
-        for name, limit in self.limits.items():
-            metric = get_metric(name)
-            value, reference = result.mean(name), self._reference.mean(name)
-            if metric.higher_is_better:
-                beyond, side = value < (1 - limit) * reference, "below"
-            else:
-                beyond, side = value > (1 + limit) * reference, "above"
-            if beyond:
-                found.append(
-                    f"its {metric.label} of {value:.3g} is more than {limit:.0%} {side} the "
-                    f"{reference:.3g} of {self.reference}"
-                )
-        return ", and ".join(found)
+        """In which metrics a result may be too much worse than the reference, in words."""
+        if result is self._reference:
+            return ""
+        found = (
+            self._beyond(result, name, limit)
+            for name, limit in self.limits.items()
+            if math.isfinite(limit)
+        )
+        return ", and ".join(words for words in found if words)
+
+    def _beyond(self, result: Result, name: str, limit: float) -> str:
+        """How a result may break a limit; empty if it keeps it with the whole interval."""
+        metric = get_metric(name)
+        sign = -1.0 if metric.higher_is_better else 1.0
+        value, reference = result.mean(name), self._reference.mean(name)
+        gap = result.difference(self._reference, name, self._num_disjoint, times=1 + sign * limit)
+        worst = -gap.low if metric.higher_is_better else gap.high  # beyond the limit
+        if worst <= 0:
+            return ""
+        side = "below" if metric.higher_is_better else "above"
+        words = f"its {metric.label} of {value:.3g}", f"the {reference:.3g} of {self.reference}"
+        if sign * gap.value > 0:
+            return f"{words[0]} is more than {limit:.0%} {side} {words[1]}"
+        if math.isnan(worst):
+            return f"nobody can say whether {words[0]} stays within {limit:.0%} of {words[1]}"
+        most = limit + worst / reference
+        return f"{words[0]} may be {most:.0%} {side} {words[1]}, which is more than {limit:.0%}"
 
 
 class Guard:

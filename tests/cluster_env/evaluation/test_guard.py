@@ -1,5 +1,6 @@
 """The guard: whom it lets decide, and why."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -136,6 +137,32 @@ def test_a_limit_says_how_much_worse_a_price_may_be(metric: str, limit: float, u
     limits = {metric: limit}
     judge = Guard(groups("packer", "sjf"), JOBSETS, DeepRM(CLUSTER), limits=limits)
     assert judge.decide(heuristic("hold:8")).learned_is_used is used
+
+
+def test_a_price_keeps_its_limit_with_the_whole_interval() -> None:
+    sjf, hold = (
+        summarize(evaluate(heuristic(spec), JOBSETS, DeepRM(CLUSTER))) for spec in ("sjf", "hold:8")
+    )
+    share = hold.mean("wait") / sjf.mean("wait") - 1  # by which it waits longer on these jobsets
+
+    def judged(limit: float) -> GuardDecision:
+        limits = {"wait": limit}
+        judge = Guard(
+            groups("sjf"), JOBSETS, DeepRM(CLUSTER), others=groups("hold:8"), limits=limits
+        )
+        assert judge.reference == "sjf!"
+        return judge.decide(heuristic("hold:8"), "clever")
+
+    kept = judged(2 * share)
+    assert (kept.name, kept.candidates[-1].too_dear) == ("hold:8!", "")
+    close = judged(1.001 * share)  # others of these jobsets would have broken it
+    assert (close.name, close.learned_is_used) == ("sjf!", False)
+    assert re.search(
+        r"its mean wait of [\d.]+ may be \d+% above the [\d.]+ of sjf!, which is more than \d+%",
+        close.reason,
+    )
+    alone = Guard(groups("sjf"), JOBSETS[:1], DeepRM(CLUSTER), others=groups("hold:8"))
+    assert alone.heuristic.name == "sjf!"  # of one jobset nobody can say
 
 
 def test_a_heuristic_that_is_too_dear_is_not_the_best() -> None:
