@@ -29,7 +29,7 @@ def command(tables: str, by: str, out: Path) -> None:
 
     \b
     Examples:
-      metasched join 'told-{told}/comparison.csv' --by told=0,0.5,off --out told.csv
+      metasched join 'told-{share}/comparison.csv' --by share=0,0.5,off --out told.csv
     """
     from tune_jobs.comparing.joining import join_tables
 

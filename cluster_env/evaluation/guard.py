@@ -81,16 +81,15 @@ class Judge:
     The reference is a heuristic that is given, or the best of the baselines: the one with the best
     mean among those that finish all jobs, if any does. Nothing else is used unless its price is
     within all limits with the whole 95 % interval, as if its utilization is surely no more than a
-    tenth below the reference's. The best heuristic is
-    the best of the reference and of those other heuristics that keep all limits. A learned policy
-    is used if it keeps them, too, if its mean is better than that of the best heuristic with the
-    whole 95 % interval of the paired difference, and if it leaves no more jobs unfinished. Windows
-    of one log share jobs, which the interval knows (`overlapping_interval`); where fewer than
-    `MIN_DISJOINT` of them fit side by side, they prove nothing. In every other case the best
-    heuristic is used. As the best of several is picked on the same jobsets, it looks a little
-    better than it is, so that the guard errs on the side of the heuristics. What it protects from
-    is a policy that is worse on jobs like the calibration's; it cannot know that tomorrow's jobs
-    are others.
+    tenth below the reference's. The best heuristic is the best of the reference and of those other
+    heuristics that keep all limits. A learned policy is used if it keeps them, too, if its mean is
+    better than that of the best heuristic with the whole 95 % interval of the paired difference,
+    and if it leaves no more jobs unfinished. Windows of one log share jobs, which the interval
+    knows (`overlapping_interval`); where fewer than `MIN_DISJOINT` of them fit side by side, they
+    prove nothing. In every other case the best heuristic is used. As the best of several is picked
+    on the same jobsets, it looks a little better than it is, so that the guard errs on the side of
+    the heuristics. What it protects from is a policy that is worse on jobs like the calibration's;
+    it cannot know that tomorrow's jobs are others.
 
     Args:
         baselines: what heuristics have achieved, one policy each.

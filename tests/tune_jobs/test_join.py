@@ -41,8 +41,8 @@ def test_a_recorded_table_is_its_comparisons_joined(
 @pytest.mark.parametrize(
     ("tables", "by", "message"),
     [
-        ("{told}.csv", "told", "as told=0,0.5,off"),
-        ("{told}.csv", "told=0,,1", "as told=0,0.5,off"),
+        ("{told}.csv", "told", "as share=0,0.5,off"),
+        ("{told}.csv", "told=0,,1", "as share=0,0.5,off"),
         ("{told}.csv", "told=0,0", "names the value '0' twice"),
         ("one.csv", "told=0", r"should have {told} where"),
         ("{policy}.csv", "policy=one", "has a column 'policy' already"),

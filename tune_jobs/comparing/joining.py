@@ -23,7 +23,7 @@ def join_tables(tables: str, by: str, out: Path) -> None:
     name, _, listed = by.partition("=")
     values = [value.strip() for value in listed.split(",")]
     if not name.isidentifier() or not all(values):
-        raise InputError(f"--by takes a column and its values, as told=0,0.5,off, not '{by}'")
+        raise InputError(f"--by takes a column and its values, as share=0,0.5,off, not '{by}'")
     twice = next((value for value in values if values.count(value) > 1), None)
     if twice is not None:
         raise InputError(f"--by names the value '{twice}' twice")

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.experiments.commands import Command
+from tune_jobs.runs.resuming import flatten
 
 COMPARED = ("task", "training", "seed")
 """Sections of a config that a result depends on."""
@@ -28,11 +28,10 @@ def check_trained(command: Command) -> None:
                 f"is; give another folder with --out, or remove it"
             )
         return
-    pairs = list(zip(command.words, command.words[1:], strict=False))
-    seed = next(text for flag, text in pairs if flag == "--seed")
-    given = [text for flag, text in pairs if flag == "--set"]
-    wanted = _flat(load_config(command.words[1], [*given, f"seed={seed}"]).to_dict())
-    found = _flat(load_config(str(file)).to_dict())
+    (seed,) = command.after("--seed")
+    given = [*command.after("--set"), f"seed={seed}"]
+    wanted = flatten(load_config(command.words[1], given).to_dict())
+    found = flatten(load_config(str(file)).to_dict())
     for key in sorted(wanted.keys() | found.keys()):
         if key.partition(".")[0] in COMPARED and wanted.get(key) != found.get(key):
             raise InputError(
@@ -71,11 +70,3 @@ def _matches(name: str) -> list[Path]:
     except InputError:
         return []
     return [path for path in found if (path / "config.yaml").is_file()]
-
-
-def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in data.items():
-        nested = isinstance(value, Mapping)
-        flat |= _flat(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
-    return flat

@@ -4,7 +4,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
@@ -29,6 +29,10 @@ class Command:
     def __str__(self) -> str:
         """The line as a shell takes it."""
         return shlex.join(("metasched", *self.words))
+
+    def after(self, flag: str) -> list[str]:
+        """The words that follow an option, in their order."""
+        return [text for word, text in pairwise(self.words) if word == flag]
 
     def is_done(self) -> bool:
         """Whether it trains a run that has its last checkpoint and its policy."""

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import pairwise
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -97,7 +96,7 @@ class Record:
         now = self._times()
         written = [name for name, time in now.items() if self._before.get(name) != time]
         if not written:
-            folders = [Path(word) for flag, word in pairwise(command.words) if flag == "--out"]
+            folders = command.after("--out")
             written = [n for n in now if any(map((self._out / n).is_relative_to, folders))]
         self._commands[str(command)] = _Entry(self._given(), self._digests(written))
         self._write({**self._known, **self._commands})

@@ -1,6 +1,6 @@
 """Whether all commands of an experiment can be given, before the first one is."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import click
@@ -39,13 +39,13 @@ def check_commands(commands: Sequence[Command], out: Path, parse: Parse) -> None
             f"the folder {out} has '{wrong}' in its name, which commands would read as part of a "
             f"list or a glob of runs; give another one with --out"
         )
-    written = {text for command in commands for text in _after(command, "--out")}
+    written = {text for command in commands for text in command.after("--out")}
     loaded: set[tuple[str, ...]] = set()
     for command in commands:
         try:
             parse(command.words)
             if command.run is not None:
-                given = (command.words[1], *_after(command, "--set"))
+                given = (command.words[1], *command.after("--set"))
                 if given not in loaded:
                     load_config(given[0], given[1:])
                 loaded.add(given)
@@ -64,16 +64,10 @@ def _refusal(command: Command, problem: str) -> InputError:
 
 def _check_names(command: Command, written: Collection[str]) -> None:
     """Those of presets and policies."""
-    for source in _after(command, "--config"):
+    for source in command.after("--config"):
         if not source.endswith((".yaml", ".yml")):  # which a command before may write
             read_config(source)
-    for text in (text for flag in _OF_POLICIES for text in _after(command, flag)):
+    for text in (text for flag in _OF_POLICIES for text in command.after(flag)):
         for name in filter(None, text.split(",")):
             if "/" not in name and name not in written and not is_heuristic(name):
                 find_runs([name])
-
-
-def _after(command: Command, flag: str) -> Iterator[str]:
-    """The words that follow an option, in their order."""
-    pairs = zip(command.words, command.words[1:], strict=False)
-    return (text for word, text in pairs if word == flag)

@@ -1,6 +1,5 @@
 """Checkpoints of a run: complete and checked, or not there."""
 
-import hashlib
 import json
 import re
 import shutil
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.files import sync_folder, sync_tree
+from tune_jobs.terminal.files import digest, sync_folder, sync_tree
 
 MANIFEST = "manifest.json"
 _FORMAT = 1
@@ -46,7 +45,7 @@ class Checkpoint:
                 return f"its {MANIFEST} names {name}, which lies elsewhere"
             if not path.is_file():
                 return f"{name} is missing"
-            if path.stat().st_size != size or _sha256(path) != sha:
+            if path.stat().st_size != size or digest(path) != sha:
                 return f"{name} has changed since it was written"
         return None
 
@@ -151,12 +150,7 @@ def as_checkpoint(path: Path) -> Checkpoint | None:
 def _write_manifest(folder: Path, iteration: int) -> None:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = [
-        (path.relative_to(folder).as_posix(), path.stat().st_size, _sha256(path)) for path in paths
+        (path.relative_to(folder).as_posix(), path.stat().st_size, digest(path)) for path in paths
     ]
     text = json.dumps({"format": _FORMAT, "iteration": iteration, "files": files}, indent=1)
     (folder / MANIFEST).write_text(text)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

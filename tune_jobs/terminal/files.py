@@ -2,10 +2,10 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -34,7 +34,10 @@ def sync_tree(folder: Path) -> None:
 
 def digest(path: Path) -> str:
     """SHA-256 of a file; empty if it is not there."""
-    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def append_whole(path: Path, text: str) -> None:
