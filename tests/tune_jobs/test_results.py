@@ -6,22 +6,19 @@ import re
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 import yaml
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.experiments import recording, running
 from tune_jobs.experiments.commands import list_commands
-from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
-from tune_jobs.figures import FIGURES
+from tune_jobs.experiments.definition import load_experiment
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.running import run
@@ -49,229 +46,11 @@ def write(path, **changes):
     return str(path)
 
 
-def shown(capsys, *args) -> list[str]:
-    assert run(cli.metasched, ["results", *args, "--dry-run"]) == 0
-    return capsys.readouterr().out.splitlines()
-
-
 @pytest.fixture(autouse=True)
 def committed(monkeypatch):
     """All that makes results is in the commit, whatever stands in the working tree."""
     made = recording.provenance()
     monkeypatch.setattr(recording, "provenance", lambda: {**made, "git.dirty": "no"})
-
-
-# How many commands of each kind, counted by hand in the loops that drove the results before.
-COUNTS = {
-    "deeprm": {"train": 12, "figure": 3, "compare": 4},
-    "ppo": {"train": 20, "figure": 6, "compare": 4},
-    "generalist": {"train": 25, "figure": 1, "compare": 5},
-    "objectives": {"train": 40, "figure": 2, "compare": 1},
-    "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
-    "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
-    "hpc-sites": {"train": 15, "study": 3, "figure": 2},
-    "operation": {"train": 8, "figure": 1},
-    "panda": {"train": 45, "figure": 7, "compare": 9, "join": 3},
-    "adaptation": {"train": 70, "study": 10, "specialists": 2, "figure": 7},
-}
-
-LINES = {
-    "deeprm": [
-        "metasched train deeprm-released --set task.workload.load=1.1 "
-        "--set evaluation.jobsets=1000 --set training.iterations=250 --seed 2 "
-        "--run R/deeprm-1.1-2 --continue",
-        "metasched train deeprm-fresh --set task.world.rules=released "
-        "--set training.since_column=true --set evaluation.jobsets=1000 "
-        "--set training.iterations=800 --seed 0 --run R/fresh-0.7-0 --continue",
-        "metasched figure deeprm-fig4 --runs 'R/*-*-*' --out R/figures",
-        "metasched compare --policies 'fcfs,easy,sjf,tetris,hold,R/*-1.3-*' --at 1.3 "
-        "--out R/figures/load-1.3",
-        "metasched figure deeprm-windows --runs 'R/*-0.7-*' --jobsets 100 --out R/figures",
-    ],
-    "ppo": [
-        "metasched train deeprm-ppo --set task.world.rules=released "
-        "--set task.workload.load=1.845 --set training.iterations=400 --seed 4 "
-        "--run R/ppo-1.845-4 --continue",
-        "metasched figure optimality-gap --runs 'R/ppo-0.7-*' --jobsets 40 --decode argmax "
-        "--out R/figures",
-    ],
-    "generalist": [
-        "metasched train deeprm-generalist --set task.world.rules=released "
-        "--set training.iterations=400 --seed 1 --run R/gen-1 --continue",
-        "metasched train deeprm-ppo --set task.world.rules=released "
-        "--set task.workload.load=1.1 --set training.iterations=400 --seed 2 "
-        "--run ppo/ppo-1.1-2 --continue",
-        "metasched compare --policies 'R/gen-*,ppo/ppo-1.1-*' --at 1.1 --rules released "
-        "--decode tuned --seed 2 --out R/figures/beside-1.1",
-    ],
-    "objectives": [
-        "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
-        "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
-        "--run R/obj-fair_slowdown-0 --continue",
-        "metasched compare --policies 'fcfs,easy,sjf,packer,tetris,hold,R/obj-*,R/utilization-*' "
-        "--at 1.1 "
-        "--decode argmax --out R/figures/price",
-    ],
-    "hpc": [
-        "metasched train hpc-no-worse --set training.iterations=100 --seed 2 --run R/no-worse-2 "
-        "--continue",
-        "metasched choose 'R/universal-?' --out R/chosen-universal",
-        "metasched guard hpc-no-worse --set task.workload.trace=R/jobs.csv --processors 256 "
-        "--jobsets 100 --later --out R/guard-hpc-no-worse.json",
-        "metasched figure hpc-pareto "
-        "--runs 'hpc-universal,hpc-no-worse,R/universal-?,R/no-worse-?' --jobsets 50 "
-        "--out R/figures",
-    ],
-    "hpc-limits": [
-        "metasched train hpc-limits --set evaluation.every=120 --set training.iterations=120 "
-        "--seed 3 --run R/limits-3 --continue",
-        "metasched compare --config hpc-smoke --policies "
-        "'saf,hpc-universal,hpc-no-worse,R/limits-?' --set task.workload.jobs=1024 "
-        "--set task.workload.load=1 --jobsets 50 --limit utilization=off --limit wait=off "
-        "--limit longest_wait=off --out R/figures/told-off",
-        "metasched join 'R/figures/told-{share}/comparison.csv' --by share=0,0.1,0.25,0.5,0.75,off "
-        "--out R/figures/hpc-told.csv",
-    ],
-    "hpc-sites": [
-        "metasched train hpc-maml --set resources.num_runners=0 --set training.iterations=40 "
-        "--seed 1 --run R/maml-1 --continue",
-        "metasched study R/joint-0 --scratch 5 --scratch-times 4 --family sites --tasks 16 "
-        "--task-seed 1 --seeds 1 --steps 0,1,3,8 --evaluate 40 --rates 0.25,0.5,1,2 "
-        "--rate-tasks 6 --out R/adaptation",
-        "metasched figure adaptation-differences --rows R/adaptation --out R/figures",
-    ],
-    "operation": [
-        "metasched train deeprm-operation --set training.iterations=100 --seed 3 "
-        "--run R/op-3 --continue",
-        "metasched figure deeprm-windows --runs 'R/op-*,R/ppo-*' --decode argmax --jobsets 300 "
-        "--out R/figures",
-    ],
-    "panda": [
-        "metasched train panda-drift --set training.iterations=50 --seed 4 --run R/drift-4 "
-        "--continue",
-        "metasched train panda-elastic --set name=panda-central --set training.network=pair_scorer "
-        "--set training.iterations=50 --seed 1 --run R/central-1 --continue",
-        "metasched figure panda-advisor --runs 'R/advisor-flat-?,R/advisor-tree-?' --out R/figures",
-        "metasched compare --policies 'shortest_fit,best_fit,R/elastic-?' --jobsets 100 "
-        "--decode argmax --set task.world.observed=16 --out R/figures/filter-16",
-        "metasched join 'R/figures/seen-{observed}/comparison.csv' --by observed=4,16 "
-        "--out R/figures/panda-filter-trained.csv",
-    ],
-    "adaptation": [
-        "metasched train deeprm-maml --set training.family=objectives "
-        "--set training.iterations=400 --seed 4 --run R/objectives-maml-4 --continue",
-        "metasched train deeprm-joint --set training.family=mixed --set training.iterations=248 "
-        "--seed 0 --run R/mixed-joint-0 --continue",
-        "metasched train deeprm-ppo --set task.world.rules=released "
-        "--set training.skip_connection=true --set task.world.cluster.num_classes=3 "
-        "--set training.iterations=440 --seed 2 --run R/classes-one-2 --continue",
-        "metasched train deeprm-conditioned --set training.family=priorities "
-        "--set training.iterations=330 --seed 1 --run R/priorities-conditioned-1 --continue",
-        "metasched train deeprm-rewards --set training.family=objectives "
-        "--set training.iterations=400 --seed 2 --run R/objectives-rewards-2 --continue",
-        "metasched study 'R/objectives-*' --family objectives --task-seed 1 --seeds 2 "
-        "--rates 0.5,1,2,4,8 --rate-tasks 10 --runners 2 --out R/adaptation",
-        "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
-        "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
-        "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
-        "--out R/adaptation",
-    ],
-}
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_an_experiment_gives_the_commands_that_made_the_recorded_results(name, capsys):
-    lines = shown(capsys, name, "--out", "R")
-    kinds = [line.split()[1] for line in lines]
-    assert {kind: kinds.count(kind) for kind in kinds} == COUNTS[name]
-    assert len(set(lines)) == len(lines)
-    for line in LINES[name]:
-        assert line in lines
-
-
-def test_every_experiment_is_tested_and_listed_with_a_line_about_it(capsys):
-    assert experiment_names() == sorted(COUNTS)
-    assert run(cli.metasched, ["results", "--list"]) == 0
-    listed = capsys.readouterr().out
-    for name in experiment_names():
-        assert re.search(rf"^{name} +\w", listed, re.MULTILINE)
-
-
-@pytest.mark.parametrize("words", [[], ["all"]])
-def test_all_results_are_made_one_after_the_other_and_it_says_how_far_it_is(words, capsys):
-    lines = shown(capsys, *words, "--out", "R")
-    heads = [line for line in lines if line.startswith("# ")]
-    minutes = {name: load_experiment(name).minutes for name in in_order()}
-    assert [line.split()[1].rstrip(":") for line in heads] == in_order()
-    assert set(in_order()) == set(COUNTS) - {"hpc", "hpc-limits", "hpc-sites", "panda"}
-    assert f"1 of {len(minutes)} results" in heads[0]
-    assert f"of the {sum(minutes.values())} minutes that are left" in heads[0]
-    assert f"{minutes[in_order()[-1]]} of the {minutes[in_order()[-1]]} minutes" in heads[-1]
-    given = sum(sum(COUNTS[name].values()) for name in in_order())
-    assert len(lines) - len(heads) == given
-    assert "metasched compare --policies 'R/generalist/gen-*,R/ppo/ppo-0.7-*'" in "".join(lines)
-
-
-def test_all_results_take_three_hours():
-    assert sum(load_experiment(name).minutes for name in in_order()) <= 180
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_training_comes_before_what_uses_the_runs(name, tmp_path):
-    kinds = [command.words[0] for command in list_commands(load_experiment(name), tmp_path)]
-    assert kinds == sorted(kinds, key=lambda kind: kind != "train")
-
-
-@pytest.mark.parametrize("name", ["hpc-limits", "panda"])
-def test_what_is_joined_are_the_tables_of_the_commands_before(name, tmp_path):
-    small = ["--policies", "sjf", "--jobsets", "2", "--window", "8", "--out", str(tmp_path)]
-    assert run(cli.metasched, ["compare", *small]) == 0
-    of_comparisons = read_table(tmp_path / "comparison.csv", ())[0]
-    written = set()
-    for command in list_commands(load_experiment(name), tmp_path, seeds=[0]):
-        words = command.words
-        out = words[words.index("--out") + 1] if "--out" in words else ""
-        if words[0] == "join":
-            column, _, values = words[words.index("--by") + 1].partition("=")
-            joined = {words[1].replace(f"{{{column}}}", value) for value in values.split(",")}
-            assert joined <= written
-            # As many as commands with such a folder: none is left out.
-            begin, _, end = words[1].partition(f"{{{column}}}")
-            assert joined == {one for one in written if one.startswith(begin) and one.endswith(end)}
-            header = (RECORDED / Path(out).name).read_text().partition(",")[0]
-            assert header == column
-            assert column not in of_comparisons
-        elif words[0] == "compare":
-            written.add(f"{out}/comparison.csv")
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_the_commands_have_options_that_exist(name, tmp_path):
-    for command in list_commands(load_experiment(name), tmp_path):
-        kind, *words = command.words
-        known = cli.metasched.get_command(None, kind)
-        known.make_context(kind, list(words))  # raises UsageError if it cannot be understood
-
-
-@pytest.mark.parametrize("name", COUNTS)
-def test_the_figures_exist_and_the_settings_make_configs(name, tmp_path):
-    commands = list_commands(load_experiment(name), tmp_path, seeds=[0])
-    figures = {command.words[1] for command in commands if command.words[0] == "figure"}
-    assert figures <= set(FIGURES.names())
-    for command in commands:
-        if command.words[0] == "train":
-            pairs = zip(command.words, command.words[1:], strict=False)
-            config = load_config(
-                command.words[1], [text for flag, text in pairs if flag == "--set"]
-            )
-            assert config.training.iterations == command.num_iterations
-
-
-def test_seeds_replace_those_of_all_runs(capsys):
-    lines = [line for line in shown(capsys, "adaptation", "--seeds", "7") if " train " in line]
-    assert len(lines) == 18
-    assert all("--seed 7 " in line for line in lines)
-    assert "runs/results/adaptation/one-7" in " ".join(lines)
 
 
 @pytest.mark.parametrize(
