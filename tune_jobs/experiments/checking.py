@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from rllib_configs.loading import load_config
+from rllib_configs.registries import prepare
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.experiments.commands import Command
 from tune_jobs.runs.resuming import flatten
@@ -30,7 +31,7 @@ def check_trained(command: Command) -> None:
         return
     (seed,) = command.after("--seed")
     given = [*command.after("--set"), f"seed={seed}"]
-    wanted = flatten(load_config(command.words[1], given).to_dict())
+    wanted = flatten(prepare(load_config(command.words[1], given)).to_dict())
     found = flatten(load_config(str(file)).to_dict())
     for key in sorted(wanted.keys() | found.keys()):
         if key.partition(".")[0] in COMPARED and wanted.get(key) != found.get(key):
