@@ -24,6 +24,10 @@ DIVERGED = 2.0
 """How many times the least cost so far that median is where a run has diverged, or what part of the
 largest gain; at least `LEAST_FALL` away from it."""
 LEAST_FALL = 0.5  # of what the heuristic has
+NOISE = 5.0
+"""Standard deviations of single values that the median must have fallen by, besides: the best of
+many medians is above what a run is at, and the next is below it, by chance alone."""
+_TO_DEVIATION = 1.4826  # from a normal distribution's median absolute deviation
 _MEMORY = 0.9  # of the moving average: that of about ten iterations
 _SETTLED = 10  # iterations before an average is trusted
 
@@ -54,7 +58,9 @@ class CollapseGuard:
     Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row,
     that a gradient was not finite (the learner leaves such an update out), or that the run has
     diverged: the median value of the last `LAST` iterations costs `DIVERGED` times what the best
-    such median did. The run then goes back to the best weights so far, at half the learning rate.
+    such median did, and is further below it than chance explains (`NOISE`): tasks whose gains
+    differ have values that do. The run then goes back to the best weights so far, at half the
+    learning rate.
 
     The best are those under which the moving average of `meta.maml.stages.StageScore.value` after
     adaptation was highest. That value counts in units of a fixed heuristic on the same jobsets, so
@@ -69,7 +75,8 @@ class CollapseGuard:
         best_average: highest average of a settled run, and its weights.
         best: those; empty if there are none yet.
         low: iterations in a row with too little entropy.
-        recent: the last values, at most `LAST`.
+        recent: the last values since a collapse, at most `LAST`.
+        values: all of them since the last reset.
         best_median: highest median of so many.
         reason: why the last iteration was a collapse, in words; empty if it was none.
         scale: of the learning rate, halved by each collapse.
@@ -82,6 +89,7 @@ class CollapseGuard:
     best: Weights | None = None
     low: int = 0
     recent: Sequence[float] = field(default_factory=tuple)
+    values: Sequence[float] = field(default_factory=tuple)
     best_median: float = -math.inf
     reason: str = ""
     scale: float = 1.0
@@ -92,7 +100,7 @@ class CollapseGuard:
         self.average, self.seen = math.nan, 0
         self.best_average, self.best = -math.inf, None
         self.low, self.reason = 0, ""
-        self.recent, self.best_median = (), -math.inf
+        self.recent, self.values, self.best_median = (), (), -math.inf
 
     def observe(
         self, weights: Weights, value: float, entropy: float, finite: bool
@@ -130,6 +138,7 @@ class CollapseGuard:
 
     def _what_is_wrong(self, value: float, finite: bool) -> str:
         self.recent = (*self.recent, value)[-LAST:]
+        self.values = (*self.values, value)
         if not finite:
             return "a gradient was not finite"
         if self.low >= PATIENCE:
@@ -137,13 +146,18 @@ class CollapseGuard:
         if len(self.recent) < LAST:
             return ""
         median = float(np.median(self.recent))
-        if median < _far_below(self.best_median):
+        if median < min(_far_below(self.best_median), self.best_median - NOISE * self._noise()):
             return (
                 f"the run diverged: the median return of {LAST} iterations is {median:.3g} times "
                 f"what a heuristic has, and was {self.best_median:.3g}"
             )
         self.best_median = max(self.best_median, median)
         return ""
+
+    def _noise(self) -> float:
+        """Standard deviation of the values, which a few that are far off do not change."""
+        deviations = np.abs(np.asarray(self.values) - np.median(self.values))
+        return float(_TO_DEVIATION * np.median(deviations))
 
     def get_state(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""

@@ -107,6 +107,16 @@ def test_gains_that_vanish_count_as_well_and_small_changes_about_nothing_do_not(
     assert diverging(CollapseGuard(), [0.05] * 12 + [-0.1] * 12) == []
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_tasks_whose_gains_differ_are_no_divergence(seed: int) -> None:
+    """As on objectives: some tasks leave half of the cost to be saved, and others nothing."""
+    values = np.random.default_rng(seed).normal(-0.7, 0.4, 400).tolist()
+    guard = CollapseGuard()
+    assert diverging(guard, values) == []
+    (found,) = diverging(guard, [-3.5] * LAST)
+    assert found[0] == LAST // 2  # as soon as most of the last values are bad
+
+
 def test_state_comes_back_and_reset_forgets_all_but_the_scale() -> None:
     guard = CollapseGuard()
     for number in range(20):
