@@ -10,6 +10,7 @@ from tune_jobs.terminal.options import CONTEXT, first_comment, list_option
 
 ALL = "all"
 RESULTS = Path("runs/results")
+MOST_AT_ONCE = 8
 
 
 def _experiments() -> list[tuple[str, str]]:
@@ -32,7 +33,15 @@ def _experiments() -> list[tuple[str, str]]:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for runs and figures; by default runs/results/NAME, and runs/results for all.",
+    help="Folder for runs and figures; by default runs/results/NAME, and runs/results for all, "
+    "where each experiment gets a folder of its own.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1),
+    show_default=f"one per core of this machine, at most {MOST_AT_ONCE}",
+    help="Runs to train side by side, each in one process of some 1.5 GB; 1 trains them one by "
+    "one, each on the runners of its settings. Digits do not depend on it.",
 )
 @click.option(
     "--force",
@@ -42,16 +51,22 @@ def _experiments() -> list[tuple[str, str]]:
 @click.option("--dry-run", is_flag=True, help="Show the commands and run none.")
 @list_option("--list", "the experiments that there are by name", _experiments)
 def command(
-    experiment: str | None, seeds: str | None, out: Path | None, force: bool, dry_run: bool
+    experiment: str | None,
+    seeds: str | None,
+    out: Path | None,
+    at_once: int | None,
+    force: bool,
+    dry_run: bool,
 ) -> None:
     """Make the results of an experiment: NAME, or a YAML file that says what to run.
 
     Without NAME, or with all, it makes those of all experiments in DeepRM's world, each in a folder
     of its own.
 
-    It gives the ordinary commands train, compare, study, specialists and figure one after the
-    other, and shows each. Give it again after Ctrl-C or a crash: runs that are done are left as
-    they are, and one that had begun goes on from its last checkpoint.
+    It gives the ordinary commands train, compare, study, specialists and figure, and shows each.
+    It trains several runs at a time, and gives the others one after the other. Give it again after
+    Ctrl-C or a crash: runs that are done are left as they are, and those that had begun go on from
+    their last checkpoints.
 
     \b
     Examples:
@@ -62,13 +77,15 @@ def command(
       metasched results my-experiment.yaml --out runs/mine
     """
     from tune_jobs.experiments.running import make_all, make_results
+    from tune_jobs.terminal.ray_session import num_local_cpus
 
+    runs = at_once or min(num_local_cpus(), MOST_AT_ONCE)
     chosen = None if seeds is None else _parse_seeds(seeds)
     if experiment in (None, ALL):
-        make_all(out or RESULTS, chosen, _read, dry_run, force)
+        make_all(out or RESULTS, chosen, _read, dry_run, force, runs)
     else:
         folder = out or RESULTS / Path(experiment).stem
-        make_results(experiment, folder, chosen, _read, dry_run, force)
+        make_results(experiment, folder, chosen, _read, dry_run, force, runs)
 
 
 def _read(words: Sequence[str]) -> None:

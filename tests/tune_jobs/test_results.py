@@ -12,11 +12,14 @@ import torch
 import yaml
 
 from cluster_env.core.errors import InputError
+from rllib_configs.loading import load_config, write_config
+from rllib_configs.registries import prepare
 from tests.conftest import REPOSITORY
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
 from tests.waiting import PATIENCE_S, started, wait_for
 from tune_jobs import cli
 from tune_jobs.experiments import recording, running
+from tune_jobs.experiments.checking import check_trained
 from tune_jobs.experiments.commands import list_commands
 from tune_jobs.experiments.definition import load_experiment
 from tune_jobs.runs.directory import RunDirectory
@@ -135,7 +138,7 @@ def test_a_tiny_experiment_is_trained_and_compared_and_goes_on_where_it_was(
     local_ray, tmp_path, capfd, monkeypatch
 ):
     # In this process; the next tests are about those that the commands have of their own.
-    monkeypatch.setattr(running, "_run", lambda command: run(cli.metasched, list(command.words)))
+    monkeypatch.setattr(running, "run_one", lambda words: run(cli.metasched, list(words)))
     file, out = write(tmp_path / "tiny.yaml", steps=[]), tmp_path / "out"
     args = ["results", file, "--out", str(out)]
     assert run(cli.metasched, args) == 0
@@ -177,11 +180,11 @@ def inside(monkeypatch) -> list[str]:
     """Lets commands run in this process; says which did."""
     given: list[str] = []
 
-    def act(command) -> int:
-        given.append(command.words[0])
-        return run(cli.metasched, list(command.words))
+    def act(words) -> int:
+        given.append(words[0])
+        return run(cli.metasched, list(words))
 
-    monkeypatch.setattr(running, "_run", act)
+    monkeypatch.setattr(running, "run_one", act)
     return given
 
 
@@ -262,16 +265,16 @@ def test_what_is_done_is_left_and_what_was_changed_is_made_again(tmp_path, insid
 
 def test_what_is_tracked_is_no_result(tmp_path, inside, monkeypatch):
     """Every command adds to the store beside the runs, and would undo those before it."""
-    act = running._run
+    act = running.run_one
 
-    def tracking(command) -> int:
+    def tracking(words) -> int:
         for name in ("mlflow.db", "mlflow.db.lock", "mlartifacts/a/comparison.csv"):
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(str(command))
-        return act(command)
+            path.write_text(str(words))
+        return act(words)
 
-    monkeypatch.setattr(running, "_run", tracking)
+    monkeypatch.setattr(running, "run_one", tracking)
     compare = "compare --policies sjf,{out}/tiny-* --jobsets 3 --out {out}/"
     steps = [{"command": f"{compare}{name}"} for name in ("one", "two")]
     args = ["results", made_runs(tmp_path, steps=steps), "--out", str(tmp_path)]
@@ -287,7 +290,7 @@ def test_what_a_command_finds_made_is_its_own(tmp_path, inside, monkeypatch):
     assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
     before = digests(out)
     (out / "results.json").unlink()
-    monkeypatch.setattr(running, "_run", lambda command: 0)
+    monkeypatch.setattr(running, "run_one", lambda words: 0)
     assert run(cli.metasched, ["results", file, "--out", str(out)]) == 0
     assert digests(out) == before
 
@@ -353,6 +356,31 @@ def test_a_run_that_is_not_that_of_the_file_is_refused(tmp_path, inside, capsys)
     assert "tiny-3 has a policy and no config.yaml" in capsys.readouterr().err
 
 
+def test_who_names_the_folder_above_is_told(tmp_path, inside, capsys):
+    file = made_runs(tmp_path / "tiny")
+    assert run(cli.metasched, ["results", file, "--out", str(tmp_path)]) == 2
+    assert f"give --out {tmp_path / 'tiny'}" in capsys.readouterr().err
+    assert not inside
+
+
+def test_a_run_of_meta_learning_is_that_of_the_file_although_its_family_completed_it(tmp_path):
+    """What a family's tasks have in common stands in the config of the run, and in no command."""
+    settings = {"training.family": "objectives"}
+    runs = [{"name": "meta-{seed}", "preset": "deeprm-maml", "iterations": 6, "settings": settings}]
+    file = write(tmp_path / "meta.yaml", runs=runs, steps=[])
+    (command,) = list_commands(load_experiment(file), tmp_path)
+    given = [*command.after("--set"), "seed=3"]
+    config = prepare(load_config("deeprm-maml", given))
+    assert config.task != load_config("deeprm-maml", given).task
+    (tmp_path / "meta-3").mkdir()
+    write_config(config, tmp_path / "meta-3" / "config.yaml")
+    check_trained(command)
+    other = load_config("deeprm-maml", [*given, "seed=4"])
+    write_config(prepare(other), tmp_path / "meta-3" / "config.yaml")
+    with pytest.raises(InputError, match="seed is 4 there and 3 here"):
+        check_trained(command)
+
+
 def test_a_comparison_takes_no_run_that_the_file_does_not_name(tmp_path, inside, capsys):
     file = made_runs(tmp_path)
     make_run(tmp_path / "tiny-7", seed=7)
@@ -373,18 +401,23 @@ def test_a_command_that_fails_ends_it_with_its_status(tmp_path, capfd):
 
 @pytest.mark.integration
 @pytest.mark.slow
-def test_a_signal_lets_the_training_write_its_checkpoint(tmp_path):
+def test_a_signal_lets_all_trainings_write_their_checkpoints(tmp_path):
     runs = [{**TINY["runs"][0], "iterations": 100_000}]
-    file, folder = write(tmp_path / "tiny.yaml", runs=runs), tmp_path / "tiny-0.7-3"
+    file = write(tmp_path / "tiny.yaml", runs=runs, seeds=[3, 4, 5])
+    begun, waiting = [tmp_path / f"tiny-0.7-{seed}" for seed in (3, 4)], tmp_path / "tiny-0.7-5"
     command = [sys.executable, "-m", "tune_jobs.cli", "results", file, "--out", str(tmp_path)]
+    command += ["--at-once", "2"]
     command += ["--force"]  # the process has no part in what is patched here
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with started(command, **streams, text=True) as process:
-        wait_for((folder / "checkpoints").is_dir, "the beginning of training", process=process)
+        for folder in begun:
+            wait_for((folder / "checkpoints").is_dir, "the beginning of training", process=process)
         os.kill(process.pid, signal.SIGTERM)
         said, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143, said
     assert "Give the same command again" in said
-    iterations = [row["iteration"] for row in History(folder / "metrics.csv").rows()]
-    newest = max(path.name for path in (folder / "checkpoints").glob("iteration_*"))
-    assert newest == f"iteration_{int(iterations[-1]):06d}"
+    for folder in begun:
+        iterations = [row["iteration"] for row in History(folder / "metrics.csv").rows()]
+        newest = max(path.name for path in (folder / "checkpoints").glob("iteration_*"))
+        assert newest == f"iteration_{int(iterations[-1]):06d}"
+    assert not waiting.exists()

@@ -30,7 +30,7 @@ from tests.tune_jobs.shown_commands import (
     prepare_for,
     shown_commands,
 )
-from tune_jobs import cli
+from tune_jobs import cli, results
 from tune_jobs.comparing import protocol
 from tune_jobs.experiments import recording
 from tune_jobs.figures.registry import FIGURES, FigureRequest
@@ -49,7 +49,7 @@ LONG = {
     "specialists": "tune_jobs.adapting.specialists:ray_session",
     "figure": "tune_jobs.figures.drawing:make_figure",
     "bench": "tune_jobs.benchmarks.reporting:machine",
-    "results": "tune_jobs.experiments.running:_run",
+    "results": "tune_jobs.experiments.running:run_one",
     "ui": "tune_jobs.tracking.server:show_runs",
     "sync": "tune_jobs.tracking.sending:send_records",
     "shadow": "tune_jobs.site.reporting:report_shadow",
@@ -74,6 +74,7 @@ def work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[...
     """Gives a command in the folder, with the variables before it."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(protocol, "NUM_TUNING_JOBSETS", 4)
+    monkeypatch.setattr(results, "MOST_AT_ONCE", 1)
     monkeypatch.setattr(recording, "provenance", dict)  # a working tree may hold changes
     for module in ("reporting", "guarding"):
         name = f"tune_jobs.comparing.{module}"
@@ -112,7 +113,7 @@ def left_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             elif name in ("shadow", "steer") and ":" in (options["policy"] or ""):
                 choose_adviser(options["policy"])
             elif name == "results":
-                cli.understood(list(args[0].words))
+                cli.understood(list(args[0]))
                 return 0
             raise click.exceptions.Exit(0)
 

@@ -8,10 +8,24 @@ from rllib_configs.loading import load_config
 from rllib_configs.registries import prepare
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.experiments.commands import Command
+from tune_jobs.experiments.recording import RECORD
 from tune_jobs.runs.resuming import flatten
 
 COMPARED = ("task", "training", "seed")
 """Sections of a config that a result depends on."""
+
+
+def check_place(source: str, out: Path) -> None:
+    """Makes sure that a folder is not the one that holds the results of several experiments.
+
+    Raises:
+        InputError: if it holds those of this one in a folder of their own.
+    """
+    name = Path(source).stem
+    if (out / name).is_dir() and not (out / RECORD).exists():
+        raise InputError(
+            f"{out} holds the results of {name} in a folder of their own; give --out {out / name}"
+        )
 
 
 def check_trained(command: Command) -> None:
