@@ -3,8 +3,9 @@
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
+
+from tune_jobs.tracking.provenance import processor
 
 PACKAGES = ("metasched", "numpy", "numba", "gymnasium", "torch", "ray")
 
@@ -14,22 +15,13 @@ def machine() -> dict[str, Any]:
     return {
         "name": "machine",
         "cores": len(os.sched_getaffinity(0)),
-        "cpu": _cpu_model(),
+        "cpu": processor(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "load_average": os.getloadavg()[0],
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
     }
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or "unknown"
 
 
 def _version(package: str) -> str | None:

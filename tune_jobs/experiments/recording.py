@@ -1,4 +1,4 @@
-"""What made a result, beside it: commit, versions, commands, and digests of all files."""
+"""What made a result, beside it: commit, versions, processor, commands, digests of all files."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.terminal.files import digest, replacing
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, STORE_FILE
-from tune_jobs.tracking.provenance import provenance
+from tune_jobs.tracking.provenance import MADE, provenance
 
 RECORD, PAGE = "results.json", "results.md"
 DIRTY = "git.dirty"
@@ -48,7 +48,7 @@ class Record:
         self._made = {
             name: text
             for name, text in sorted(provenance().items())
-            if name == "command" or name.startswith(("git.", "version."))
+            if name == "command" or name.startswith(MADE)
         }
         self._known = _read(out / RECORD)
         self._commands: dict[str, _Entry] = {}
@@ -126,7 +126,7 @@ class Record:
         return "\n".join(lines) if self._runs else ""
 
     def _given(self) -> str:
-        """A digest of commit and versions, the policies, and what commands before have written."""
+        """A digest of what numbers depend on, the policies, and the files of commands before."""
         made = {name: text for name, text in self._made.items() if name != "command"}
         told = sha256(repr(made).encode())
         for run in self._runs:

@@ -17,6 +17,9 @@ from cluster_env.core.secrets import hide_secrets
 GIT_TIMEOUT_S = 2.0
 _GIVEN: ContextVar[tuple[str, ...] | None] = ContextVar("command", default=None)
 DISTRIBUTIONS = ("metasched", "ray", "torch", "numpy")
+MADE = ("git.", "version.", "processor")
+"""How the names of `provenance` begin that say what numbers depend on."""
+_VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2"}
 
 
 def provenance() -> dict[str, str]:
@@ -24,11 +27,13 @@ def provenance() -> dict[str, str]:
 
     Returns:
         ``git.commit`` and ``git.dirty`` (both absent outside a repository), ``version.*`` of
-        Python and of the main distributions, ``command``; and MLflow's own names for its columns.
+        Python and of the main distributions, ``processor``, ``command``; and MLflow's own names
+        for its columns.
     """
     command = command_line()
     tags = {
         "command": command,
+        "processor": processor(),
         "version.python": platform.python_version(),
         "mlflow.source.name": _source(command),
         "mlflow.source.type": "LOCAL",
@@ -44,9 +49,29 @@ def provenance() -> dict[str, str]:
 
 @cache
 def made_with() -> Mapping[str, str]:
-    """Of `provenance` the commit and the versions: what numbers depend on, beside their config."""
+    """Of `provenance` what numbers depend on, beside their config: all but the command."""
     tags = provenance()
-    return {name: tags[name] for name in sorted(tags) if name.startswith(("git.", "version."))}
+    return {name: tags[name] for name in sorted(tags) if name.startswith(MADE)}
+
+
+@cache
+def processor() -> str:
+    """Name of the processor, and the widest vectors that it has: sums have another order in them.
+
+    Weights that torch trains on one kind of processor differ in their last digits from those that
+    it trains on another, and later in more.
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    known = {
+        name.strip(): text.strip() for name, _, text in (line.partition(":") for line in lines)
+    }
+    name = known.get("model name") or platform.processor() or platform.machine() or "unknown"
+    flags = known.get("flags", "").split()
+    vectors = next((title for flag, title in _VECTORS.items() if flag in flags), None)
+    return f"{name}, {vectors}" if vectors else name
 
 
 def git_commit(directory: Path) -> tuple[str, bool] | None:

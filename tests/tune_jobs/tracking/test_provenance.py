@@ -3,7 +3,15 @@
 import subprocess
 from pathlib import Path
 
-from tune_jobs.tracking.provenance import command_line, git_commit, provenance
+import pytest
+
+from tune_jobs.tracking.provenance import (
+    command_line,
+    git_commit,
+    made_with,
+    processor,
+    provenance,
+)
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -53,4 +61,26 @@ def test_the_command_can_be_pasted_and_holds_no_password() -> None:
 def test_versions_are_recorded_and_nothing_about_the_host() -> None:
     tags = provenance()
     assert {"version.python", "version.ray", "version.torch", "command"} <= tags.keys()
+    assert tags["processor"] == processor() == made_with()["processor"]
     assert not any("host" in name or "user" in name for name in tags)
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("model name\t: Fast 9000\nflags\t\t: fpu avx avx2 avx512f\n", "Fast 9000, AVX-512"),
+        ("model name\t: Older\nflags\t\t: fpu avx avx2\n", "Older, AVX2"),
+        ("model name\t: Oldest\nflags\t\t: fpu\n", "Oldest"),
+    ],
+)
+def test_the_processor_is_named_with_its_widest_vectors(said: str, name: str, monkeypatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: said)
+    assert processor.__wrapped__() == name
+
+
+def test_a_processor_that_nobody_describes_has_some_name(monkeypatch) -> None:
+    def missing(*_: object, **__: object) -> str:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_text", missing)
+    assert processor.__wrapped__()
