@@ -1,4 +1,4 @@
-"""The commands that READMEs and help texts show, and what has to be there for them to run."""
+"""The commands that pages and help texts show, and what has to be there for them to run."""
 
 import re
 import shlex
@@ -26,9 +26,9 @@ from tune_jobs.sweeps.folder import create_sweep
 from tune_jobs.terminal.tables import write_table
 
 PACKAGES = ("cluster_env", "docker", "meta", "rllib_configs", "tune_jobs")
-READMES = [
+PAGES = [
     REPOSITORY / "README.md",
-    *(path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob("README.md"))),
+    *(path for package in PACKAGES for path in sorted((REPOSITORY / package).rglob("*.md"))),
 ]
 _LINE = re.compile(r"^ {4,}(?:\w+=\S+ )*metasched .+$|python -m tune_jobs\.\w+ .+$", re.MULTILINE)
 _INLINE = re.compile(r"`(metasched \w+ [^`.]*)`")
@@ -58,8 +58,8 @@ class Shown:
 
 
 def shown_commands() -> list[Shown]:
-    """All of them: in indented blocks and in sentences of READMEs, and in help texts."""
-    found = [shown for path in READMES for shown in in_readme(path)]
+    """All of them: in indented blocks and in sentences of pages, and in help texts."""
+    found = [shown for path in PAGES for shown in on_page(path)]
     for name in ("", *cli.COMMANDS):
         command = cli.metasched.get_command(None, name) if name else cli.metasched  # type: ignore[arg-type]
         lines = re.findall(r"^ *metasched (.+)$", command.help or "", re.MULTILINE)
@@ -68,8 +68,8 @@ def shown_commands() -> list[Shown]:
     return list(dict.fromkeys(found))
 
 
-def in_readme(path: Path) -> Iterator[Shown]:
-    """Those of a README; a sentence may name a command with a placeholder, which is left out."""
+def on_page(path: Path) -> Iterator[Shown]:
+    """Those of a page; a sentence may name a command with a placeholder, which is left out."""
     text = path.read_text(encoding="utf-8").replace("\\\n", " ")
     place = path.relative_to(REPOSITORY).as_posix()
     for line in _LINE.findall(text):

@@ -1,18 +1,18 @@
-"""The links of the READMEs lead somewhere, and the README for guests is short."""
+"""The links of all pages lead somewhere, and the README for guests is short."""
 
 import re
 
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.tune_jobs.shown_commands import READMES
+from tests.tune_jobs.shown_commands import PAGES
 
 
 def test_every_package_has_a_readme():
-    assert {path.parent.name for path in READMES} >= {"cluster_env", "meta", "tune_jobs", "api"}
+    assert {path.parent.name for path in PAGES} >= {"cluster_env", "meta", "tune_jobs", "api"}
 
 
-@pytest.mark.parametrize("path", READMES, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(REPOSITORY).as_posix())
 def test_links_lead_to_files_and_headings(path):
     text = path.read_text(encoding="utf-8")
     for target in re.findall(r"\]\(([^)]+)\)", text):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import REPOSITORY
-from tests.tune_jobs.shown_commands import Shown, in_readme
+from tests.tune_jobs.shown_commands import Shown, on_page
 from tune_jobs import cli
 from tune_jobs.comparing import protocol
 from tune_jobs.runs.history import History
@@ -26,7 +26,7 @@ SHORTER = {
 }
 STORY = [
     shown
-    for shown in in_readme(REPOSITORY / "README.md")
+    for shown in on_page(REPOSITORY / "README.md")
     if shown.block and not shown.environment  # one is about an extension: tests/extensions
 ]
 

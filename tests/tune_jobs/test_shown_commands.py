@@ -140,7 +140,7 @@ def test_there_are_many_and_every_command_is_among_them() -> None:
         "README.md",
         "meta/README.md",
         "docker/README.md",
-        "tune_jobs/figures/README.md",
+        "tune_jobs/figures/deeprm.md",
     }
 
 

@@ -27,10 +27,12 @@ INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#e4e4e4"
 
-# Okabe and Ito's colors, which people with any kind of color vision tell apart; yellow left out.
-_HEURISTICS = ("#8a8a8a", "#56b4e9", "#e69f00", "#009e73", "#cc79a7")
+# Okabe and Ito's colors, which people with any kind of color vision tell apart; yellow left out,
+# an olive and a violet added. Seven and eight have no common divisor, so that 56 heuristics have a
+# color and a marker of their own.
+_HEURISTICS = ("#8a8a8a", "#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#8f8b1f", "#6a51a3")
 _LEARNED = ("#d55e00", "#0072b2", "#000000", "#7f3b08")
-_MARKERS = ("x", "^", "s", "D", "v")
+_MARKERS = ("x", "^", "s", "D", "v", "P", "<", "*")
 
 _TICKS = (1, 1.5, 2, 3, 5, 7)
 
@@ -88,12 +90,10 @@ def marker_of(key: str, learned: bool) -> str:
 
 
 def _place_of(key: str) -> int:
-    """Where a heuristic stands among those of its world; -1 for one that nobody registered."""
-    for world in WORLDS.names():
-        names = get_kind(world).heuristics.names()
-        if key.partition(":")[0] in names:
-            return names.index(key.partition(":")[0])
-    return -1
+    """Where a heuristic stands among those of all worlds; -1 for one that nobody registered."""
+    names = list(dict.fromkeys(n for w in WORLDS.names() for n in get_kind(w).heuristics.names()))
+    name = key.partition(":")[0]
+    return names.index(name) if name in names else -1
 
 
 def label_ends(axes: "Axes", labels: Sequence[tuple[float, str, str]], size: float = 10) -> None:
