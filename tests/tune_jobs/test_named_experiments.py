@@ -131,7 +131,7 @@ LINES = {
         "metasched train deeprm-rewards --set training.family=objectives "
         "--set training.iterations=400 --seed 2 --run R/objectives-rewards-2 --continue",
         "metasched study 'R/objectives-*' --family objectives --task-seed 1 --seeds 2 "
-        "--rates 0.5,1,2,4,8 --rate-tasks 10 --runners 2 --out R/adaptation",
+        "--rate-tasks 10 --runners 2 --out R/adaptation",
         "metasched study 'deeprm/deeprm-0.7-*' --family workloads --task-seed 1 "
         "--steps 0,3,10,30 --seeds 1 --runners 2 --out R/adaptation",
         "metasched specialists R/mixed-joint-0 --task-seed 1 --runs R/specialists "
