@@ -76,7 +76,7 @@ class CollapseGuard:
         best: those; empty if there are none yet.
         low: iterations in a row with too little entropy.
         recent: the last values since a collapse, at most `LAST`.
-        values: all of them since the last reset.
+        values: all of them since the last reset, without those that a collapse was seen by.
         best_median: highest median of so many.
         reason: why the last iteration was a collapse, in words; empty if it was none.
         scale: of the learning rate, halved by each collapse.
@@ -129,7 +129,7 @@ class CollapseGuard:
             self.best_average = self.average if self.seen > _SETTLED else -math.inf
         if not self.reason:
             return None
-        self.low, self.recent = 0, ()
+        self.low, self.recent, self.values = 0, (), self.values[:-LAST]
         self.average = self.best_average if math.isfinite(self.best_average) else math.nan
         self.seen = self.seen if math.isfinite(self.best_average) else 1
         self.scale /= 2
@@ -155,9 +155,12 @@ class CollapseGuard:
         return ""
 
     def _noise(self) -> float:
-        """Standard deviation of the values, which a few that are far off do not change."""
-        deviations = np.abs(np.asarray(self.values) - np.median(self.values))
-        return float(_TO_DEVIATION * np.median(deviations))
+        """Standard deviation of the values, which a few that are far off do not change.
+
+        The last ones, which are judged by it, do not count, unless there are hardly others.
+        """
+        known = np.asarray(self.values if len(self.values) < 3 * LAST else self.values[:-LAST])
+        return float(_TO_DEVIATION * np.median(np.abs(known - np.median(known))))
 
     def get_state(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""

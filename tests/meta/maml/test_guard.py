@@ -102,6 +102,16 @@ def test_costs_that_explode_go_back_to_the_best_weights() -> None:
     assert diverging(early, [-1.1] * LAST + exploding) == [(LAST + 3, 0.0)]
 
 
+def test_values_by_which_an_explosion_is_seen_are_no_noise() -> None:
+    """As in another of these runs, in which single values are far off from the beginning on."""
+    usual = [-3.1, -1.0, -1.0, -2.6, -0.9, -1.2, -1.1, -6.1, -1.1, -2.4]
+    exploding = [-12.4, -4.3, -1.5, -189.0, -3.8]
+    guard = CollapseGuard()
+    assert diverging(guard, usual) == []
+    assert [number for number, _ in diverging(guard, exploding)] == [4]
+    assert guard.values == tuple(usual)
+
+
 def test_gains_that_vanish_count_as_well_and_small_changes_about_nothing_do_not() -> None:
     assert diverging(CollapseGuard(), [1.1] * 12 + [0.4] * 3) == [(14, 10.0)]
     assert diverging(CollapseGuard(), [0.05] * 12 + [-0.1] * 12) == []
