@@ -25,8 +25,8 @@ def shown(capsys, *args) -> list[str]:
 # How many commands of each kind, counted by hand in the loops that drove the results before.
 COUNTS = {
     "deeprm": {"train": 12, "figure": 3, "compare": 4},
-    "ppo": {"train": 20, "figure": 6, "compare": 4},
-    "generalist": {"train": 25, "figure": 1, "compare": 5},
+    "ppo": {"train": 20, "figure": 6, "compare": 4, "join": 1},
+    "generalist": {"train": 25, "figure": 1, "compare": 5, "join": 1},
     "objectives": {"train": 40, "figure": 2, "compare": 1},
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
@@ -64,6 +64,8 @@ LINES = {
         "--run ppo/ppo-1.1-2 --continue",
         "metasched compare --policies 'R/gen-*,ppo/ppo-1.1-*' --at 1.1 --rules released "
         "--decode tuned --seed 2 --out R/figures/beside-1.1",
+        "metasched join 'R/figures/beside-{trained}/comparison.csv' "
+        "--by trained=0.7,1.1,1.3,1.845 --out R/figures/generalist-beside.csv",
     ],
     "objectives": [
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "

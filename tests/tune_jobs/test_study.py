@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from meta.plan import StudyPlan
 from rllib_configs.loading import load_config
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_runs import make_run
@@ -17,8 +18,9 @@ from tests.tune_jobs.untrained_scorers import (
     make_scorer,
 )
 from tune_jobs import cli
-from tune_jobs.adapting.rows import COLUMNS, read_rows
-from tune_jobs.adapting.sources import method_of, trained_on
+from tune_jobs.adapting import rows
+from tune_jobs.adapting.rows import COLUMNS, HEURISTICS_FILE, measure_source, read_rows
+from tune_jobs.adapting.sources import Source, method_of, trained_on
 from tune_jobs.study import command
 from tune_jobs.terminal.tables import number, read_table
 
@@ -107,6 +109,32 @@ def test_rates_are_the_learned_ones_or_the_best_of_those_tried(out: Path) -> Non
         tried = dict(pair.split(":") for pair in row["rates_tried"].split())
         assert list(tried) == ["0.5", "2"]
         assert float(tried[f"{number(row, 'rate'):g}"]) == min(map(float, tried.values()))
+
+
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [(0.5, ", the lowest of those tried"), (1, ""), (2, ", the highest of those tried")],
+)
+def test_a_rate_is_said_to_be_at_an_end_of_those_tried(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float, said: str
+) -> None:
+    monkeypatch.setattr(rows, "choose_rate", lambda *given: (rate, {rate: 1.0}))
+    folder = tmp_path / "small"
+    folder.mkdir()
+    (folder / HEURISTICS_FILE).write_bytes((out / "rows" / "small" / HEURISTICS_FILE).read_bytes())
+    plan = StudyPlan(
+        num_tasks=1,
+        num_seeds=1,
+        steps=(0, 1),
+        num_episodes=4,
+        num_jobsets=2,
+        num_evaluation_jobsets=4,
+        rates=(0.5, 1, 2),
+    )
+    told: list[str] = []
+    source = Source(out / "runs" / "alone")
+    measure_source(source, str(out / "small.yaml"), plan, tmp_path, told.append)
+    assert told[0] == f"alone: inner rate {rate:g}{said}"
 
 
 def test_what_is_complete_is_left_alone_and_what_has_changed_is_measured_again(

@@ -105,6 +105,13 @@ def measure_heuristics(
     return path
 
 
+def _at_an_end(rate: float, plan: StudyPlan) -> str:
+    """A warning if a rate was chosen beyond which others, that were not tried, may be better."""
+    if len(plan.rates) > 1 and rate in (min(plan.rates), max(plan.rates)):
+        return f", the {'lowest' if rate == min(plan.rates) else 'highest'} of those tried"
+    return ""
+
+
 def measure_source(
     source: Source,
     family: str,
@@ -144,7 +151,7 @@ def measure_source(
         rate, found = choose_rate(policy, distribution, plan, spread)
         scores = dict(found)
         policy = policy.with_rate(rate)
-        report(f"{path.stem}: inner rate {rate:g}")
+        report(f"{path.stem}: inner rate {rate:g}{_at_an_end(rate, plan)}")
     method = method_of(policy.config) if source.scratch is None else f"{SCRATCH}{source.more}"
     head: dict[str, Value] = {
         "family": distribution.name,
