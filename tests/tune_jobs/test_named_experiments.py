@@ -27,7 +27,7 @@ COUNTS = {
     "deeprm": {"train": 12, "figure": 3, "compare": 4},
     "ppo": {"train": 20, "figure": 6, "compare": 4, "join": 1},
     "generalist": {"train": 25, "figure": 1, "compare": 5, "join": 1},
-    "objectives": {"train": 40, "figure": 2, "compare": 1},
+    "objectives": {"train": 40, "figure": 2},
     "hpc": {"train": 10, "choose": 2, "figure": 3, "generate": 1, "guard": 2},
     "hpc-limits": {"train": 10, "choose": 2, "compare": 6, "join": 1, "figure": 1},
     "hpc-sites": {"train": 15, "study": 3, "figure": 2},
@@ -71,9 +71,8 @@ LINES = {
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "
         "--set task.objective=fair_slowdown --set training.iterations=120 --seed 0 "
         "--run R/obj-fair_slowdown-0 --continue",
-        "metasched compare --policies 'fcfs,easy,sjf,packer,tetris,hold,R/obj-*,R/utilization-*' "
-        "--at 1.1 "
-        "--decode argmax --out R/figures/price",
+        "metasched figure deeprm-fig5 --runs 'R/obj-*,R/utilization-*' --decode argmax "
+        "--out R/figures",
     ],
     "hpc": [
         "metasched train hpc-no-worse --set training.iterations=100 --seed 2 --run R/no-worse-2 "
