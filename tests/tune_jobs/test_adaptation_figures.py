@@ -217,6 +217,23 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
     assert "scratch, 3 steps" not in said
 
 
+@pytest.mark.parametrize("ratio", [0.97, 0.5])
+def test_axes_of_ratios_have_numbers_to_read_them_by(
+    rows: Path, tmp_path: Path, ratio: float
+) -> None:
+    table = tmp_path / "adaptation-differences.csv"
+    ends = {"ratio": ratio, "ratio_low": ratio - 0.02, "ratio_high": ratio**-2 + 0.02}
+    found = made("adaptation-differences", rows, tmp_path)
+    write_table(table, [{**row, **(ends if row["ratio"] else {})} for row in found])
+    figure = adaptation_differences.draw(table)
+    figure.canvas.draw()
+    for axes in figure.axes[::2]:
+        low, high = axes.get_xlim()
+        shown = [tick for tick in axes.get_xticks() if low <= tick <= high]
+        assert 3 <= len(shown) <= 8
+        assert len(shown) == len({f"{tick:g}" for tick in shown})
+
+
 def test_differences_from_a_policy_that_is_told_have_a_panel_of_their_own(
     rows: Path, tmp_path: Path
 ) -> None:

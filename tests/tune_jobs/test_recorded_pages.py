@@ -14,7 +14,7 @@ RECORDED = FIGURES / "recorded"
 RATIO = ("ratio", "ratio_low", "ratio_high")
 
 
-@pytest.mark.parametrize("name", ["deeprm", "operation"])
+@pytest.mark.parametrize("name", ["adaptation", "deeprm", "operation"])
 def test_tables_are_those_of_the_recorded_files(name: str) -> None:
     known = "".join(f"{markdown_of(path)}\n\n" for path in sorted(RECORDED.glob("*.csv")))
     shown = tables_of((FIGURES / f"{name}.md").read_text(encoding="utf-8"))

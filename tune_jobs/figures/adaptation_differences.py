@@ -56,6 +56,7 @@ DRAWN_AFTER = (0, 1, 3, 10)
 """Steps whose ratios are drawn; all are in the table."""
 
 _ROW = 0.22
+_WIDE = 3.0  # from this ratio of its ends on an axis has ticks at round factors
 
 
 def collect(request: FigureRequest) -> list[Row]:
@@ -188,14 +189,13 @@ def _lines(rows: Sequence[Cells]) -> list[Cells]:
 
 def _draw_ratios(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells]) -> None:
     """A line for each method and number of steps."""
-    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, MaxNLocator, NullLocator
 
     methods = list(dict.fromkeys(row["method"] for row in rows))
     axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=12))
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_minor_locator(NullLocator())
     for place, row in enumerate(lines):
         color, _ = color_and_style(row["method"], methods)
         value, low, high = (number(row, f"ratio{end}") for end in ("", "_low", "_high"))
@@ -210,6 +210,13 @@ def _draw_ratios(axes: "Axes", lines: Sequence[Cells], rows: Sequence[Cells]) ->
             markerfacecolor=color if sure else "white",
             zorder=3,
         )
+    low, high = axes.get_xlim()
+    wide = high > _WIDE * low
+    axes.xaxis.set_major_locator(
+        LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=12)
+        if wide
+        else MaxNLocator(6, steps=(1, 2, 5, 10))
+    )
     names = [f"{row['method']}, {row['step']} step{'s' * (row['step'] != '1')}" for row in lines]
     axes.set_yticks(range(len(lines)), names, fontsize=8.5)
     axes.set_ylim(max(len(lines), 1) - 0.5, -0.5)
