@@ -65,7 +65,7 @@ LINES = {
         "metasched compare --policies 'R/gen-*,ppo/ppo-1.1-*' --at 1.1 --rules released "
         "--decode tuned --seed 2 --out R/figures/beside-1.1",
         "metasched join 'R/figures/beside-{trained}/comparison.csv' "
-        "--by trained=0.7,1.1,1.3,1.845 --out R/figures/generalist-beside.csv",
+        "--by trained=0.7,1.1,1.3,1.845 --out R/figures/deeprm-generalist-beside.csv",
     ],
     "objectives": [
         "metasched train deeprm-ppo --set task.world.rules=released --set task.workload.load=1.1 "

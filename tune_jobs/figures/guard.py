@@ -299,7 +299,7 @@ def _measured_on(rows: Sequence[Cells]) -> str:
     bounds = "; triangles: lower bounds, jobs were left unfinished" if cut else ""
     dear = (
         f"Heuristics whose price is worse than the best baseline's by more than {limits} do not "
-        f"count, and the guard takes no policy whose price is; of so many seeds it is (dear). "
+        f"count, and the guard takes no such policy (dear: how many training seeds gave one). "
         if (limits := first.get("limits"))
         else ""
     )
