@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.deadline import deadline
 from tune_jobs.terminal.ray_environment import prepare_environment
 from tune_jobs.terminal.running import debugging
+from tune_jobs.terminal.signals import heed, sigterm_held_back
 
 START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
@@ -98,27 +98,20 @@ def ray_session(config: ExperimentConfig, address: str | None = None) -> Iterato
         _make_up_token()
     import ray
 
+    heed()
     if ray.is_initialized():
         yield
         return
     folder = None
     log = {"log_to_driver": debugging(), "logging_level": "INFO" if debugging() else "ERROR"}
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        where = "on this machine" if address in (None, "local") else f"at {address}"
-        load = f"the load average is {os.getloadavg()[0]:.0f} on {num_local_cpus()} CPUs"
-        with deadline(START_LIMIT_S, f"Ray did not start {where} ({load})"):
-            if address in (None, "local"):
-                folder = _start(config, log)
-            else:
-                _join(str(address), log)
-    except SystemExit as stop:
-        # Ray's own handler, active while it starts, would make the exit status 15.
-        if stop.code == signal.SIGTERM:
-            raise SystemExit(128 + signal.SIGTERM) from None
-        raise
-    finally:
-        _restore_sigterm(before)
+    where = "on this machine" if address in (None, "local") else f"at {address}"
+    load = f"the load average is {os.getloadavg()[0]:.0f} on {num_local_cpus()} CPUs"
+    limit = deadline(START_LIMIT_S, f"Ray did not start {where} ({load})")
+    with sigterm_held_back(), limit:
+        if address in (None, "local"):
+            folder = _start(config, log)
+        else:
+            _join(str(address), log)
     try:
         yield
     except Exception:
@@ -234,12 +227,3 @@ def _join(address: str, log: dict[str, Any]) -> None:
     except (ConnectionError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"cannot join the Ray cluster at {address}: {reason}") from None
-
-
-def _restore_sigterm(handler: Any) -> None:
-    if handler is None:  # it was not set from Python
-        return
-    try:
-        signal.signal(signal.SIGTERM, handler)
-    except ValueError:  # not the main thread
-        return

@@ -6,21 +6,20 @@ Exit status: 0 done, 1 something failed, 2 the user's input is at fault, 130 Ctr
 import errno
 import logging
 import shutil
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 import click
 
 from tune_jobs.terminal.ray_environment import prepare_environment
+from tune_jobs.terminal.signals import heard
 
 PACKAGES = ("cluster_env", "rllib_configs", "meta", "tune_jobs")
 
-_OK, _FAILED, _BAD_INPUT, _INTERRUPTED, _TERMINATED = 0, 1, 2, 130, 143
+_OK, _FAILED, _BAD_INPUT, _INTERRUPTED = 0, 1, 2, 130
 
 _LONGEST_LINE = 480  # characters of an error, of which somebody has to find the end
 
@@ -86,9 +85,9 @@ def run(
     _debug = False
     prepare_environment()
     logs = _log_to_stderr()
-    previous = _catch_sigterm()
     try:
-        status: Any = command.main(args=args, prog_name=prog_name, standalone_mode=False)
+        with heard():
+            status: Any = command.main(args=args, prog_name=prog_name, standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else _OK
     except SystemExit as stop:
@@ -111,8 +110,6 @@ def run(
             return _report_error(str(error), known)
         return _report_unknown(error)
     finally:
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
         for package in PACKAGES:
             logging.getLogger(package).removeHandler(logs)
             if _debug:
@@ -169,16 +166,3 @@ def _log_to_stderr() -> logging.Handler:
     for package in PACKAGES:
         logging.getLogger(package).addHandler(handler)
     return handler
-
-
-def _catch_sigterm() -> Any:
-    """Makes SIGTERM unwind the program, so that files and processes are cleaned up."""
-
-    def terminate(number: int, frame: FrameType | None) -> NoReturn:
-        click.echo("metasched: terminated", err=True)
-        raise SystemExit(_TERMINATED)
-
-    try:
-        return signal.signal(signal.SIGTERM, terminate)
-    except ValueError:  # not the main thread
-        return None

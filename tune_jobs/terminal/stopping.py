@@ -5,6 +5,8 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+from tune_jobs.terminal.signals import heed
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -12,7 +14,7 @@ class StopRequest:
     """Notes the first signal, and lets the second one interrupt at once.
 
     In a thread that is not the main one it notes nothing, because Python delivers no signals
-    there.
+    there. Where a signal has come before, and what it raised was caught, it is raised again.
 
     Args:
         announce: called with the name of the first signal.
@@ -38,6 +40,7 @@ class StopRequest:
         self._announce(self.signal.name)
 
     def __enter__(self) -> Self:
+        heed()
         try:
             for number in _SIGNALS:
                 self._before[number] = signal.signal(number, self._note)
