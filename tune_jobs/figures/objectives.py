@@ -36,7 +36,7 @@ COLUMNS = (
 )
 
 _ROW_HEIGHT = 0.42
-_TITLE_CHARACTERS = 12
+_TITLE_CHARACTERS = 10
 _NAME_CHARACTERS = 34
 _WORST = 2.5  # times the best heuristic; whoever is farther has the same color
 _DARK = 2.0  # from here on the color is too dark for black letters
@@ -125,6 +125,7 @@ def draw(table: Path) -> "Figure":
         axes.set_xlim(-0.5, len(heads) - 0.5)
         axes.tick_params(labelsize=8.5, length=0, top=True, labeltop=True, bottom=False)
         axes.tick_params(labelbottom=False)
+        axes.tick_params(axis="x", labelsize=7.5)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
     return figure
@@ -217,13 +218,17 @@ def _head(metric: Metric) -> str:
 
 
 def _name_of(row: Cells) -> str:
-    """Name of a policy, with the objective that it was trained for."""
+    """Name of a policy, with the objective that it was trained for where the name does not say."""
     if not is_learned(row):
         return f"{row['key']}*" if "*" in row["policy"] else row["policy"]
     seeds = int(number(row, "seeds"))
     plural = f"{seeds}\N{NO-BREAK SPACE}seed{'s' if seeds > 1 else ''}"
-    objective = textwrap.fill(f"for {row['trained_for']}, {plural}", _NAME_CHARACTERS)
-    return f"{learned_name(row['key']).replace('-' + row['trained_for'], '')}\n{objective}"
+    name, _, how = learned_name(row["key"]).rstrip(")").partition(" (")
+    said = [how] if how else []
+    if f"-{row['trained_for']}" not in name:
+        said.append(f"for {row['trained_for']}")
+    lines = textwrap.wrap(name, _NAME_CHARACTERS)
+    return "\n".join([*lines, *textwrap.wrap(", ".join([*said, plural]), _NAME_CHARACTERS)])
 
 
 def _written(row: Cells) -> str:
