@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import click
 import pytest
 
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, started
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.signals import heed, sigterm_held_back
 from tune_jobs.terminal.stopping import StopRequest
@@ -50,11 +50,12 @@ def test_sigterm_waits_for_the_handler_that_was_there_before() -> None:
 
 
 def test_processes_that_begin_meanwhile_hear_sigterm() -> None:
-    with sigterm_held_back():
-        command = [sys.executable, "-c", "import time; time.sleep(600)"]
-        process = subprocess.Popen(command, preexec_fn=lambda: None)
-    process.terminate()
-    assert process.wait(PATIENCE_S) == -signal.SIGTERM
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with ExitStack() as stack:
+        with sigterm_held_back():
+            process = stack.enter_context(started(command, preexec_fn=lambda: None))
+        process.terminate()
+        assert process.wait(60) == -signal.SIGTERM
 
 
 def test_what_is_held_back_for_long_interrupts() -> None:
