@@ -1,5 +1,6 @@
 """A signal ends a command wherever it finds it: in an import, while Ray starts, in a loop."""
 
+import io
 import os
 import signal
 import subprocess
@@ -11,23 +12,34 @@ import click
 import pytest
 
 from tests.waiting import PATIENCE_S, started
+from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.running import run
 from tune_jobs.terminal.signals import heed, sigterm_held_back
 from tune_jobs.terminal.stopping import StopRequest
 
 
+def loop_that_nobody_ends(reached: list[str]) -> None:
+    with StopRequest(reached.append):
+        reached.append("a loop that nobody ends")
+
+
+def step_of_something_long(reached: list[str]) -> None:
+    Progress(io.StringIO()).step(1, "")
+    reached.append("something long")
+
+
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_that_a_library_catches_ends_what_comes_next(number, status) -> None:
-    reached = []
+@pytest.mark.parametrize("go_on", [loop_that_nobody_ends, step_of_something_long])
+def test_a_signal_that_a_library_catches_ends_what_comes_next(number, status, go_on) -> None:
+    reached: list[str] = []
 
     @click.command()
     def command() -> None:
         with suppress(BaseException):  # as some libraries do while they are imported
             signal.raise_signal(number)
         reached.append("behind the import")
-        with StopRequest(reached.append):
-            reached.append("a loop that nobody ends")
+        go_on(reached)
 
     assert run(command, []) == status
     assert reached == ["behind the import"]

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TextIO
 
+from tune_jobs.terminal.signals import heed
+
 if TYPE_CHECKING:
     from tqdm import tqdm
 
@@ -77,7 +79,12 @@ class Progress:
         Args:
             done: how many.
             text: the newest numbers, short.
+
+        Raises:
+            KeyboardInterrupt, SystemExit: where a signal has raised it earlier, and somebody has
+                caught it.
         """
+        heed()
         now = self._clock()
         self._times.append((now, done))
         eta = self._eta(done)
