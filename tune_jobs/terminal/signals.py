@@ -70,6 +70,8 @@ def sigterm_held_back() -> Iterator[None]:
     try:
         watcher.start()
         yield
+    except SystemExit:  # of a handler that was set meanwhile, with a status of its own
+        raise SystemExit(128 + signal.SIGTERM) from None
     finally:
         _holding = False
         over.set()
