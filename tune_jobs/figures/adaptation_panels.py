@@ -47,7 +47,8 @@ def draw_methods(
 
     Args:
         axes: where to draw.
-        rows: cells ``method``, ``step``, ``episodes``, ``value`` and the ends of its interval.
+        rows: cells ``method``, ``step``, ``value`` and the ends of its interval; with ``episodes``
+            the axis says how many a step has.
         lines: height, name and color of lines across the panel.
         limits: of the y axis, if it is not to follow the values.
     """
@@ -140,12 +141,14 @@ def _scale_steps(axes: "Axes", steps: Sequence[int]) -> None:
     axes.xaxis.set_major_formatter(FormatStrFormatter("%d"))
     last = max(steps[-1], steps[0] + 1)
     room = 0.04 * last
-    axes.set_xlim(steps[0] - (0.4 if steps[-1] > _MANY_STEPS else room), last + 3 * room)
+    axes.set_xlim(steps[0] - (0.4 if steps[-1] > _MANY_STEPS else 2 * room), last + 3 * room)
 
 
 def _episodes_of_a_step(rows: Sequence[Cells]) -> str:
     each = {
-        number(row, "episodes") / number(row, "step") for row in rows if number(row, "step") > 0
+        number(row, "episodes") / number(row, "step")
+        for row in rows
+        if row.get("episodes") and number(row, "step") > 0
     }
     return f", {each.pop():g} episodes each" if len(each) == 1 else ""
 

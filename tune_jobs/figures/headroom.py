@@ -14,13 +14,12 @@ from tune_jobs.figures.adaptation_data import (
     PRICES,
     Method,
     cells_of,
-    color_and_style,
     interval,
     load_methods,
     ratio,
     untrained,
 )
-from tune_jobs.figures.adaptation_panels import grid_of_panels
+from tune_jobs.figures.adaptation_panels import draw_methods, grid_of_panels
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, headline, styled
 from tune_jobs.terminal.tables import Cells, Row, number, read_table
@@ -72,7 +71,7 @@ def draw(table: Path) -> "Figure":
             figure,
             "How much of what is to be gained adaptation gains",
             f"cost over the best heuristic's; line: policies that were trained for each task alone;"
-            f" {' and '.join(map(str, tasks))} held-out tasks; bands: 95% intervals",
+            f" {' and '.join(map(str, tasks))} held-out tasks; bars: 95% intervals",
         )
         for axes, family in zip(panels, families, strict=True):
             _draw_panel(axes, family, [row for row in rows if row["family"] == family])
@@ -134,22 +133,10 @@ def _rows(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Ro
 
 
 def _draw_panel(axes: "Axes", family: str, rows: Sequence[Cells]) -> None:
-    from matplotlib.ticker import FixedLocator
-
-    floor = next(row for row in rows if row["method"] == SPECIALIST)
+    floor = next(number(row, "value") for row in rows if row["method"] == SPECIALIST)
     methods = [row for row in rows if row["method"] != SPECIALIST and not untrained(row["method"])]
-    names = list(dict.fromkeys(row["method"] for row in methods))
-    for name in names:
-        mine = [row for row in methods if row["method"] == name]
-        color, style = color_and_style(name, names)
-        x, y, low, high = (
-            np.array([number(row, key) for row in mine])
-            for key in ("step", "value", "value_low", "value_high")
-        )
-        axes.plot(x, y, color=color, linestyle=style, marker="o", markersize=3.5, label=name)
-        axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0)
-    axes.axhline(number(floor, "value"), color=INK, linewidth=1.2, label="specialists")
-    axes.xaxis.set_major_locator(FixedLocator(sorted({int(row["step"]) for row in methods})))
-    axes.set_xlabel("steps of adaptation")
+    values = [floor, *(number(row, "value") for row in methods)]
+    room = 0.07 * float(np.ptp(values))
+    limits = (min(values) - room, max(values) + room)
+    draw_methods(axes, methods, [(floor, "specialists", INK)], limits)
     axes.set_title(family)
-    axes.legend(fontsize=8.5)
