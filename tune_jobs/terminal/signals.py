@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 import click
 
 _POLL_S = 0.1
-HOLD_S = 8.0
-"""How long SIGTERM is held back; where `docker stop` kills what has not ended in ten seconds."""
+HOLD_S = 20.0
+"""How long SIGTERM is held back. Kubernetes kills what has not ended 30 s after it."""
 
 _noted: signal.Signals | None = None
 _holding = False
