@@ -31,7 +31,6 @@ def heard() -> Iterator[None]:
     In a thread that is not the main one nothing changes, because Python delivers no signals there.
     """
     global _noted
-    _noted = None
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -41,6 +40,7 @@ def heard() -> Iterator[None]:
     try:
         yield
     finally:
+        _noted = None
         for number, handler in before.items():
             _restore(number, handler)
 
