@@ -150,7 +150,7 @@ def test_heuristics_are_baselines_of_their_own_world_alone(rows: Path, tmp_path:
 
 def test_what_lies_beyond_the_panel_is_said(rows: Path, tmp_path: Path) -> None:
     made("adaptation", rows, tmp_path)
-    said = texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).replace("\n", " ")
+    said = " ".join(texts(adaptation.BY_FAMILY.draw(tmp_path / "adaptation.csv")).split())
     assert "beyond: scratch 2.05 to 1.75, random 4.0" in said
     assert "20 episodes each" in said
     assert "6 held-out tasks, 2 adaptations of each, 1 to 3 training seeds" in said

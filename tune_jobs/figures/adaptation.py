@@ -98,7 +98,6 @@ class StepsFigure:
             headline(figure, self.title, f"{measured_on(rows)}; {self.note}")
             for axes, family in zip(panels, families, strict=True):
                 mine = [row for row in rows if row["family"] == family]
-                axes.set_title(family)
                 if self.share:
                     axes.set_ylabel("share of tasks")
                     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -111,7 +110,7 @@ class StepsFigure:
                     if row["series"] == "heuristic"
                 ]
                 of_methods = [row for row in mine if row["series"] == "method"]
-                draw_methods(axes, of_methods, lines, (0.0, 1.03) if self.share else None)
+                draw_methods(axes, family, of_methods, lines, (0.0, 1.03) if self.share else None)
         return figure
 
     def _rows(self, method: Method) -> list[Row]:

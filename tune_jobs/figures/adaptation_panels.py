@@ -18,7 +18,8 @@ _HEIGHT = 3.3
 _NEAR = (
     0.5  # methods without training are followed so far above the others, in units of their range
 )
-_NOTE_CHARACTERS = 36
+_NOTE_CHARACTERS = 52
+_NOTE_SIZE = 8.0  # points
 _APART = 3.0  # points between the bars of two methods
 _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
@@ -36,6 +37,7 @@ def grid_of_panels(num_panels: int) -> "tuple[Figure, list[Axes]]":
 
 def draw_methods(
     axes: "Axes",
+    title: str,
     rows: Sequence[Cells],
     lines: Sequence[tuple[float, str, str]] = (),
     limits: tuple[float, float] | None = None,
@@ -43,10 +45,11 @@ def draw_methods(
     """A line for each method with bars for its intervals, and its name at its end.
 
     Methods that begin without training are far above all others at first. The y axis does not
-    follow them, and a note says what lies beyond it.
+    follow them, and a note under the title says what lies beyond it.
 
     Args:
         axes: where to draw.
+        title: of the panel.
         rows: cells ``method``, ``step``, ``value`` and the ends of its interval; with ``episodes``
             the axis says how many a step has.
         lines: height, name and color of lines across the panel.
@@ -85,18 +88,25 @@ def draw_methods(
     _scale_steps(axes, sorted({int(number(row, "step")) for row in rows}))
     axes.set_xlabel(f"steps of adaptation{_episodes_of_a_step(rows)}")
     axes.set_ylim(low, high)
-    if beyond:
-        axes.annotate(
-            textwrap.fill(f"beyond: {', '.join(beyond)}", _NOTE_CHARACTERS),
-            (0.985, 0.98),
-            xycoords="axes fraction",
-            color=MUTED,
-            fontsize=8,
-            ha="right",
-            va="top",
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
-        )
+    _head(axes, title, beyond)
     label_ends(axes, labels, size=8.5)
+
+
+def _head(axes: "Axes", title: str, beyond: Sequence[str]) -> None:
+    """The title, and below it, above the panel where no line runs, what lies beyond its limits."""
+    whole = (name.replace(" ", "\N{NO-BREAK SPACE}") for name in beyond)
+    lines = textwrap.wrap(f"beyond: {', '.join(whole)}", _NOTE_CHARACTERS) if beyond else []
+    axes.annotate(
+        "\n".join(lines),
+        (0.0, 1.0),
+        (0, 4),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        color=MUTED,
+        fontsize=_NOTE_SIZE,
+        va="bottom",
+    )
+    axes.set_title(title, pad=6 + 1.3 * _NOTE_SIZE * len(lines))
 
 
 def _limits(rows: Sequence[Cells], methods: Sequence[str]) -> tuple[float, float]:

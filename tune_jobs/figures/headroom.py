@@ -138,5 +138,4 @@ def _draw_panel(axes: "Axes", family: str, rows: Sequence[Cells]) -> None:
     values = [floor, *(number(row, "value") for row in methods)]
     room = 0.07 * float(np.ptp(values))
     limits = (min(values) - room, max(values) + room)
-    draw_methods(axes, methods, [(floor, "specialists", INK)], limits)
-    axes.set_title(family)
+    draw_methods(axes, family, methods, [(floor, "specialists", INK)], limits)
