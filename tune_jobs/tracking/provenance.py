@@ -56,10 +56,11 @@ def made_with() -> Mapping[str, str]:
 
 @cache
 def processor() -> str:
-    """Name of the processor, and the widest vectors that it has: sums have another order in them.
+    """Name of the processor, its family and model, and the widest vectors that it has.
 
-    Weights that torch trains on one kind of processor differ in their last digits from those that
-    it trains on another, and later in more.
+    Libraries of linear algebra choose the order of their sums by these and by the sizes of caches.
+    Weights that are trained with them on one processor differ in their last digits from those of
+    another, and later in more. A name alone, as virtual machines have it, stands for several.
     """
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -70,8 +71,11 @@ def processor() -> str:
     }
     name = known.get("model name") or platform.processor() or platform.machine() or "unknown"
     flags = known.get("flags", "").split()
-    vectors = next((title for flag, title in _VECTORS.items() if flag in flags), None)
-    return f"{name}, {vectors}" if vectors else name
+    parts = [name]
+    if {"cpu family", "model"} <= known.keys():
+        parts.append(f"family {known['cpu family']} model {known['model']}")
+    parts += [title for flag, title in _VECTORS.items() if flag in flags][:1]
+    return ", ".join(parts)
 
 
 def git_commit(directory: Path) -> tuple[str, bool] | None:

@@ -69,11 +69,15 @@ def test_versions_are_recorded_and_nothing_about_the_host() -> None:
     ("said", "name"),
     [
         ("model name\t: Fast 9000\nflags\t\t: fpu avx avx2 avx512f\n", "Fast 9000, AVX-512"),
+        (
+            "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: Fast\nflags\t\t: fpu avx2\n",
+            "Fast, family 25 model 17, AVX2",
+        ),
         ("model name\t: Older\nflags\t\t: fpu avx avx2\n", "Older, AVX2"),
         ("model name\t: Oldest\nflags\t\t: fpu\n", "Oldest"),
     ],
 )
-def test_the_processor_is_named_with_its_widest_vectors(said: str, name: str, monkeypatch) -> None:
+def test_the_processor_is_named_with_its_model_and_its_widest_vectors(said: str, name: str, monkeypatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: said)
     assert processor.__wrapped__() == name
 
