@@ -25,7 +25,7 @@ def test_tables_are_those_of_the_recorded_files(name: str) -> None:
 
 def tables_of(text: str) -> list[str]:
     """Those that follow a line that ends as lines above tables of results do, with that line."""
-    heading = r"^[^\n|]+ (?:jobsets|most steps|have specialists):\n\n"
+    heading = r"^[^\n|]+ (?:jobsets|most steps|have specialists|trained [\d.]+):\n\n"
     return re.findall(rf"{heading}\|(?:[^\n]+\n)+", text, re.MULTILINE)
 
 
