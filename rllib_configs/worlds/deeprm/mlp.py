@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.lookups import LookupLayout
+from rllib_configs.networks.linear import linear
 from rllib_configs.networks.sampling import sample_actions
-from rllib_configs.worlds.deeprm.head import rectified_linear
 from rllib_configs.worlds.deeprm.lookup_sum import lookup_sum
 
 
@@ -39,7 +39,7 @@ class DeepRMSampler:
     def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
         hidden = lookup_sum(self._table, self._hidden_bias, self._layout.lookups(states))
-        return rectified_linear(hidden, self._head_weight, self._head_bias)
+        return linear(np.maximum(hidden, 0, out=hidden), self._head_weight, self._head_bias)
 
     def sample(
         self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
