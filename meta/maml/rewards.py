@@ -24,6 +24,7 @@ from rllib_configs.runners.rollout import Rollouts
 RIDGE = 0.1
 """What is added to the variance of each standardized feature: features of jobs go together."""
 
+_DIGITS = 6  # of what is told
 _PIECE = 4096  # rows whose features are in memory at a time
 
 Vector = NDArray[np.float64]
@@ -63,6 +64,7 @@ class RewardSums:
 
         First the mean reward over the mean absolute one: its sign. Then the standardized
         coefficient of each feature; 0 where it or the reward has been the same throughout.
+        Digits that depend on the order of sums, and so on the processor, are rounded away.
         """
         told = np.zeros(self._size)
         if not self._absolute:
@@ -78,7 +80,7 @@ class RewardSums:
         correlation = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
         ridge = correlation[:-1, :-1] + RIDGE * np.eye(self._size - 1)
         told[1:] = np.linalg.solve(ridge, correlation[:-1, -1])
-        return told
+        return told.round(_DIGITS)
 
 
 def told_world(seen: World, told: Vector) -> World:
@@ -102,5 +104,6 @@ def told_parameters(parameters: Mapping[str, torch.Tensor], told: Vector) -> Par
     What is told is the same in all states, so that it only moves the biases behind it.
     """
     weights = parameters["context.weight"][:, -told.size :]
-    moved = parameters["context.bias"] + weights @ torch.tensor(told, dtype=weights.dtype)
+    # No product of matrices: the order of its sums would be the processor's.
+    moved = parameters["context.bias"] + (weights * torch.tensor(told, dtype=weights.dtype)).sum(1)
     return {**parameters, "context.bias": moved}

@@ -203,7 +203,7 @@ class LookupLayout:
             elif block.kind == "backlog":
                 _spread_cells(part[0], cells[:, block.columns])
             else:
-                column[:] = _SHARES @ part[0]
+                column[:] = (_SHARES[:, None] * part[0]).sum(axis=0)
         return spread
 
     def _cut(self, weight: Floats) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ from torch import nn
 
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features
+from rllib_configs.networks.linear import Linear
 from rllib_configs.networks.set_scorer.autograd import (
     FORBIDDEN,
     PARAMETERS,
@@ -202,8 +203,13 @@ class SetScorer(nn.Module):
         It is the `rllib_configs.learning.losses.symlog` of the value in units of ``critic_scale``,
         which the algorithm sets.
         """
-        value: torch.Tensor = self.critic(pooled).squeeze(1)
-        return value
+        values = pooled  # logits by `score_items` have one order of sums, too
+        for layer in self.critic:
+            if self._runs_compiled() and isinstance(layer, _Layer):
+                values = Linear.apply(values, layer.weight.t(), layer.bias)
+            else:
+                values = layer(values)
+        return values.squeeze(1)
 
     def value_of(self, features: Features) -> torch.Tensor:
         """`value` of n states."""

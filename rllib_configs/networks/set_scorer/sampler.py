@@ -104,7 +104,8 @@ def _folded(
     """
     values = torch.tensor([value for _, value in world.condition], dtype=torch.float32)
     seen, of_told = state["context.weight"].tensor_split((-len(world.condition),), dim=1)
-    folded = {"context.weight": seen, "context.bias": state["context.bias"] + of_told @ values}
+    moved = state["context.bias"] + (of_told * values).sum(1)  # one order on every processor
+    folded = {"context.weight": seen, "context.bias": moved}
     return SetScorer(world.world.feature_names, network.options), state | folded
 
 

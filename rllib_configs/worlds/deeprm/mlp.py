@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.lookups import LookupLayout
+from rllib_configs.networks.linear import linear
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.worlds.deeprm.lookup_sum import lookup_sum
 
@@ -39,27 +39,10 @@ class DeepRMSampler:
     def logits(self, states: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Logits, float32 ``(n, num_actions)``, of states, uint8 ``(n, state_size)``."""
         hidden = lookup_sum(self._table, self._hidden_bias, self._layout.lookups(states))
-        return _head(hidden, self._head_weight, self._head_bias)
+        return linear(np.maximum(hidden, 0, out=hidden), self._head_weight, self._head_bias)
 
     def sample(
         self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `rllib_configs.runners.rollout.SamplingPolicy`."""
         return sample_actions(self.logits(states), uniforms)
-
-
-@njit(cache=True, nogil=True)
-def _head(
-    hidden: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    rows, width = hidden.shape
-    actions = weight.shape[1]
-    out = np.empty((rows, actions), np.float32)
-    for row in range(rows):
-        for action in range(actions):
-            out[row, action] = bias[action]
-        for unit in range(width):
-            if hidden[row, unit] > 0:
-                for action in range(actions):
-                    out[row, action] += hidden[row, unit] * weight[unit, action]
-    return out

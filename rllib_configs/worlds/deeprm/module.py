@@ -8,6 +8,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from cluster_env.core.seeding import Purpose, generator
+from rllib_configs.networks.linear import Linear
 from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
 from rllib_configs.worlds.deeprm.mlp import lookup_layout, shapes
 
@@ -44,7 +45,7 @@ class DeepRMModule(TorchRLModule):
         first = LookupLinear.apply(
             self.hidden_weight, self.hidden_bias, lookups, self.lookup_layout
         )
-        logits = torch.relu(first) @ self.head_weight + self.head_bias
+        logits = Linear.apply(torch.relu(first), self.head_weight, self.head_bias)
         return {Columns.ACTION_DIST_INPUTS: logits}
 
 
