@@ -77,7 +77,9 @@ def test_versions_are_recorded_and_nothing_about_the_host() -> None:
         ("model name\t: Oldest\nflags\t\t: fpu\n", "Oldest"),
     ],
 )
-def test_the_processor_is_named_with_its_model_and_its_widest_vectors(said: str, name: str, monkeypatch) -> None:
+def test_the_processor_is_named_with_its_model_and_vectors(
+    said: str, name: str, monkeypatch
+) -> None:
     monkeypatch.setattr(Path, "read_text", lambda *_, **__: said)
     assert processor.__wrapped__() == name
 
