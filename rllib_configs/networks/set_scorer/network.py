@@ -203,9 +203,9 @@ class SetScorer(nn.Module):
         It is the `rllib_configs.learning.losses.symlog` of the value in units of ``critic_scale``,
         which the algorithm sets.
         """
-        values = pooled  # logits by `score_items` have one order of sums, too
+        values = pooled
         for layer in self.critic:
-            if self._runs_compiled() and isinstance(layer, _Layer):
+            if self._runs_compiled() and isinstance(layer, _Layer):  # one order of sums, as scores
                 values = Linear.apply(values, layer.weight.t(), layer.bias)
             else:
                 values = layer(values)
