@@ -46,7 +46,7 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install ## Train a scheduler, compare it with the heuristics, adapt another to an unseen task, draw the figures
 	@$(BIN)/metasched demo
 
-results: install ## Make the recorded results of DeepRM's world (three hours on two cores; goes on where it was); NAME=ppo for one
+results: install ## Make the recorded results of DeepRM's world (under three hours on two cores; goes on where it was); NAME=ppo for one
 	@$(BIN)/metasched results $(or $(NAME),all)
 
 test: install ## Run the tests in random order (about eight minutes on two cores); ARGS='...' goes to pytest
