@@ -31,12 +31,12 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
     # No seed for RLlib: our algorithms draw from streams of their own, and a
     # seed would make each process import PyTorch's compiler, which takes two seconds.
     made.debugging(log_level="ERROR")
-    made.env_runners(num_env_runners=config.resources.num_runners, num_cpus_per_env_runner=1)
+    # `UnitAlgorithm` starts the others: RLlib would wait for them without a limit.
+    made.env_runners(num_env_runners=0, num_cpus_per_env_runner=1)
     made.learners(num_learners=0)  # in this process: it takes one step along a sum
     made.fault_tolerance(
         restart_failed_env_runners=True,
         ignore_env_runner_failures=False,
-        env_runner_health_probe_timeout_s=10.0,
     )
     return made
 

@@ -134,13 +134,6 @@ class BatchedOptions(Section):
                 "window_curriculum changes the jobsets in the course of the run, so it needs "
                 "fresh_jobsets, which is off",
             )
-        if self.jobsets % self.jobsets_per_unit:
-            raise PydanticCustomError(
-                "jobsets_per_unit",
-                "training.jobsets ({jobsets}) must be a multiple of training.jobsets_per_unit "
-                "({unit})",
-                {"jobsets": self.jobsets, "unit": self.jobsets_per_unit},
-            )
         return self
 
 

@@ -9,7 +9,7 @@ from tune_jobs.terminal.output import json_option
 
 SUBJECTS = (
     *("simulator", "replay", "sampling", "training"),
-    *("runners", "utility", "tracking", "scaling"),
+    *("runners", "utility", "tracking"),
 )
 
 
@@ -26,7 +26,7 @@ SUBJECTS = (
     "--preset",
     metavar="PRESET|FILE",
     default="deeprm",
-    help="What the subjects training, runners and scaling train, by default deeprm.",
+    help="What the subjects training and runners train, by default deeprm.",
 )
 def command(**options: Any) -> None:
     """Measure throughput. SUBJECT is simulator, replay, sampling or training; by default all.
@@ -37,15 +37,12 @@ def command(**options: Any) -> None:
     disturb them little. The subject utility makes figure 2 of utility accrual, nine policies in 50
     experiments with what they learn, and compares its server with one in plain Python.
 
-    The subject runners compares iterations with two runners with those with one, and says how much
-    more two processes can do here that know nothing of each other.
+    The subject runners compares iterations with 1, 2 and 4 runners, and says how much more two
+    processes can do here that know nothing of each other. Then it measures what a runner costs the
+    driver in a round, with up to 64 actors that answer at once, and what follows for 32 and 256.
 
-    The subject scaling takes about a minute: iterations with 1, 2 and 4 runners, how many bytes
-    travel, a model of these costs that says what 10 to 1,000 runners would do, 32 on a machine, and
-    how far it is off for 100 stand-ins of runners behind ten stations, which wait for as long as
-    the work takes and answer with as many bytes. The subject tracking measures what recording in
-    MLflow takes of an iteration of deeprm-ppo, in a local database and on a server that is up, down
-    or slow, and that nothing is lost.
+    The subject tracking measures what recording in MLflow takes of an iteration of deeprm-ppo, in a
+    local database and on a server that is up, down or slow, and that nothing is lost.
 
     \b
     Examples:
@@ -57,7 +54,6 @@ def command(**options: Any) -> None:
       metasched bench training --preset deeprm-maml
       metasched bench runners --preset deeprm-maml
       metasched bench tracking
-      metasched bench scaling --preset deeprm-ppo
     """
     from tune_jobs.benchmarks.reporting import report_benchmarks
 

@@ -35,7 +35,7 @@ def warm() -> None:
 def _runner(config: Any) -> tuple[Any, dict[str, NDArray[Any]]]:
     """A runner in this process, and the weights that its network begins with."""
     from rllib_configs.builders import algorithm_config
-    from rllib_configs.runners.units import UnitEnvRunner
+    from rllib_configs.runners.unit_runner import UnitEnvRunner
 
     runner = UnitEnvRunner(config=algorithm_config(config), worker_index=0)
     return runner, {name: np.array(value) for name, value in runner.module.get_state().items()}
@@ -57,9 +57,9 @@ def _iterate(config: Any) -> None:
     """Samples, and computes a gradient of each unit, as a runner does."""
     from rllib_configs.algorithms.ppo import steps_of
     from rllib_configs.learning.flat import flat_parameters
-    from rllib_configs.runners.requests import Request, Round
     from rllib_configs.runners.sampling import iteration_units
     from rllib_configs.runners.sums import total
+    from rllib_configs.runners.units import Request, Round
 
     runner, weights = _runner(config)
     units = dict(enumerate(iteration_units(config, 0)))

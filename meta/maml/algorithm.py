@@ -21,7 +21,7 @@ from meta.maml.runner import MetaWork, OuterStep, is_warm_up, iteration_tasks
 from meta.maml.stages import StageScore
 from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
 from rllib_configs.registries import prepare
-from rllib_configs.runners.iteration import Iteration
+from rllib_configs.runners.dispatch import Iteration
 from rllib_configs.schema import ExperimentConfig
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class MAML(UnitAlgorithm):
         sampled = iteration.play()
         gathered = perf_counter()
         stats = self._learn(iteration)
-        scores: list[Scores] = [one for _, one in sorted(sampled.part.apart.items())]
+        scores: list[Scores] = [one for _, one in sorted(sampled.part.per_unit.items())]
         skipped = self.count_skipped()
         self._set_coefficient(weights, stats)
         collapsed = self._look_after(weights, scores, stats)

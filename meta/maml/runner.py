@@ -16,8 +16,8 @@ from meta.maml.steps import Parameters
 from meta.tasks import get_distribution, training_tasks
 from rllib_configs.learning.flat import flat_parameters, load_flat
 from rllib_configs.networks.set_scorer.network import FeatureNames, SetScorer, SetScorerOptions
-from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 
@@ -67,7 +67,7 @@ class MetaWork:
         self._given: tuple[Parameters, Parameters]
         self._gradients: TaskGradients
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes parameters and rates, and the bonus for entropy."""
         self._given = split_weights(weights)
         self._module.set_state(dict(weights))
@@ -84,9 +84,9 @@ class MetaWork:
             index=unit.index,
         )
         times = {"adapt_s": sample.adapt_s, "stages_s": perf_counter() - started}
-        return Part(sums=times, apart={unit.index: sample.scores}), sample
+        return Part(sums=times, per_unit={unit.index: sample.scores}), sample
 
-    def take(self, parameters: NDArray[np.float32]) -> None:
+    def set_parameters(self, parameters: NDArray[np.float32]) -> None:
         """Takes the parameters and rates that outer gradients are computed at."""
         load_flat(self._module, parameters)
 

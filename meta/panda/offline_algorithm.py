@@ -17,8 +17,8 @@ from rllib_configs.algorithms.batched import (
     module_weights,
 )
 from rllib_configs.learning.flat import flat_gradient, load_flat
-from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 
@@ -44,7 +44,7 @@ class OfflineWork:
         self._experiment, self._module = experiment, module
         self._read: tuple[Lessons, dict[str, float]] | None = None
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes the weights that learning goes on from."""
         self._module.set_state(dict(weights))
 
@@ -58,7 +58,7 @@ class OfflineWork:
         lessons, said = self._read
         return Part(sums=said), lessons
 
-    def take(self, parameters: Vector) -> None:
+    def set_parameters(self, parameters: Vector) -> None:
         """Takes the parameters that gradients are computed at."""
         load_flat(self._module, parameters)
 

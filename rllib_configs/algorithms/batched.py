@@ -27,13 +27,9 @@ from rllib_configs.learning.flat import (
 )
 from rllib_configs.learning.optimizers import Adam, joined_state
 from rllib_configs.networks import network_spec
-from rllib_configs.runners.crew import RunnerGroup
-from rllib_configs.runners.iteration import Iteration
-from rllib_configs.runners.lines import Lines
-from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Arrays, Errand, Errands, Unit
-from rllib_configs.runners.stations import Stations
-from rllib_configs.runners.units import UnitEnvRunner, UnitWork
+from rllib_configs.runners.dispatch import Iteration, Runners
+from rllib_configs.runners.unit_runner import UnitEnvRunner
+from rllib_configs.runners.units import Arrays, FunctionUnit, FunctionWork, Unit, UnitWork
 from rllib_configs.schema import ExperimentConfig
 
 METRICS = "metasched"
@@ -162,69 +158,56 @@ class AdamLearner(UnitLearner):
 class UnitAlgorithm(Algorithm):
     """Has units done by runners, learns from their sums, and logs what happened in an iteration."""
 
+    runners: Runners
+
+    def setup(self, config: AlgorithmConfig) -> None:
+        """Builds what RLlib builds, with the driver's own runner alone, and starts the others."""
+        super().setup(config)
+        resources = config.experiment.resources
+        self.runners = Runners(
+            self.env_runner_group, resources.num_runners, resources.runner_timeout_s
+        )
+
     def restore_env_runners(self, env_runner_group: Any) -> list[int]:
         """Takes back restarted runners; they hold nothing that would have to be restored."""
-        restored: list[int] = env_runner_group.probe_unhealthy_env_runners()
-        self._stations.forget(restored)
-        return restored
+        return self.runners.restore()
 
     @cached_property
     def headline(self) -> str:
         """Name of the headline metric of the experiment's world."""
         return kind_of(self.config.experiment.task.build_world()).headline
 
-    @cached_property
-    def _patience(self) -> Patience:
-        return Patience(self.config.experiment.resources.runner_timeout_s)
-
-    @cached_property
-    def _errand_patience(self) -> Patience:
-        return Patience()  # of another kind than units
-
-    @cached_property
-    def _stations(self) -> Stations:
-        timeout_s = self.config.experiment.resources.runner_timeout_s
-        return Stations(RunnerGroup(self.env_runner_group), timeout_s)
-
-    @cached_property
-    def _lines(self) -> Lines:
-        return Lines()
-
     def cleanup(self) -> None:
-        """Ends stations, and all that RLlib has started."""
-        if "_stations" in vars(self):  # not where building has failed
-            self._stations.stop()
-        self._lines.close()
+        """Ends the runners first, because RLlib would wait for one that hangs."""
+        if "runners" in vars(self):  # not where building has failed
+            self.runners.stop()
         super().cleanup()
 
     def begin(self, units: Sequence[Unit], weights: Arrays) -> Iteration:
         """The rounds of this iteration."""
-        crew = self._stations.crew()
-        return Iteration(crew, units, weights, self._patience, self._lines)
+        return Iteration(self.runners, units, weights)
 
-    def spread(
+    def map(
         self,
         function: Callable[[Any, Any], Any],
         shared: Any,
-        pieces: Sequence[Any],
-        seen: Callable[[int], None] | None = None,
+        arguments: Sequence[Any],
+        on_progress: Callable[[int], None] | None = None,
     ) -> list[Any]:
-        """Has runners do pieces of something else, as a validation; the driver, if there are none.
+        """Has runners call a function, as for a validation; the driver, if there are none.
 
         Args:
-            function: a pure function, of ``shared`` and a piece; of a module, by name.
-            shared: what all pieces need.
-            pieces: what differs.
-            seen: told how many are done, each time that a runner answers.
+            function: a pure function, of ``shared`` and an argument.
+            shared: what all calls need.
+            arguments: what differs.
+            on_progress: called with the number of calls that are done, after each answer.
 
         Returns:
             What came of each, in order.
         """
-        errands = [Errand(index, piece) for index, piece in enumerate(pieces)]
-        start = Errands(function, shared)
-        crew = self._stations.crew()
-        done = Iteration(crew, errands, start, self._errand_patience, self._lines).play(seen)
-        return [done.part.apart[errand.index] for errand in errands]
+        units = [FunctionUnit(index, argument) for index, argument in enumerate(arguments)]
+        done = Iteration(self.runners, units, FunctionWork(function, shared)).play(on_progress)
+        return [done.part.per_unit[unit.index] for unit in units]
 
     @property
     def left(self) -> float:
@@ -251,11 +234,10 @@ class UnitAlgorithm(Algorithm):
 
     def log_workers(self) -> None:
         """Logs how many runners there are, and how often one was replaced."""
-        group = self.env_runner_group
         self.log_values(
             {
-                "workers/healthy": group.num_healthy_remote_env_runners(),
-                "workers/restarts": group.num_remote_worker_restarts(),
+                "workers/healthy": len(self.runners.available()),
+                "workers/restarts": self.runners.num_restarts,
             }
         )
 

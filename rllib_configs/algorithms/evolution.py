@@ -24,11 +24,11 @@ from rllib_configs.runners.candidates import (
     CandidateWork,
     joined,
     judge_of,
+    judged_by_all,
     searched_shapes,
     split_up,
     units_of,
 )
-from rllib_configs.runners.iteration import Gathered
 
 _STATE = "evolution"
 
@@ -81,7 +81,7 @@ class Evolution(UnitAlgorithm):
         search = self._searching()
         units, given = self.work()
         played = self.begin(units, given).play()
-        judged = _in_order(played)
+        judged = judged_by_all(units, played.part)
         answered = perf_counter()
         costs = self._judge.costs(judged)[: training.episodes_per_jobset]
         search.tell(costs)
@@ -116,7 +116,8 @@ class Evolution(UnitAlgorithm):
             candidates = np.concatenate([candidates, search.mean[None]])
         first = self.iteration * training.jobsets if training.fresh_jobsets else 0
         units = units_of(
-            *(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit), self.iteration
+            *(Split.TRAIN, first, training.jobsets, training.jobsets_per_unit),
+            *(len(candidates), self.iteration),
         )
         return units, {CANDIDATES: candidates, **self._fixed()}
 
@@ -159,9 +160,6 @@ class Evolution(UnitAlgorithm):
         names = network_of(self.config.experiment).fixed
         return {name: value for name, value in module_weights(self).items() if name in names}
 
-    def _play(self, candidates: NDArray[np.float32], units: Sequence[CandidateUnit]) -> Gathered:
-        return self.begin(units, {CANDIDATES: candidates, **self._fixed()}).play()
-
     def _limit(self, beyond: NDArray[np.float64]) -> dict[str, float]:
         """Lets multipliers adapt; returns by how much limits were broken, and what that cost."""
         found = {}
@@ -184,8 +182,9 @@ class Evolution(UnitAlgorithm):
                 self._hold(mean)
             return {}
         count, size = training.validation_jobsets, training.jobsets_per_unit
-        played = self._play(mean[None], units_of(Split.VALIDATION, 0, count, size))
-        cost = float(self._judge.final_costs(_in_order(played))[0])
+        units = units_of(Split.VALIDATION, 0, count, size, 1)
+        played = self.begin(units, {CANDIDATES: mean[None], **self._fixed()}).play()
+        cost = float(self._judge.final_costs(judged_by_all(units, played.part))[0])
         if cost < self._best:
             self._best = cost
             self._hold(mean)
@@ -198,8 +197,3 @@ class Evolution(UnitAlgorithm):
 
 def _hold(learner: WeightsHolder, weights: Weights) -> None:
     learner.hold(weights)
-
-
-def _in_order(played: Gathered) -> NDArray[np.float64]:
-    """What units say, side by side: ``(num_candidates, num_jobsets, 1 + number of limits)``."""
-    return np.concatenate([part for _, part in sorted(played.part.apart.items())], axis=1)

@@ -17,7 +17,7 @@ from rllib_configs.algorithms.batched import (
 )
 from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork, UnitRows
 from rllib_configs.learning.equalizing import Equalizer, Spreads
-from rllib_configs.runners.iteration import Gathered, Iteration
+from rllib_configs.runners.dispatch import Gathered, Iteration
 from rllib_configs.runners.sampling import iteration_units
 from rllib_configs.runners.sums import Part
 
@@ -113,7 +113,7 @@ def steps_of(training: Any, played: Part, iteration: int, left: float) -> Iterat
         iteration: of the run.
         left: share of the run that is left.
     """
-    units: list[UnitRows] = [unit for _, unit in sorted(played.apart.items())]
+    units: list[UnitRows] = [unit for _, unit in sorted(played.per_unit.items())]
     if sum(unit.num_rows for unit in units) < training.minibatches:
         return  # nothing was left to chance
     count = np.concatenate([unit.spreads.count for unit in units])

@@ -21,10 +21,10 @@ from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.networks.set_scorer.unit_gradient import UnitGradient, Vector
-from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums
 from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 KEPT_BYTES = 1 << 26
@@ -117,7 +117,7 @@ class PPOWork:
         if isinstance(network, SetScorer) and not self._training.critic:
             self._compiled = UnitGradient(network, self._sample.task.world)
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes the weights that sample, and say what states are worth."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
@@ -150,12 +150,12 @@ class PPOWork:
             Spreads.of(advantages, jobset),
             targets[rows].astype(np.float32),
         )
-        return Part(sums=sums, apart={unit.index: UnitRows(rows.size, held.spreads)}), held
+        return Part(sums=sums, per_unit={unit.index: UnitRows(rows.size, held.spreads)}), held
 
-    def take(self, parameters: Vector) -> None:
+    def set_parameters(self, parameters: Vector) -> None:
         """Takes the parameters that gradients are computed at."""
         if self._compiled is not None:
-            self._compiled.take(parameters)
+            self._compiled.set_parameters(parameters)
         else:
             load_flat(self._module, parameters)
 

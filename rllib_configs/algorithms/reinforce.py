@@ -21,10 +21,10 @@ from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks import make_sampler
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums, iteration_units
 from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 
@@ -55,7 +55,7 @@ class ReinforceWork:
         self._sample = UnitSampler(experiment)
         self._policy: Sampler
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes the weights for both."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
@@ -83,11 +83,11 @@ class ReinforceWork:
         }
         return Part(gradient, sums), None
 
-    def take(self, parameters: Any) -> None:
+    def set_parameters(self, parameters: Any) -> None:
         """An iteration has one update, and the gradient has come with the episodes."""
 
     def gradient(self, rows: None, step: Any) -> Part:
-        """See `take`."""
+        """See `set_parameters`."""
         raise NotImplementedError("the gradient of REINFORCE comes with the episodes")
 
     def advantages(self, rollouts: Rollouts) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Evolution strategies: a search by the order of candidates' costs, and costs with limits."""
 
-import pickle
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +78,13 @@ class Search:
         deviations = self._strategy.sigma * np.sqrt(self._strategy.dC) * self._strategy.sigma_vec
         return float(np.mean(deviations))
 
-    def get_state(self) -> bytes:
-        """All that the next candidates depend on."""
-        dumped: bytes = self._strategy.pickle_dumps()
-        return dumped
+    def get_state(self) -> Any:
+        """All that the next candidates depend on, as it is now."""
+        return deepcopy(self._strategy)
 
-    def set_state(self, state: bytes) -> None:
+    def set_state(self, state: Any) -> None:
         """Takes over what `get_state` gave."""
-        self._strategy = pickle.loads(state)
+        self._strategy = deepcopy(state)
         self._normals = self._strategy.opts["randn"]
 
 

@@ -1,8 +1,9 @@
-"""Units of a search: every candidate plays the same jobsets, wherever they are played."""
+"""Units of a search: every candidate plays the same jobsets, wherever that is."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.hybrid import world_in
-from rllib_configs.runners.requests import Arrays
 from rllib_configs.runners.sums import Part
+from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
 
 CANDIDATES = "candidates"
@@ -44,33 +45,59 @@ UNLIMITED, ALIKE = 0.25, 0.5
 """Share of the jobsets on which there is no limit of a metric, where limits are told; and of those
 on which all limits are drawn as one, so that all of them are tight, or none is there."""
 
+UNITS = 32
+"""As many units a round has, or nearly so, where it has as many candidates and jobsets."""
+
 JOBS = 512
 """Of a jobset of a family, where the task's jobsets have no fixed number."""
 
 
 @dataclass(frozen=True)
 class CandidateUnit:
-    """Jobsets that all candidates play.
+    """Jobsets that some of the candidates play.
 
     Attributes:
         index: place of the unit in its round.
         split: training or validation.
         jobsets: their indices in the split.
+        candidates: their places among all.
         iteration: of the run, for what changes in its course; None to play the task as it is.
     """
 
     index: int
     split: Split
     jobsets: tuple[int, ...]
+    candidates: range
     iteration: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Played:
+    """Jobsets that candidates play, drawn, with what counts on them.
+
+    Attributes:
+        places: of the jobsets among those of the unit.
+        world: that they are played in.
+        jobsets: one or more.
+        wanted: objective and limits.
+        references: metrics of the reference by name, each by jobset; empty without limits.
+        slack: see `Limit.excess`, by jobset.
+    """
+
+    places: Sequence[int]
+    world: World
+    jobsets: Sequence[JobSet]
+    wanted: Wanted
+    references: Mapping[str, NDArray[np.float64]]
+    slack: NDArray[np.float64]
 
 
 class CandidateWork:
     """Plays candidates on the jobsets of units; see `rllib_configs.runners.units.UnitWork`.
 
-    What a unit says stands apart, by the index of the unit: float64
-    ``(num_candidates, num_jobsets, 1 + number of limits)``, ln(cost) of each candidate on each
-    jobset, and by how much it is beyond each limit; see `rllib_configs.learning.evolution.Judge`.
+    The result of a unit is not added up: float64
+    ``(num_candidates, num_jobsets, 1 + number of limits)``, ln(cost) of each of its candidates on
+    each of its jobsets, and by how much it is beyond each limit; see `judged_by_all`.
 
     Attributes:
         shapes: of the weights of a candidate by name, see `searched_shapes`.
@@ -84,8 +111,9 @@ class CandidateWork:
         self._headline = get_metric(self._source.task.kind.headline)
         self.shapes = searched_shapes(experiment, self._source.task.world)
         self._candidates: list[dict[str, NDArray[np.float32]]] = []
+        self._drawn: tuple[object, list[_Played]] = (None, [])
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes the candidates, float32 ``(num_candidates, num_parameters)``.
 
         What else there is by name are weights that all of them have.
@@ -94,33 +122,46 @@ class CandidateWork:
         self._candidates = [split_up(one, self.shapes) | common for one in weights[CANDIDATES]]
 
     def play(self, unit: CandidateUnit) -> tuple[Part, None]:
-        """Plays all candidates on the jobsets of a unit."""
-        judged = np.empty((len(self._candidates), len(unit.jobsets), 1 + len(self._limits)))
+        """Plays candidates on the jobsets of a unit."""
+        judged = np.empty((len(unit.candidates), len(unit.jobsets), 1 + len(self._limits)))
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
-        for places, drawn, jobsets, wanted in self._source.draw(unit.split, unit.jobsets):
-            world = world_in(self._experiment.training, drawn, unit.iteration)
-            cost = cost_of(wanted.objective)
-            limits = limits_of(wanted.limits or {})
-            references = self._measure(self._reference(world, jobsets)) if self._limits else {}
-            slack = 1.0 + self._slack * np.array([float(one.duration.mean()) for one in jobsets])
-            for number, weights in enumerate(self._candidates):
-                policy = policy_of(self._experiment, weights, "candidate", "argmax", world, wanted)
-                schedule = evaluate(policy, jobsets, world)
+        for played in self._draw(unit):
+            cost, limits = cost_of(played.wanted.objective), limits_of(played.wanted.limits or {})
+            for row, number in enumerate(unit.candidates):
+                policy = policy_of(
+                    *(self._experiment, self._candidates[number], "candidate", "argmax"),
+                    *(played.world, played.wanted),
+                )
+                schedule = evaluate(policy, played.jobsets, played.world)
                 costs = episode_means(cost, schedule)
-                judged[number, places, 0] = np.log(np.maximum(costs, LEAST_COST))
+                judged[row, played.places, 0] = np.log(np.maximum(costs, LEAST_COST))
                 values = self._measure(schedule)
-                judged[number, places, 1:] = KEPT
+                judged[row, played.places, 1:] = KEPT
                 for name, limit in limits.items():
-                    excess = limit.excess(values[name], references[name], slack)
-                    judged[number, places, 1 + self._limits.index(name)] = excess
+                    excess = limit.excess(values[name], played.references[name], played.slack)
+                    judged[row, played.places, 1 + self._limits.index(name)] = excess
                 self._count(sums, schedule)
         return Part(None, sums, {unit.index: judged}), None
 
-    def take(self, parameters: Any) -> None:
+    def _draw(self, unit: CandidateUnit) -> list[_Played]:
+        """The jobsets of a unit; kept, because the next unit mostly has the same."""
+        key = unit.split, unit.jobsets, unit.iteration
+        if self._drawn[0] != key:
+            drawn = []
+            for places, task_world, jobsets, wanted in self._source.draw(unit.split, unit.jobsets):
+                world = world_in(self._experiment.training, task_world, unit.iteration)
+                references = self._measure(self._reference(world, jobsets)) if self._limits else {}
+                run_times = np.array([float(one.duration.mean()) for one in jobsets])
+                slack = 1.0 + self._slack * run_times
+                drawn.append(_Played(places, world, jobsets, wanted, references, slack))
+            self._drawn = key, drawn
+        return self._drawn[1]
+
+    def set_parameters(self, parameters: Any) -> None:
         """A search has no gradient."""
 
     def gradient(self, rows: None, step: Any) -> Part:
-        """See `take`."""
+        """See `set_parameters`."""
         raise NotImplementedError("a search goes by the order of costs and has no gradient")
 
     def _reference(self, world: World, jobsets: Sequence[JobSet]) -> Schedule:
@@ -200,24 +241,54 @@ class Source:
 
 
 def units_of(
-    split: Split, first: int, count: int, size: int, iteration: int | None = None
+    split: Split,
+    first: int,
+    count: int,
+    size: int,
+    num_candidates: int,
+    iteration: int | None = None,
 ) -> list[CandidateUnit]:
-    """Cuts jobsets into units, whatever the number of runners.
+    """Cuts jobsets and candidates into units, whatever the number of runners.
+
+    Candidates are played one by one, so that it costs nothing to cut between them; units of the
+    same jobsets are neighbors, which one runner mostly has.
 
     Args:
         split: of the jobsets.
         first: index of the first.
         count: how many.
         size: jobsets of a unit; the last one may have fewer.
+        num_candidates: all of them.
         iteration: see `CandidateUnit`.
     """
     starts = range(first, first + count, size)
-    return [
-        CandidateUnit(
-            index, split, tuple(range(start, min(start + size, first + count))), iteration
-        )
-        for index, start in enumerate(starts)
+    groups = min(num_candidates, -(-UNITS // len(starts)))
+    ends = [num_candidates * k // groups for k in range(groups + 1)]
+    shares = [
+        (tuple(range(start, min(start + size, first + count))), range(begin, end))
+        for start in starts
+        for begin, end in pairwise(ends)
     ]
+    return [
+        CandidateUnit(index, split, jobsets, candidates, iteration)
+        for index, (jobsets, candidates) in enumerate(shares)
+    ]
+
+
+def judged_by_all(units: Sequence[CandidateUnit], part: Part) -> NDArray[np.float64]:
+    """What units came to, put together.
+
+    Args:
+        units: those of a round, as `units_of` gives them.
+        part: their sum.
+
+    Returns:
+        float64 ``(num_candidates, num_jobsets, 1 + number of limits)``.
+    """
+    by_jobsets: dict[tuple[int, ...], list[NDArray[np.float64]]] = {}
+    for unit in units:
+        by_jobsets.setdefault(unit.jobsets, []).append(part.per_unit[unit.index])
+    return np.concatenate([np.concatenate(each) for each in by_jobsets.values()], axis=1)
 
 
 def searched_shapes(experiment: ExperimentConfig, world: World) -> Shapes:

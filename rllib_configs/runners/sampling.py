@@ -70,17 +70,16 @@ class UnitSampler:
 
 
 def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[SampleUnit]:
-    """Cuts the jobsets of an iteration into units, whatever the number of runners."""
+    """Cuts the jobsets of an iteration into units, whatever the number of runners.
+
+    The last one may have fewer.
+    """
     training = experiment.training
     first = iteration * training.jobsets if training.fresh_jobsets else 0
-    size = training.jobsets_per_unit
+    last, size = first + training.jobsets, training.jobsets_per_unit
     return [
-        SampleUnit(
-            index=unit,
-            iteration=iteration,
-            jobsets=tuple(range(first + unit * size, first + (unit + 1) * size)),
-        )
-        for unit in range(training.jobsets // size)
+        SampleUnit(index, iteration, tuple(range(start, min(start + size, last))))
+        for index, start in enumerate(range(first, last, size))
     ]
 
 

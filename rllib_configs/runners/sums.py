@@ -18,17 +18,17 @@ Node = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What some units say.
+    """What some units have come to.
 
     Attributes:
         gradient: float32 ``(num_learned,)``, sum over the units; None where none was asked for.
         sums: other sums over the units, by name.
-        apart: what is not added up, by index of the unit.
+        per_unit: what is not added up, by index of the unit.
     """
 
     gradient: NDArray[np.float32] | None = None
     sums: Mapping[str, float] = field(default_factory=dict)
-    apart: Mapping[int, Any] = field(default_factory=dict)
+    per_unit: Mapping[int, Any] = field(default_factory=dict)
 
     def __add__(self, other: "Part") -> "Part":
         """Both together; a name that one lacks counts as 0 there."""
@@ -40,7 +40,7 @@ class Part:
         sums = dict(self.sums)
         for name, value in other.sums.items():
             sums[name] = sums[name] + value if name in sums else value
-        return Part(gradient, sums, {**self.apart, **other.apart})
+        return Part(gradient, sums, {**self.per_unit, **other.per_unit})
 
 
 def merged(

@@ -1,26 +1,27 @@
-"""RLlib env runner that does units of work where it is, and answers with sums."""
+"""Units of work, what a runner is asked to do with them, and what it answers.
 
-import traceback
-from collections.abc import Collection
-from threading import Lock
-from time import perf_counter
+Needs neither PyTorch nor RLlib. All of it travels by Ray's own serializer, so units, arguments and
+weights may hold whatever Ray can carry, functions of a user's own included.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-import gymnasium as gym
 import numpy as np
-import ray
-import torch
 from numpy.typing import NDArray
-from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
-from ray.rllib.env import INPUT_ENV_SINGLE_SPACES, INPUT_ENV_SPACES
-from ray.rllib.env.env_runner import EnvRunner
-from ray.rllib.utils.checkpoints import Checkpointable
-from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
-from cluster_env.core.world import World
-from rllib_configs.runners.lines import answer_in_thread
-from rllib_configs.runners.requests import Answer, Arrays, Errands, Meeting, Request, Round
-from rllib_configs.runners.sums import Part, merged
+from rllib_configs.runners.sums import Node, Part
+
+Arrays = Mapping[str, NDArray[np.float32]]
+
+
+class Unit(Protocol):
+    """Work whose result is the same wherever it is done."""
+
+    @property
+    def index(self) -> int:
+        """Place of the unit in its iteration."""
 
 
 class UnitWork(Protocol):
@@ -29,20 +30,20 @@ class UnitWork(Protocol):
     What comes out depends on the arguments alone.
     """
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes the weights that the units of an iteration are played with."""
 
     def play(self, unit: Any) -> tuple[Part, Any]:
         """Plays the episodes of a unit.
 
         Returns:
-            What the driver hears of it, and the rows that stay here.
+            The part of the round's sums that the driver gets, and the rows that stay here.
         """
 
-    def take(self, parameters: NDArray[np.float32]) -> None:
+    def set_parameters(self, parameters: NDArray[np.float32]) -> None:
         """Takes the parameters that gradients are computed at, float32 ``(num_learned,)``.
 
-        See `rllib_configs.learning.flat`; what is not learned is that of `begin`.
+        See `rllib_configs.learning.flat`; what is not learned is that of `set_weights`.
         """
 
     def gradient(self, rows: Any, step: Any) -> Part:
@@ -50,145 +51,90 @@ class UnitWork(Protocol):
 
         Args:
             rows: what `play` kept.
-            step: which update, and what it needs to know of the other units.
+            step: which update, and what it needs of the other units.
         """
 
 
-class UnitEnvRunner(EnvRunner, Checkpointable):
-    """What RLlib asks of an env runner, around an algorithm's `UnitWork`.
+class WeightsMissingError(RuntimeError):
+    """A runner has started anew since it was given the weights of the iteration."""
 
-    It needs neither connectors nor episode objects. The rows that it keeps for an iteration can be
-    had again anywhere, so it can be lost and replaced at any time.
+
+@dataclass(frozen=True)
+class FunctionUnit:
+    """One call of the function of a `FunctionWork`.
+
+    Attributes:
+        index: place of the call.
+        argument: what differs from call to call.
     """
 
-    def __init__(self, *, config: Any, **kwargs: Any) -> None:
-        super().__init__(config=config, **kwargs)
-        torch.set_num_threads(1)
-        self.spaces = kwargs.get("spaces")
-        self._world: World = config.experiment.task.build_world()
-        self._weights_seq_no = 0
-        self.module: Any = None
-        self.make_module()
-        self._work: UnitWork = config.make_work(self.module)
-        self._iteration: int | None = None
-        self._errands: Errands | None = None
-        self._rows: dict[int, Any] = {}
-        self._busy = Lock()
-
-    def make_module(self) -> None:
-        """Builds the policy; its weights come with each request."""
-        spec = self.config.get_default_rl_module_spec()
-        # RLlib asks the env for them, and there is none.
-        spec.observation_space, spec.action_space = spaces_of(self._world)
-        self.module = spec.build()
-
-    def sample(self, *, request: Request, **kwargs: Any) -> Answer:
-        """Does the units of a request.
-
-        Raises:
-            RuntimeError: if it has started anew since it was given the weights of the iteration.
-        """
-        with self._busy:  # a request that nobody waits for any longer may still be under way
-            return self._done(request)
-
-    def _done(self, request: Request) -> Answer:
-        started = perf_counter()
-        if request.round.start is None and request.round.iteration != self._iteration:
-            raise RuntimeError("this runner has started anew")
-        try:
-            self._prepare(request.round)
-            parts = {
-                (0, place): self.answer(unit, request.round.step)
-                for place, unit in request.units.items()
-            }
-            parts = merged(parts, request.round.count)
-        except Exception:
-            self._iteration = None
-            return Answer({}, 0.0, 0.0, traceback.format_exc())
-        seconds = perf_counter() - started
-        return Answer(parts, seconds, seconds / max(1, len(request.units)))
-
-    def serve(self, meeting: Meeting) -> None:
-        """Opens a line, and does the requests that come on it, in a thread."""
-        answer_in_thread(meeting, lambda request: self.sample(request=request))
-
-    def answer(self, unit: Any, step: Any) -> Part:
-        """Does a unit, or its part of an update."""
-        if self._errands is not None:
-            return self._errands.do(unit)
-        if step is None or unit.index not in self._rows:
-            part, self._rows[unit.index] = self._work.play(unit)
-            if step is None:
-                return part
-        return self._work.gradient(self._rows[unit.index], step)
-
-    def _prepare(self, given: Round) -> None:
-        if given.iteration != self._iteration:
-            self._rows.clear()
-            start = _fetched(given.start)
-            self._errands = start if isinstance(start, Errands) else None
-            if self._errands is None:
-                self._work.begin(start)
-            self._iteration = given.iteration
-        if given.step is not None:
-            self._work.take(_fetched(given.parameters))
-
-    def get_spaces(self) -> dict[str, tuple[gym.Space, gym.Space]]:
-        """Spaces of the states and actions."""
-        spaces = spaces_of(self._world)
-        return {
-            INPUT_ENV_SPACES: spaces,
-            INPUT_ENV_SINGLE_SPACES: spaces,
-            DEFAULT_MODULE_ID: spaces,
-        }
-
-    def get_metrics(self) -> Any:
-        """Metrics come with the answers; the algorithm logs them."""
-        return self.metrics.reduce()
-
-    def assert_healthy(self) -> None:
-        """Fails where the constructor did not get to its end."""
-        assert self.module is not None
-
-    def get_state(
-        self,
-        components: str | Collection[str] | None = None,
-        *,
-        not_components: str | Collection[str] | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        """The module's weights, for RLlib's tools; nothing that an answer depends on."""
-        if not self._check_component(COMPONENT_RL_MODULE, components, not_components):
-            return {}
-        return {
-            COMPONENT_RL_MODULE: self.module.get_state(),
-            WEIGHTS_SEQ_NO: self._weights_seq_no,
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Takes over weights, whatever their number: an older checkpoint may be restored."""
-        if COMPONENT_RL_MODULE not in state:
-            return
-        weights = _fetched(state[COMPONENT_RL_MODULE])
-        self.module.set_state(weights.get(DEFAULT_MODULE_ID, weights))
-        self._weights_seq_no = state.get(WEIGHTS_SEQ_NO, 0)
-
-    def get_ctor_args_and_kwargs(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What builds this runner again."""
-        return (), {"config": self.config}
-
-    def get_checkpointable_components(self) -> list[tuple[str, Any]]:
-        """The module; its weights are the learner's."""
-        return [(COMPONENT_RL_MODULE, self.module)]
-
-    def stop(self) -> None:
-        """Nothing to release."""
+    index: int
+    argument: Any
 
 
-def _fetched(weights: Any) -> Any:
-    return ray.get(weights) if isinstance(weights, ray.ObjectRef) else weights
+@dataclass(frozen=True, eq=False)
+class FunctionWork:
+    """Calls of a function, as of a validation; it stands in the place of an iteration's weights.
+
+    Attributes:
+        function: a pure function, of `shared` and an argument.
+        shared: what all calls need.
+    """
+
+    function: Callable[[Any, Any], Any]
+    shared: Any
+
+    def play(self, unit: FunctionUnit) -> tuple[Part, None]:
+        """Calls the function; its result is not added up."""
+        return Part(per_unit={unit.index: self.function(self.shared, unit.argument)}), None
 
 
-def spaces_of(world: World) -> tuple[gym.Space, gym.Space]:
-    """Spaces of the states and the actions of a world."""
-    return world.state_space, gym.spaces.Discrete(world.num_actions)
+@dataclass(frozen=True)
+class Round:
+    """What all units of a round have in common.
+
+    Attributes:
+        iteration: number of the iteration; rows of other iterations are forgotten.
+        start: weights that units are played with, or a `FunctionWork`, or a reference to either in
+            Ray's object store; None for a runner that has had it in this iteration.
+        count: number of units, see `rllib_configs.runners.sums`.
+        step: None: units are played. Else their part of an update is computed, and units whose
+            rows are not here are played first.
+        parameters: at which gradients of a step are computed, float32 ``(num_learned,)``, or a
+            reference to them in Ray's object store.
+    """
+
+    iteration: int
+    start: Any
+    count: int
+    step: Any = None
+    parameters: Any = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call of a runner: everything that its answer depends on.
+
+    Attributes:
+        units: what to do, by place in the round.
+        round: what these units have in common with the others.
+    """
+
+    units: Mapping[int, Any]
+    round: Round
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a runner answers.
+
+    Attributes:
+        parts: sums over its units, as far as they can be added up.
+        seconds: time that it took.
+        error: traceback of a fault in the program, else None. An exception that left the runner
+            would count as the loss of the runner, and never be shown.
+    """
+
+    parts: Mapping[Node, Part]
+    seconds: float
+    error: str | None = None

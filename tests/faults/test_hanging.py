@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,10 @@ import pytest
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Answer
-from rllib_configs.runners.units import UnitEnvRunner
+from rllib_configs.runners.dispatch import Timeouts
+from rllib_configs.runners.unit_runner import UnitEnvRunner
 from tests.rllib_configs.training import assert_equal
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, wait_for
 
 SETTINGS = [
     *("training.jobsets=4", "training.jobsets_per_unit=1", "training.episodes_per_jobset=2"),
@@ -30,25 +31,25 @@ def stopping_in_unit(index: int, mark: Path) -> type[UnitEnvRunner]:
     """
 
     class StoppingRunner(UnitEnvRunner):
-        def answer(self, unit: Any, step: Any) -> Any:
+        def run(self, unit: Any, step: Any) -> Any:
             chosen = unit.index == index and unit.iteration > 0
             if chosen and self.worker_index > 0 and not mark.exists():
                 mark.write_text(str(os.getpid()))
                 os.kill(os.getpid(), signal.SIGSTOP)
-            return super().answer(unit, step)
+            return super().run(unit, step)
 
     return StoppingRunner
 
 
-class ShortUntil(Patience):
+class ShortUntil(Timeouts):
     """Waits 4 s until there is a mark, and then as long as a busy machine may need."""
 
     def __init__(self, mark: Path) -> None:
         super().__init__(100.0)
         self._mark = mark
 
-    def limit_s(self, num_units: int, width: int = 0) -> float:
-        return super().limit_s(num_units, width) if self._mark.exists() else 4.0
+    def limit_s(self, num_units: int) -> float:
+        return super().limit_s(num_units) if self._mark.exists() else 4.0
 
 
 @pytest.mark.integration
@@ -63,8 +64,8 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
     deadline = time.monotonic() + PATIENCE_S
     try:
         algorithm.train()
-        assert algorithm._patience.limit_s(1) == 100
-        algorithm._patience = ShortUntil(mark)
+        assert algorithm.runners.timeouts.limit_s(1) == 100
+        algorithm.runners.timeouts = ShortUntil(mark)
         metrics = iteration_metrics(algorithm.train())
         while not mark.exists():  # a busy machine may be too slow for both runners at first
             assert time.monotonic() < deadline
@@ -85,14 +86,83 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
         alone.stop()
 
 
+@pytest.mark.integration
+def test_a_runner_that_stops_in_its_start_keeps_no_others_waiting(
+    local_ray: None, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+
+    class NeverStarted(UnitEnvRunner):
+        def __init__(self, **kwargs: Any) -> None:
+            if kwargs["worker_index"] == 2 and not mark.exists():
+                mark.write_text(str(os.getpid()))
+                os.kill(os.getpid(), signal.SIGSTOP)
+            super().__init__(**kwargs)
+
+    config = algorithm_config(
+        load_config("deeprm-smoke", [*SETTINGS[:-1], "resources.runner_timeout_s=15"])
+    )
+    config.env_runner_cls = NeverStarted
+    alone = build_algorithm(load_config("deeprm-smoke", [*SETTINGS, "resources.num_runners=0"]))
+    algorithm = config.build_algo()
+    try:
+        metrics = iteration_metrics(algorithm.train())
+        alone.train()
+        assert_equal(module_weights(algorithm), module_weights(alone))
+        assert metrics["workers/healthy"] == 1
+        os.kill(int(mark.read_text()), signal.SIGCONT)
+        wait_for(
+            lambda: iteration_metrics(algorithm.train())["workers/healthy"] == 2, "a late runner"
+        )
+    finally:
+        algorithm.stop()
+        alone.stop()
+
+
+STOP_BEFORE_THE_END = """
+import os, signal, sys
+from tune_jobs import cli
+from tune_jobs.runs.trainer import Trainer
+
+def close(self, plain=Trainer.close):
+    (process,) = self._algorithm.env_runner_group.foreach_env_runner(
+        lambda runner: os.getpid(), remote_worker_ids=[1], local_env_runner=False
+    )
+    os.kill(process, signal.SIGSTOP)
+    print("stopped", process, flush=True)
+    plain(self)
+
+Trainer.close = close
+sys.exit(cli.run(cli.metasched, sys.argv[1:]))
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_runner_that_stops_after_the_last_iteration_does_not_keep_the_command(
+    tmp_path: Path,
+) -> None:
+    run = tmp_path / "run"
+    line = ["train", "deeprm-smoke", "--run", str(run), "--no-track", "--runners", "2"]
+    sets = [*SETTINGS[:4], "training.iterations=2", "evaluation.jobsets=4"]
+    line += [word for setting in sets for word in ("--set", setting)]
+    done = subprocess.run(
+        [sys.executable, "-c", STOP_BEFORE_THE_END, *line],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr
+    (stopped,) = [each.split()[1] for each in done.stdout.splitlines() if "stopped" in each]
+    assert done.stdout.splitlines()[-1].endswith(f"compare --policies sjf,packer,tetris,{run}")
+    wait_for(lambda: not Path("/proc", stopped).exists(), "the end of the stopped runner")
+
+
 def test_the_limit_is_ten_times_what_units_usually_take() -> None:
-    patience = Patience()
-    assert patience.limit_s(1) == 600
-    patience.observe(Answer({}, seconds=2.0, unit_s=1.0))
-    assert patience.limit_s(3) == 120
-    assert patience.limit_s(30) == 300
-    assert patience.limit_s(30, width=1) == 2 * 300  # a station has to notice it first
-    assert patience.limit_s(30, width=10) == 2 * 120
-    assert patience.limit_s(301, width=10) == 2 * 310
-    assert Patience(7.0).limit_s(1000) == 7
-    assert Patience(7.0).limit_s(1000, width=10) == 14
+    timeouts = Timeouts()
+    assert timeouts.limit_s(1) == 600
+    timeouts.observe(2.0, num_units=2)
+    assert timeouts.limit_s(3) == 120
+    assert timeouts.limit_s(30) == 300
+    assert Timeouts(7.0).limit_s(1000) == 7

@@ -17,15 +17,14 @@ from rllib_configs.algorithms.ppo import steps_of
 from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_parameters
 from rllib_configs.loading import load_config
-from rllib_configs.runners.iteration import Iteration
-from rllib_configs.runners.patience import Patience
-from rllib_configs.runners.requests import Answer, Request
+from rllib_configs.runners.dispatch import Iteration, Timeouts
 from rllib_configs.runners.sampling import iteration_units
-from rllib_configs.runners.units import UnitEnvRunner
+from rllib_configs.runners.unit_runner import UnitEnvRunner
+from rllib_configs.runners.units import Answer, Request
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.test_algorithm import config_of as maml_config
-from tests.rllib_configs.runners.test_gathering import (
-    Crew,
+from tests.rllib_configs.runners.test_dispatch import (
+    Group,
     _no_ray,  # noqa: F401 - no call leaves this process
 )
 
@@ -70,19 +69,20 @@ def first_weights(name: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
     return weights, flat_parameters(module).copy()
 
 
-def crew_of(name: str, count: int) -> Crew:
+def group_of(name: str, count: int) -> Group:
     here, *others = runners_of(name)
     for each in others:
         each.asked.clear()
-    return Crew(dict(enumerate(others[:count], 1)), here=here, size=count)  # type: ignore[arg-type]
+    runners = dict(enumerate(others[:count], 1))
+    return Group(runners, here=here, timeouts=Timeouts())  # type: ignore[arg-type]
 
 
-def iterate(name: str, crew: Crew, lost: str = "") -> list[np.ndarray]:
+def iterate(name: str, group: Group, lost: str = "") -> list[np.ndarray]:
     """The vectors of an iteration: gradients, and the parameters after each.
 
     Args:
         name: of the config.
-        crew: who does it.
+        group: who does it.
         lost: when the first runner dies: in sampling, or in the first update.
     """
     config = CONFIGS[name]()
@@ -90,17 +90,17 @@ def iterate(name: str, crew: Crew, lost: str = "") -> list[np.ndarray]:
     is_maml = config.training.algorithm == "maml"
     units = iteration_tasks(config, 3) if is_maml else iteration_units(config, 0)
     assert len(units) == NUM_UNITS
-    iteration = Iteration(crew, units, weights, Patience(), None)
-    crew.dying = {1: 1} if lost == "sampling" else {}
+    iteration = Iteration(group, units, weights)  # type: ignore[arg-type]
+    group.dying = {1: 1} if lost == "sampling" else {}
     played = iteration.play().part
     if lost == "update":
-        crew.dying = {1: len(crew.runners[1].asked) + 1}
+        group.dying = {1: len(group.runners[1].asked) + 1}
     found = []
     for step, indices in _steps(config, played, is_maml):
         gradient = iteration.step(step, parameters, indices).part.gradient
         parameters = parameters - np.float32(0.01) * gradient
         found += [gradient, parameters]
-    assert crew.lost == ([(1, False)] if lost else [])
+    assert group.lost == ([(1, False)] if lost else [])
     return found or [played.gradient]
 
 
@@ -118,12 +118,12 @@ def test_any_number_of_runners_comes_to_the_same_bits_also_where_one_is_lost(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ray, "put", lambda value: value)
-    alone = iterate(name, crew_of(name, 0))
+    alone = iterate(name, group_of(name, 0))
     assert all(np.abs(vector).max() > 0 for vector in alone)
     others = [(1, ""), (2, ""), (3, ""), (1, "sampling"), (2, "sampling"), (3, "sampling")]
     if len(alone) > 1:  # there are updates after it was sampled
         others += [(2, "update"), (3, "update")]
     for count, lost in others:
-        found = iterate(name, crew_of(name, count), lost)
+        found = iterate(name, group_of(name, count), lost)
         for one, other in zip(found, alone, strict=True):
             assert np.array_equal(one, other), (count, lost)

@@ -6,7 +6,7 @@ from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
 
-from rllib_configs.runners.units import UnitEnvRunner
+from rllib_configs.runners.unit_runner import UnitEnvRunner
 
 
 def end_in_round(
@@ -28,9 +28,9 @@ def end_in_round(
     """
 
     def arm(runner: UnitEnvRunner) -> int:
-        plain, rounds, last = runner.answer, 0, object()
+        plain, rounds, last = runner.run, 0, object()
 
-        def answer(unit: Any, step: Any) -> Any:
+        def run(unit: Any, step: Any) -> Any:
             nonlocal rounds, last
             rounds += step != last
             last = step
@@ -38,7 +38,7 @@ def end_in_round(
                 os.kill(os.getpid(), by)
             return plain(unit, step)
 
-        runner.answer = answer  # type: ignore[method-assign]
+        runner.run = run  # type: ignore[method-assign]
         return os.getpid()
 
     (process,) = algorithm.env_runner_group.foreach_env_runner(

@@ -14,7 +14,14 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.registries import prepare
-from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, joined, judge_of, units_of
+from rllib_configs.runners.candidates import (
+    CANDIDATES,
+    CandidateWork,
+    joined,
+    judge_of,
+    judged_by_all,
+    units_of,
+)
 from rllib_configs.schema import ExperimentConfig
 from tests.rllib_configs.training import (
     assert_equal,
@@ -80,9 +87,9 @@ def _flat(config: ExperimentConfig, weights: dict) -> np.ndarray:
 
 def _judge(config: ExperimentConfig, flat: np.ndarray, split: Split, count: int) -> np.ndarray:
     work = CandidateWork(config)
-    work.begin({CANDIDATES: flat[None]})
-    parts = [work.play(unit)[0] for unit in units_of(split, 0, count, 1)]
-    return np.concatenate([part.apart[k][0, :, 0] for k, part in enumerate(parts)])
+    work.set_weights({CANDIDATES: flat[None]})
+    parts = [work.play(unit)[0] for unit in units_of(split, 0, count, 1, 1)]
+    return np.concatenate([part.per_unit[k][0, :, 0] for k, part in enumerate(parts)])
 
 
 @pytest.mark.parametrize(("pooled", "cost"), [("true", np.log(2.0)), ("false", np.log(3.0) / 2)])
@@ -99,9 +106,10 @@ def test_a_network_of_any_world_can_be_searched_for() -> None:
     )
     work = CandidateWork(prepare(config))
     flat = np.zeros(sum(int(np.prod(shape)) for shape in work.shapes.values()), np.float32)
-    work.begin({CANDIDATES: np.stack([flat, flat])})
-    part, _ = work.play(units_of(Split.TRAIN, 0, 2, 2)[0])
-    judged = part.apart[0][:, :, 0]
+    work.set_weights({CANDIDATES: np.stack([flat, flat])})
+    units = units_of(Split.TRAIN, 0, 2, 2, 2)
+    parts = [work.play(unit)[0] for unit in units]
+    judged = judged_by_all(units, parts[0] + parts[1])[:, :, 0]
     assert np.array_equal(judged[0], judged[1])
     assert (judged > 0).all()
 

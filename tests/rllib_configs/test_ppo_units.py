@@ -11,7 +11,7 @@ from rllib_configs.builders import algorithm_config
 from rllib_configs.learning.flat import flat_parameters, load_flat
 from rllib_configs.loading import load_config
 from rllib_configs.runners.sampling import iteration_units
-from rllib_configs.runners.units import spaces_of
+from rllib_configs.runners.unit_runner import spaces_of
 
 
 def work_of(*changes: str) -> tuple[Any, Any, PPOWork]:
@@ -23,7 +23,7 @@ def work_of(*changes: str) -> tuple[Any, Any, PPOWork]:
     spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
     module = spec.build()
     work = made.make_work(module)
-    work.begin({name: np.array(value) for name, value in module.get_state().items()})
+    work.set_weights({name: np.array(value) for name, value in module.get_state().items()})
     return config, module, work
 
 
@@ -40,7 +40,7 @@ def test_compiled_gradients_are_those_of_pytorch(skip: str) -> None:
         0, 0.05, flat_parameters(module).size
     ).astype(np.float32)
     for held in (rows, others):
-        work.take(moved)
+        work.set_parameters(moved)
         found = work.gradient(held, step)
         again = work.gradient(held, step)  # with the features that were kept
         assert np.array_equal(found.gradient, again.gradient)
@@ -56,7 +56,7 @@ def test_compiled_gradients_are_those_of_pytorch(skip: str) -> None:
 def test_a_pass_takes_each_row_once_and_the_updates_say_how_many_they_take() -> None:
     config, _, work = work_of()
     parts = [work.play(unit)[0] for unit in iteration_units(config, 0)]
-    units = [unit for part in parts for unit in part.apart.values()]
+    units = [unit for part in parts for unit in part.per_unit.values()]
     steps = list(steps_of(config.training, parts[0] + parts[1], 0, 1.0))
     assert len(steps) == config.training.epochs * config.training.minibatches
     for epoch in range(config.training.epochs):
@@ -71,7 +71,7 @@ def test_the_order_of_a_pass_is_that_of_seed_iteration_pass_and_unit() -> None:
     units = iteration_units(config, 0)
     part, rows = work.play(units[0])
     steps = list(steps_of(config.training, part, 0, 1.0))
-    work.take(flat_parameters(module))
+    work.set_parameters(flat_parameters(module))
     work.gradient(rows, steps[0])
     first = rows.order.copy()
     work.gradient(rows, steps[-1])

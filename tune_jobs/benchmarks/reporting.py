@@ -14,7 +14,7 @@ from tune_jobs.terminal.output import print_json
 SUBJECTS = ("simulator", "replay", "sampling", "training")
 """What is measured by default; the others take minutes."""
 
-WITH_PRESET = ("training", "runners", "scaling")
+WITH_PRESET = ("training", "runners")
 
 
 def report_benchmarks(subjects: Sequence[str], as_json: bool, seconds: float, preset: str) -> None:

@@ -19,7 +19,7 @@ from rllib_configs.builders import algorithm_config
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
-from rllib_configs.runners.units import UnitEnvRunner
+from rllib_configs.runners.unit_runner import UnitEnvRunner
 from tune_jobs.benchmarks.agents import EPISODES, PRESET, rllib_agents
 from tune_jobs.benchmarks.measuring import Entry, Work, rate, rates
 

@@ -17,9 +17,11 @@ from rllib_configs.runners.candidates import (
     CandidateWork,
     joined,
     judge_of,
+    judged_by_all,
     prepare,
     units_of,
 )
+from rllib_configs.runners.sums import total
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.terminal.output import print_json
@@ -42,7 +44,9 @@ def choose_run(
     if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
     for name in filter(is_heuristic, names):
-        raise InputError(f"choose takes trained runs, but '{name}' is a rule, and nothing to choose")
+        raise InputError(
+            f"choose takes trained runs, but '{name}' is a rule, and nothing to choose"
+        )
     paths = find_runs(names)
     found = [read_weights(path) for path in paths]
     configs = [config for _, config in found]
@@ -84,9 +88,10 @@ def _judged(
     config = prepare(config)
     work = CandidateWork(config)
     candidates = [joined(weights, work.shapes) for weights, _ in found]  # type: ignore[arg-type]
-    work.begin({CANDIDATES: np.stack(candidates)})
-    parts = [work.play(unit)[0] for unit in units_of(Split.HELD_OUT, 0, count, _PIECE)]
-    return np.concatenate([part.apart[k] for k, part in enumerate(parts)], axis=1)
+    work.set_weights({CANDIDATES: np.stack(candidates)})
+    units = units_of(Split.HELD_OUT, 0, count, _PIECE, len(candidates))
+    parts = {(0, place): work.play(unit)[0] for place, unit in enumerate(units)}
+    return judged_by_all(units, total(parts, len(units)))
 
 
 def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -> None:

@@ -144,7 +144,7 @@ class Trainer:
         """See `Spread`."""
         seen = self._seen or (lambda done, total: None)
         seen(0, len(pieces))
-        found: list[Any] = self._algorithm.spread(
+        found: list[Any] = self._algorithm.map(
             function, shared, pieces, lambda done: seen(done, len(pieces))
         )
         return found

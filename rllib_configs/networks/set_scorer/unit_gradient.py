@@ -29,7 +29,7 @@ class UnitGradient:
         self._places = _places(network)
         self._weights: Vector
 
-    def take(self, parameters: Vector) -> None:
+    def set_parameters(self, parameters: Vector) -> None:
         """Takes the network's parameters, float32 ``(num_learned,)``, in its own order."""
         self._weights = np.zeros(self._places.size + self._unused, np.float32)
         self._weights[self._places] = parameters

@@ -84,7 +84,7 @@ class ServersWork:
         self._how = Learning.of(experiment.training)
         self._weights: Arrays = {}
 
-    def begin(self, weights: Arrays) -> None:
+    def set_weights(self, weights: Arrays) -> None:
         """Takes what all servers have learned so far."""
         self._weights = weights
 
@@ -113,11 +113,11 @@ class ServersWork:
         }
         return Part(None, sums, {unit.index: (learners.p, averages_of(learners))}), None
 
-    def take(self, parameters: Any) -> None:
+    def set_parameters(self, parameters: Any) -> None:
         """Servers learn while they play; there is no round after it."""
 
     def gradient(self, rows: None, step: Any) -> Part:
-        """See `take`."""
+        """See `set_parameters`."""
         raise NotImplementedError("servers learn while they play")
 
     def _learners(self, servers: range) -> Learners:
@@ -169,7 +169,7 @@ class FuzzyTD(UnitAlgorithm):
         units = list(server_units(self.config.experiment, self.iteration))
         weights = module_weights(self)
         gathered = self.begin(units, weights).play()
-        learned = [gathered.part.apart[unit.index] for unit in units]
+        learned = [gathered.part.per_unit[unit.index] for unit in units]
         found = [np.concatenate(part).astype(np.float32) for part in zip(*learned, strict=True)]
         skipped = self._go_back_where_broken(found, [weights["values"], weights["averages"]])
         self.on_learner(partial(_keep, values=found[0], averages=found[1]))

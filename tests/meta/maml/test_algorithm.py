@@ -20,7 +20,7 @@ from rllib_configs.builders import algorithm_config, build_algorithm, iteration_
 from rllib_configs.loading import change, make_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
 from rllib_configs.registries import prepare
-from rllib_configs.runners.units import spaces_of
+from rllib_configs.runners.unit_runner import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
 from tests.rllib_configs.dying import end_in_round
@@ -107,7 +107,9 @@ def work_of(config: ExperimentConfig) -> MetaWork:
     spec.observation_space, spec.action_space = spaces_of(config.task.build_world())
     module = spec.build()
     work = MetaWork(config, module)
-    work.begin({name: np.asarray(value, np.float32) for name, value in module.get_state().items()})
+    work.set_weights(
+        {name: np.asarray(value, np.float32) for name, value in module.get_state().items()}
+    )
     return work
 
 
@@ -116,7 +118,7 @@ def test_an_update_has_the_mean_gradient_of_its_tasks(local_ray: None) -> None:
     algorithm = build_algorithm(config)
     try:
         work = work_of(config)
-        work.begin(module_weights(algorithm))
+        work.set_weights(module_weights(algorithm))
         rows = [work.play(unit)[1] for unit in iteration_tasks(config, 0)]
         alone = [work.gradient(each, OuterStep(1)).gradient for each in rows]
         expected = np.mean(np.array(alone, np.float64), axis=0)

@@ -50,11 +50,11 @@ def test_candidates_are_played_with_the_share_of_their_iteration_by_whoever_play
     def costs(iteration: int | None, seed: int = 0) -> list[np.ndarray]:
         """Of each unit, by a worker of its own that has played other iterations before."""
         found = []
-        for unit in units_of(Split.TRAIN, 0, 2, 1, iteration):
+        for unit in units_of(Split.TRAIN, 0, 2, 1, 1, iteration):
             work = CandidateWork(config)
-            work.begin({CANDIDATES: np.stack([mean, mean + 1])})
-            work.play(units_of(Split.TRAIN, 5, 1, 1, 3)[0])
-            found.append(work.play(unit)[0].apart[unit.index])
+            work.set_weights({CANDIDATES: mean[None]})
+            work.play(units_of(Split.TRAIN, 5, 1, 1, 1, 3)[0])
+            found.append(work.play(unit)[0].per_unit[unit.index])
         return found
 
     early, again, late, task = (np.concatenate(costs(k), axis=1) for k in (0, 0, LAST, None))
@@ -62,9 +62,9 @@ def test_candidates_are_played_with_the_share_of_their_iteration_by_whoever_play
     assert (early != late).any()
     assert (late == task).all()
     one = CandidateWork(config)
-    one.begin({CANDIDATES: np.stack([mean, mean + 1])})
-    (both,) = units_of(Split.TRAIN, 0, 2, 2, 0)
-    assert (one.play(both)[0].apart[0] == early).all()
+    one.set_weights({CANDIDATES: mean[None]})
+    (both,) = units_of(Split.TRAIN, 0, 2, 2, 1, 0)
+    assert (one.play(both)[0].per_unit[0] == early).all()
 
 
 def test_nothing_is_learned_from_what_the_static_scheduler_decided() -> None:

@@ -135,9 +135,10 @@ def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task,
     assert {name.rpartition("_")[0] for name in topology} == {"network.tree"}
     work = CandidateWork(config)
     flat = joined(started, searched)
-    work.begin({CANDIDATES: np.stack([flat, flat + 1]), **topology})
-    part, _ = work.play(units_of(Split.TRAIN, 0, 2, 2)[0])
-    assert (part.apart[0][0] != part.apart[0][1]).any()
+    work.set_weights({CANDIDATES: np.stack([flat, flat + 1]), **topology})
+    units = units_of(Split.TRAIN, 0, 2, 2, 2)
+    one, other = (work.play(unit)[0].per_unit[unit.index] for unit in units)
+    assert (one != other).any()
     with pytest.raises(InputError, match="agents can begin as others"):
         as_advised(config, own, shared, begun)
 

@@ -36,14 +36,14 @@ def worker(config, weights) -> PPOWork:
     """One that has just begun, in a process of its own for all it knows."""
     world = config.task.build_world()
     work = PPOWork(config, Module(planted(config, world), world))
-    work.begin(pickle.loads(pickle.dumps(weights)))
+    work.set_weights(pickle.loads(pickle.dumps(weights)))
     return work
 
 
 def gradient(work: PPOWork, unit):
     """Rows of a unit, and the gradient from the first minibatch of them."""
     said, rows = work.play(unit)
-    (one,) = said.apart.values()
+    (one,) = said.per_unit.values()
     minibatches = work._training.minibatches
     count = one.rows_of(0, minibatches)
     step = PPOStep(0, 0, 0, count, Equalizer.of(one.spreads, 0.0), 0.0)

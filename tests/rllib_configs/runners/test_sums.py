@@ -42,7 +42,7 @@ def test_who_adds_what_first_changes_no_bit(count: int, random) -> None:
     assert np.array_equal(found.gradient, expected.gradient)
     assert found.sums == expected.sums
     assert found.sums["rows"] == count
-    assert dict(sorted(found.apart.items())) == {k: f"unit {k}" for k in range(count)}
+    assert dict(sorted(found.per_unit.items())) == {k: f"unit {k}" for k in range(count)}
 
 
 def test_a_missing_unit_is_noticed() -> None:

@@ -10,7 +10,14 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, live_mask, placeable_mask
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
-from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, joined, units_of
+from rllib_configs.runners.candidates import (
+    CANDIDATES,
+    CandidateWork,
+    joined,
+    judged_by_all,
+    units_of,
+)
+from rllib_configs.runners.sums import total
 from rllib_configs.worlds.deeprm.bilinear import JOB_FEATURES, STATE_FEATURES, BilinearSampler
 from tests.rllib_configs.worlds.test_deeprm_set_scorer import cluster_of, states_for
 
@@ -146,10 +153,11 @@ def test_no_number_depends_on_how_many_jobsets_are_played_side_by_side() -> None
         shapes = network.shapes(config, world)
         start = joined(network.model_config(config, world)["start"], shapes)
         work = CandidateWork(config)
-        work.begin({CANDIDATES: np.stack([start, -start])})
-        parts = [work.play(unit)[0] for unit in units_of(Split.TRAIN, 0, 4, size)]
-        apart = {index: rows for part in parts for index, rows in part.apart.items()}
-        found.append(np.concatenate([rows for _, rows in sorted(apart.items())], axis=1))
+        work.set_weights({CANDIDATES: np.stack([start, -start])})
+        units = units_of(Split.TRAIN, 0, 4, size, 2)
+        assert len(units) == 2 * 4 // size
+        parts = {(0, place): work.play(unit)[0] for place, unit in enumerate(units)}
+        found.append(judged_by_all(units, total(parts, len(units))))
     assert found[0].shape == (2, 4, 4)  # cost and three limits
     assert np.array_equal(found[0], found[1])
     assert (found[0][0] != found[0][1]).any()

@@ -46,9 +46,9 @@ def test_an_iteration_is_the_papers_learning(values: str) -> None:
     expected = learn_values(Setting(rate=0.2, experiments=5, learning=learning), "both")
     first = first_parameters(learning.kind, 5, generator(0, Purpose.INIT))
     work = ServersWork(config)
-    work.begin({"values": first.astype(np.float32), "averages": np.zeros((5, 3), np.float32)})
+    work.set_weights({"values": first.astype(np.float32), "averages": np.zeros((5, 3), np.float32)})
     found = [work.play(unit)[0] for unit in server_units(config, 0)]
-    learned = [part.apart[k] for k, part in enumerate(found)]
+    learned = [part.per_unit[k] for k, part in enumerate(found)]
     values_found, averages = (np.concatenate(each) for each in zip(*learned, strict=True))
     # A network begins at weights that were rounded to 32 bits.
     rounding = 0 if values == "rulebase" else 1e-5
@@ -62,11 +62,11 @@ def test_a_second_iteration_goes_on_with_rates_and_averages_of_the_first() -> No
     work = ServersWork(config)
     begun = {"values": np.zeros((5, 8), np.float32), "averages": np.zeros((5, 3), np.float32)}
     unit = next(iter(server_units(config, 1)))
-    work.begin(begun)
-    fresh = work.play(unit)[0].apart[0][1]
+    work.set_weights(begun)
+    fresh = work.play(unit)[0].per_unit[0][1]
     later = {**begun, "averages": np.tile(np.float32([[80.0, 1.0, 5000.0]]), (5, 1))}
-    work.begin(later)
-    values, averages = work.play(unit)[0].apart[0]
+    work.set_weights(later)
+    values, averages = work.play(unit)[0].per_unit[0]
     assert (averages[:, 2] - 5000 > 10).all()
     assert abs(averages[:, 0] - 80).max() < 10 < abs(fresh[:, 0] - 80).min()
     assert 0 < abs(values).max() < 5  # rates are a seventeenth of what they begin with
@@ -163,9 +163,9 @@ def test_servers_share_nothing() -> None:
     config = config_of()
     work = ServersWork(config)
     begun = {"values": np.zeros((5, 8), np.float32), "averages": np.zeros((5, 3), np.float32)}
-    work.begin(begun)
+    work.set_weights(begun)
     units = list(server_units(config, 0))
     assert [list(unit.servers) for unit in units] == [[0, 1], [2, 3], [4]]
-    second = work.play(units[0])[0].apart[0][0][1]
-    alone = work.play(replace(units[0], servers=range(1, 2)))[0].apart[0][0][0]
+    second = work.play(units[0])[0].per_unit[0][0][1]
+    alone = work.play(replace(units[0], servers=range(1, 2)))[0].per_unit[0][0][0]
     np.testing.assert_array_equal(second, alone)

@@ -166,9 +166,9 @@ def test_a_search_that_tells_draws_objectives_and_limits_for_each_jobset() -> No
     assert all(limit is None or 0 <= limit <= 1 for limit in limits)
     work = CandidateWork(config)
     count = sum(int(np.prod(shape)) for shape in network_of(config).shapes(config, WORLD).values())
-    work.begin({CANDIDATES: np.zeros((1, count), np.float32)})
-    part, _ = work.play(units_of(Split.TRAIN, 0, 40, 40)[0])
-    kept = part.apart[0][0, :, 1] == KEPT
+    work.set_weights({CANDIDATES: np.zeros((1, count), np.float32)})
+    part, _ = work.play(units_of(Split.TRAIN, 0, 40, 40, 1)[0])
+    kept = part.per_unit[0][0, :, 1] == KEPT
     assert kept.tolist() == [limit is None for limit in limits]
 
 
@@ -177,9 +177,9 @@ def test_the_preset_that_is_told_limits_plays_each_jobset_under_limits_of_its_ow
     work = CandidateWork(config)
     count = sum(int(np.prod(shape)) for shape in work.shapes.values())
     assert count == 84
-    work.begin({CANDIDATES: np.zeros((1, count), np.float32)})
-    part, _ = work.play(units_of(Split.TRAIN, 0, 12, 12)[0])
-    judged = part.apart[0][0]
+    work.set_weights({CANDIDATES: np.zeros((1, count), np.float32)})
+    part, _ = work.play(units_of(Split.TRAIN, 0, 12, 12, 1)[0])
+    judged = part.per_unit[0][0]
     assert np.isfinite(judged[:, 0]).all()
     free = judged[:, 1:] == KEPT
     assert free.any(0).all()
