@@ -42,7 +42,9 @@ def choose_run(
     if out is not None and out.is_dir() and {one.name for one in out.iterdir()} - _WRITTEN:
         raise InputError(f"{out} holds other files; take a new folder for the policy")
     for name in filter(is_heuristic, names):
-        raise InputError(f"choose takes trained runs, but '{name}' is a rule, and nothing to choose")
+        raise InputError(
+            f"choose takes trained runs, but '{name}' is a rule, and nothing to choose"
+        )
     paths = find_runs(names)
     found = [read_weights(path) for path in paths]
     configs = [config for _, config in found]
@@ -94,8 +96,8 @@ def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -
     for path, config in zip(paths, configs, strict=True):
         if config.training.algorithm != _SEARCH:
             raise InputError(
-                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} was "
-                f"trained by {config.training.algorithm}; compare it with metasched compare"
+                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} "
+                f"was trained by {config.training.algorithm}; compare it with metasched compare"
             )
         if _trained(config) != first:
             raise InputError(
