@@ -26,7 +26,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service test-slurm test-image mutations fuzz soak lint format pins clean
+.PHONY: help install demo results test test-service test-slurm test-image mutations fuzz soak lint counts format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -75,6 +75,9 @@ lint: install ## Check style, formatting, types and the direction of imports
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+counts: install ## Print lines, functions and words of each package
+	@$(BIN)/python -m tests.counts
 
 format: install ## Mend what ruff can mend, and format
 	$(BIN)/ruff check --fix .

@@ -7,13 +7,20 @@ class is that does the work, and it is imported when it is used.
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from cluster_env.core.registry import Registry
 from rllib_configs.sections import Section
 
-if TYPE_CHECKING:
-    from rllib_configs.schema import ExperimentConfig
+
+class Choosing(Protocol):
+    """A config, as far as it says which algorithm is to be used."""
+
+    training: Any
+    """Has a field ``algorithm``."""
+
+
+C = TypeVar("C", bound=Choosing)
 
 
 @dataclass(frozen=True)
@@ -86,12 +93,12 @@ def found(place: Any) -> Any:
     return getattr(importlib.import_module(module), attribute)
 
 
-def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
+def prepare(config: C) -> C:
     """What a run with this config trains with: the algorithm may complete it.
 
     Raises:
         InputError: if the algorithm cannot use it.
     """
     step = ALGORITHMS.get(config.training.algorithm).prepare
-    made: ExperimentConfig = config if step is None else found(step)(config)
+    made: C = config if step is None else found(step)(config)
     return made

@@ -59,6 +59,6 @@ ALGORITHMS.register("offline")(
     )
 )
 NETWORKS.register("policy_advisor")(
-    NetworkEntry(AdvisorOptions, "meta.panda.network:NETWORK", scores_items=False)
+    NetworkEntry(AdvisorOptions, "meta.panda.entry:NETWORK", scores_items=False)
 )
-CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.network:as_advised")
+CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.entry:as_advised")

@@ -28,7 +28,7 @@ from tests.mutations.listed import REPOSITORY, Mutation, mutations
 TIMEOUT_S = 400.0
 PRELOADED = ("gymnasium", "hypothesis", "numba", "pydantic", "pytest", "scipy.stats", "torch")
 STATES = {0: "survived", 1: "killed"}  # by pytest's exit status; any other tells nothing
-_LEFT_OUT = shutil.ignore_patterns(".*", "runs", "build", "dist", "*.egg-info")
+_MADE = {"runs", "build", "dist"}  # by commands, at the root; tune_jobs has a package of that name
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Copies:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for number in range(count):
             # What numba has compiled comes along, and serves where no kernel is changed.
-            shutil.copytree(REPOSITORY, folder / str(number), ignore=_LEFT_OUT)
+            shutil.copytree(REPOSITORY, folder / str(number), ignore=_left_out)
             self._free.put(folder / str(number))
 
     @contextmanager
@@ -66,6 +66,12 @@ class Copies:
             yield copy
         finally:
             self._free.put(copy)
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What does not come along of a folder that is copied."""
+    left_out = shutil.ignore_patterns(".*", "*.egg-info")(folder, names)
+    return left_out | (_MADE if Path(folder) == REPOSITORY else set())
 
 
 def run_tests(copy: Path, tests: Sequence[str], *, compiled: bool, fresh: bool) -> tuple[int, str]:

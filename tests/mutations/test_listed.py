@@ -116,6 +116,13 @@ def test_faults_are_told_apart_by_their_tests_and_leave_nothing(
     assert runner.run([seen], 2) == 0
 
 
+def test_only_what_is_made_at_the_root_is_left_out_of_a_copy(tiny: Path, tmp_path: Path) -> None:
+    (tiny / "package" / "runs").mkdir(parents=True)
+    with runner.Copies(tmp_path / "copies", 1).one() as copy:
+        assert not (copy / "runs").exists()
+        assert (copy / "package" / "runs").is_dir()
+
+
 def test_a_test_that_fails_without_a_fault_tells_nothing(
     tiny: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

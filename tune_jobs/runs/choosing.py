@@ -99,8 +99,8 @@ def _require_alike(paths: Sequence[Path], configs: Sequence[ExperimentConfig]) -
     for path, config in zip(paths, configs, strict=True):
         if config.training.algorithm != _SEARCH:
             raise InputError(
-                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} was "
-                f"trained by {config.training.algorithm}; compare it with metasched compare"
+                f"choose judges runs of {_SEARCH} by what they searched for, but {policy_in(path)} "
+                f"was trained by {config.training.algorithm}; compare it with metasched compare"
             )
         if _trained(config) != first:
             raise InputError(

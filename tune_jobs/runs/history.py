@@ -139,7 +139,9 @@ class History:
         copied = None if self._copy is None else History(self._copy)._rows_until(2**53)
         rows = [*(copied or []), *self._since]
         what = f"the rows from iteration {rows[0][KEY]:.0f} on" if rows else "no row"
-        logger.warning("%s was lost or changed by others; it is made again with %s", self.path, what)
+        logger.warning(
+            "%s was lost or changed by others; it is made again with %s", self.path, what
+        )
         return rows
 
     def _rewrite(self, rows: Sequence[MetricRow]) -> None:

@@ -1,7 +1,7 @@
 """What it takes to go on with an earlier run."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

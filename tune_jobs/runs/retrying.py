@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from cluster_env.core.errors import Failure
-from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.runs.directory import RunDirectory
+from tune_jobs.terminal.progress import NoProgress, Progress
 
 
 class RetryingWriter:

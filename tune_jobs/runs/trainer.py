@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.ray_session import without_ray_chatter
 from tune_jobs.runs.validation import RATIO, Validation
+from tune_jobs.terminal.ray_session import without_ray_chatter
 from tune_jobs.terminal.spreading import Spread, here
 
 ALGORITHM = "algorithm"

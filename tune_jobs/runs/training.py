@@ -10,20 +10,20 @@ from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
-from tune_jobs.terminal.running import program
-from tune_jobs.terminal.files import short_path
 from tune_jobs.runs.describing import TITLE, describe, headline
+from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
+from tune_jobs.runs.resuming import Resumption
 from tune_jobs.runs.retrying import RetryingWriter
+from tune_jobs.runs.trainer import Trainer
+from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
-from tune_jobs.tracking.recording import DrawFigure, tracked
-from tune_jobs.runs.resuming import Resumption
-from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
+from tune_jobs.terminal.running import program
 from tune_jobs.terminal.stopping import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with
-from tune_jobs.runs.trainer import Trainer
+from tune_jobs.tracking.recording import DrawFigure, tracked
 
 
 @dataclass(frozen=True)

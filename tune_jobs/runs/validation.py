@@ -43,7 +43,11 @@ class Validation:
         self.metric = self._metric.name
         self.higher_is_better = self._metric.higher_is_better
         kind = self._task.kind
-        known = {"world": self._task.world.kind, "metric": self.metric, **dict.fromkeys(kind.metrics)}
+        known = {
+            "world": self._task.world.kind,
+            "metric": self.metric,
+            **dict.fromkeys(kind.metrics),
+        }
         self.price = tuple(dict.fromkeys((*kind.price, *(beside(known) if kind.price else ()))))
         self.summaries: dict[str, dict[str, float]] = {}
         self._jobsets = self._task.jobsets(Split.VALIDATION, range(config.evaluation.jobsets))

@@ -11,7 +11,8 @@ from cluster_env.evaluation import evaluate
 from cluster_env.worlds.panda.proposals import proposals
 from cluster_env.worlds.panda.scoring import PAIR
 from meta.panda.advisor import PolicyAdvisor
-from meta.panda.network import as_advised, planted
+from meta.panda.entry import as_advised
+from meta.panda.network import planted
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumers_table, grown_tree, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of

@@ -6,8 +6,8 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.varied import Mixture, Ranges
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.varied import Ranges
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Mixture
 
 WIDE = Ranges(load=(0.1, 1.84), window=(50, 200, 500), small_share=(0.6, 0.95))
 

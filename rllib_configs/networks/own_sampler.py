@@ -1,0 +1,58 @@
+"""A network of features without RLlib: how it is made, and what acts with its weights."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from cluster_env.core.seeding import Purpose, generator
+from cluster_env.core.world import State, World
+from rllib_configs.networks.registry import Weights
+from rllib_configs.networks.sampling import sample_actions
+
+Make = Callable[[Any, World], nn.Module]
+
+_FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
+
+
+def made(make: Make, training: Any, world: World, seed: int) -> nn.Module:
+    """The module, its initial weights drawn from the run's seed."""
+    with torch.random.fork_rng(devices=[]):  # modules draw from PyTorch's global state
+        torch.manual_seed(int(generator(seed, Purpose.INIT).integers(2**31)))
+        return make(training, world)
+
+
+def masked_logits(network: nn.Module, world: World, states: State) -> torch.Tensor:
+    """Logits, float32 ``(rows, num_actions)``, of states, ``(rows, state_size)``."""
+    seen = world.features(states)
+    logits = network(torch.from_numpy(seen.items), torch.from_numpy(seen.context))
+    found: torch.Tensor = logits.masked_fill(torch.from_numpy(~seen.allowed), _FORBIDDEN)
+    return found
+
+
+class FeatureSampler:
+    """Acts with the weights of such a network; see `rllib_configs.networks.sampling.Sampler`."""
+
+    def __init__(self, network: nn.Module, weights: Weights, world: World) -> None:
+        state = {
+            name.removeprefix("network."): torch.from_numpy(np.array(value))
+            for name, value in weights.items()
+        }
+        network.load_state_dict(state)
+        self._network, self._world = network.eval(), world
+
+    def logits(self, states: State) -> NDArray[np.float32]:
+        """See `Sampler`."""
+        with torch.inference_mode():
+            return masked_logits(self._network, self._world, states).numpy()
+
+    def sample(
+        self, states: State, uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Sampler`."""
+        drawn: tuple[NDArray[np.int32], NDArray[np.float32]]
+        drawn = sample_actions(self.logits(states), uniforms)
+        return drawn
