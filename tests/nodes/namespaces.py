@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -90,15 +89,15 @@ class Network:
     Args:
         num_hosts: how many.
         delay_s: from each host to each other.
-        watched: what the switch looks for in all frames.
         log: file for what the switch says.
     """
 
-    def __init__(self, num_hosts: int, delay_s: float, watched: str, log: Path) -> None:
+    def __init__(self, num_hosts: int, delay_s: float, log: Path) -> None:
         self._prefix = f"ms{os.getpid()}-"
         self._log = log
+        self.delay_s = delay_s
         self._hub = f"{self._prefix}hub"  # where the switch runs, so that its taps begin there
-        arguments = [self._prefix, str(num_hosts), str(delay_s), watched]
+        arguments = [self._prefix, str(num_hosts), str(delay_s)]
         program = [sys.executable, "-IS", str(Path(switch.__file__)), *arguments]
         self._command = ["ip", "netns", "exec", self._hub, *program]
         self._switch: subprocess.Popen[bytes] | None = None
@@ -106,10 +105,10 @@ class Network:
             Host(f"{self._prefix}{number}", f"10.77.0.{number + 1}") for number in range(num_hosts)
         ]
 
-    def seen(self) -> Counter[int]:
-        """TCP ports to which what is watched was sent, and how often."""
+    def plain(self) -> set[tuple[str, str]]:
+        """Senders and receivers, as ADDRESS:PORT, of what was not encrypted."""
         lines = [line.split() for line in self._log.read_text().splitlines()]
-        return Counter(int(words[2]) for words in lines if words[0] == "seen")
+        return {(words[1], words[2]) for words in lines if words[0] == "plain"}
 
     def __enter__(self) -> Self:
         try:
