@@ -25,6 +25,18 @@ for _ in range(20):
     print(time.monotonic() - began)
 """
 
+# It waits for the end of its input, which comes also where the test is killed.
+REMOVE = """
+read _
+for name; do
+  while pids="$(ip netns pids "$name")" && [ -n "$pids" ]; do
+    kill -9 $pids
+    sleep 0.1
+  done
+  ip netns delete "$name"
+done
+"""
+
 
 def missing() -> str:
     """What this machine lacks for namespaces that a switch joins; empty if nothing."""
@@ -66,10 +78,6 @@ class Host:
     def lose_power(self) -> None:
         """Ends it as a power cut does: others hear nothing of it, no connection is closed."""
         _ip("-n", self.name, "link", "set", "eth0", "down")
-        self.end_processes()
-
-    def end_processes(self) -> None:
-        """Kills all that runs in here."""
         for pid in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -100,6 +108,7 @@ class Network:
         arguments = [self._prefix, str(num_hosts), str(delay_s)]
         program = [sys.executable, "-IS", str(Path(switch.__file__)), *arguments]
         self._command = ["ip", "netns", "exec", self._hub, *program]
+        self._remover: subprocess.Popen[bytes] | None = None
         self._switch: subprocess.Popen[bytes] | None = None
         self.hosts = [
             Host(f"{self._prefix}{number}", f"10.77.0.{number + 1}") for number in range(num_hosts)
@@ -119,7 +128,11 @@ class Network:
         return self
 
     def _start(self) -> None:
-        for name in (self._hub, *(host.name for host in self.hosts)):
+        names = [self._hub, *(host.name for host in self.hosts)]
+        self._remover = subprocess.Popen(
+            ["sh", "-c", REMOVE, "sh", *names], stdin=subprocess.PIPE, start_new_session=True
+        )
+        for name in names:
             _ip("netns", "add", name)
         with self._log.open("wb") as log:
             self._switch = subprocess.Popen(self._command, stdout=log, stderr=log)
@@ -135,13 +148,10 @@ class Network:
         self._stop()
 
     def _stop(self) -> None:
-        for host in self.hosts:
-            host.end_processes()
+        if self._remover is not None:
+            self._remover.communicate(timeout=60)
         if self._switch is not None:
-            self._switch.kill()
             self._switch.wait(30)
-        for name in (self._hub, *(host.name for host in self.hosts)):
-            _run("ip", "netns", "delete", name)
 
 
 def _ip(*arguments: str) -> None:

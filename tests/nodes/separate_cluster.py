@@ -159,8 +159,8 @@ class SeparateCluster:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
         return None if done.returncode else json.loads(done.stdout)
 
-    def _is_up(self) -> bool:
-        """Starts what is not running, one after the other: each gets up sooner."""
+    def is_up(self) -> bool:
+        """Whether all nodes have joined. Starts what is not running, one after the other."""
         for node in (self.head, *self.workers):
             node.service.start()
             if node.host.address not in self.alive():
@@ -176,7 +176,7 @@ class SeparateCluster:
     def __enter__(self) -> Self:
         try:
             self.network.__enter__()
-            wait_for(self._is_up, "the start of all nodes", START_TIMEOUT_S)
+            wait_for(self.is_up, "the start of all nodes", START_TIMEOUT_S)
         except BaseException:
             self._stop()
             raise
