@@ -88,7 +88,6 @@ class SeparateCluster:
         self._token = secrets.token_hex(32)
         num_hosts = 1 + num_workers + num_spare
         self.network = Network(num_hosts, delay_s, folder / "switch.log")
-        self._make_secrets([host.address for host in self.network.hosts])
         self._spare = self.network.hosts[1 + num_workers :]
         self.head, *self.workers = [
             self._node(host, "start-worker.sh" if number else "start-head.sh")
@@ -175,6 +174,7 @@ class SeparateCluster:
 
     def __enter__(self) -> Self:
         try:
+            self._make_secrets([host.address for host in self.network.hosts])
             self.network.__enter__()
             wait_for(self.is_up, "the start of all nodes", START_TIMEOUT_S)
         except BaseException:
