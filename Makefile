@@ -26,7 +26,7 @@ endef
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-.PHONY: help install demo results test test-service test-slurm test-image mutations fuzz soak lint counts format pins clean
+.PHONY: help install demo results test test-service test-slurm test-nodes test-image mutations fuzz soak lint counts format pins clean
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -57,6 +57,9 @@ test-service: install ## Run the tests that start clusters and kill processes as
 
 test-slurm: install ## Steer a real Slurm on loopback (tests/slurm/README.md); skipped where its programs are missing
 	@METASCHED_SLURM=1 $(BIN)/python -m pytest -m slurm $(ARGS) tests/slurm
+
+test-nodes: install ## Train on nodes in network namespaces, with delays and TLS (root, iproute2, openssl; minutes); ARGS='-k delay1ms'
+	@METASCHED_NODES=1 $(BIN)/python -m pytest -m nodes $(ARGS) tests/nodes
 
 test-image: ## Build the image without Docker or a registry, and work in it (root, buildah, debootstrap; half an hour)
 	@docker/test-image.sh

@@ -58,6 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="takes minutes: make test-service"))
         if item.get_closest_marker("slurm") and not os.environ.get("METASCHED_SLURM"):
             item.add_marker(pytest.mark.skip(reason="starts a real Slurm: make test-slurm"))
+        if item.get_closest_marker("nodes") and not os.environ.get("METASCHED_NODES"):
+            item.add_marker(pytest.mark.skip(reason="makes networks, minutes: make test-nodes"))
 
 
 @pytest.fixture(scope="session")
