@@ -61,6 +61,7 @@ def build_algorithm(config: ExperimentConfig) -> Algorithm:
     Raises:
         InputError: if the cluster has too few CPUs.
     """
+    config.require_units()
     torch.set_num_threads(1)  # batches are small; each process has one CPU
     check_resources(config, ray.cluster_resources().get("CPU", 0))
     return algorithm_config(config).build_algo()

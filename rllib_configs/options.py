@@ -2,7 +2,7 @@
 
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import ConfigDict, Field, create_model, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -14,6 +14,9 @@ from rllib_configs.conditions import ConditionOption
 from rllib_configs.extensions import load_extensions
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
 from rllib_configs.sections import Count, Positive, Section, Share, Width
+
+UNITS = 32
+"""As many pieces of work an iteration of a search has at least, where candidates are enough."""
 
 
 class TrainingSection(Section):
@@ -47,6 +50,14 @@ class TrainingSection(Section):
     if TYPE_CHECKING:  # options of the chosen algorithm and network
 
         def __getattr__(self, name: str) -> Any: ...
+
+    MORE_UNITS: ClassVar[str] = ""
+    """What gives an iteration more units, in words."""
+
+    @property
+    def num_units(self) -> int | None:
+        """Pieces of work of an iteration, for as many runners; None where that is not known."""
+        return None
 
     @field_validator("start")
     @classmethod
@@ -120,11 +131,20 @@ class BatchedOptions(Section):
     window_curriculum: Share = 0.0
     """Share of the run, at its beginning, that keeps to the shortest of the windows that vary: to
     hold back long jobs pays soonest there, and is learned there."""
-    jobsets_per_unit: Count = 10
-    """Jobsets that are simulated side by side; results depend on it in their last digits only."""
+    jobsets_per_unit: Count = 5
+    """Jobsets that are simulated side by side by a runner; fewer make more units of work, for more
+    runners. Results depend on it in their last digits only."""
+
+    MORE_UNITS: ClassVar[str] = "set training.jobsets_per_unit lower"
 
     if TYPE_CHECKING:
         jobsets: int
+        episodes_per_jobset: int
+
+    @property
+    def num_units(self) -> int:
+        """Pieces of work of an iteration."""
+        return -(-self.jobsets // self.jobsets_per_unit)
 
     @model_validator(mode="after")
     def _check_jobsets(self) -> Self:
@@ -206,6 +226,16 @@ class MultipliersSection(Section):
         return {name: value for name, value in self if value is not None}
 
 
+def candidate_groups(num_units: int, num_candidates: int) -> int:
+    """How many groups the candidates of a search are cut into.
+
+    Args:
+        num_units: that its jobsets are cut into.
+        num_candidates: that play each of them.
+    """
+    return min(num_candidates, -(-UNITS // num_units))
+
+
 class EvolutionOptions(BatchedOptions):
     """CMA-ES: candidates are drawn around a mean, which moves to the best of them.
 
@@ -242,6 +272,11 @@ class EvolutionOptions(BatchedOptions):
     is beyond its limit, and falls while it is not; 0: multipliers stay."""
     reference: str = ""
     """Heuristic whose metrics the limits are relative to; unset: the world's first baseline."""
+
+    @property
+    def num_units(self) -> int:
+        """Pieces of work of an iteration, for some jobsets and some candidates each."""
+        return candidate_groups(super().num_units, self.episodes_per_jobset) * super().num_units
 
     @model_validator(mode="after")
     def _check_limits(self) -> Self:

@@ -153,6 +153,20 @@ class ExperimentConfig(Section):
             )
         return self
 
+    def require_units(self) -> None:
+        """Makes sure that each runner has something to do in an iteration.
+
+        Raises:
+            InputError: if there are more runners than units of work.
+        """
+        runners, units = self.resources.num_runners, self.training.num_units
+        if units is not None and runners > units:
+            raise InputError(
+                f"{runners} runners were asked for, but an iteration of {self.name} has {units} "
+                f"unit{'s' if units > 1 else ''} of work, so use at most --runners {units}, or "
+                f"{self.training.MORE_UNITS}"
+            )
+
     def to_dict(self) -> dict[str, Any]:
         """The whole config as plain data, for YAML and for MLflow."""
         return self.model_dump(mode="json")

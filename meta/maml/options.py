@@ -1,7 +1,7 @@
 """MAML's options, and what it makes of a config before a run begins. Needs no Ray."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
@@ -28,6 +28,13 @@ class MAMLOptions(ClippedOptions):
     tasks: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Tasks of an iteration. Of each, every stage samples jobsets x
     episodes_per_jobset episodes."""
+    MORE_UNITS: ClassVar[str] = "set training.tasks higher"
+
+    @property
+    def num_units(self) -> int:
+        """Pieces of work of an iteration: its tasks."""
+        return self.tasks
+
     tasks_per_update: Count = 2
     """Tasks of an update; more make it less noisy, and an iteration has fewer of them."""
     inner_steps: Annotated[int, Field(ge=0, le=1000)] = 1

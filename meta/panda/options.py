@@ -1,7 +1,7 @@
 """What ``training`` may say of the policy advisor; needs neither Ray nor PyTorch."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -34,6 +34,13 @@ class AdvisorOptions(Section):
 
 class OfflineOptions(Section):
     """An advisor from records of consumers alone, with Adam; nothing is played in training."""
+
+    MORE_UNITS: ClassVar[str] = "its records are learned from in one piece"
+
+    @property
+    def num_units(self) -> int:
+        """There is one piece of work: all records."""
+        return 1
 
     records: Path | None = None
     """Parquet file of records, as metasched record writes it; with runners on other machines, in a

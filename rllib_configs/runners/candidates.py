@@ -23,6 +23,7 @@ from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import LEAST_COST, Judge, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
 from rllib_configs.networks.conditions import Wanted
+from rllib_configs.options import candidate_groups
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.hybrid import world_in
 from rllib_configs.runners.sums import Part
@@ -44,9 +45,6 @@ KEPT = -1.0
 UNLIMITED, ALIKE = 0.25, 0.5
 """Share of the jobsets on which there is no limit of a metric, where limits are told; and of those
 on which all limits are drawn as one, so that all of them are tight, or none is there."""
-
-UNITS = 32
-"""As many units a round has, or nearly so, where it has as many candidates and jobsets."""
 
 JOBS = 512
 """Of a jobset of a family, where the task's jobsets have no fixed number."""
@@ -262,7 +260,7 @@ def units_of(
         iteration: see `CandidateUnit`.
     """
     starts = range(first, first + count, size)
-    groups = min(num_candidates, -(-UNITS // len(starts)))
+    groups = candidate_groups(len(starts), num_candidates)
     ends = [num_candidates * k // groups for k in range(groups + 1)]
     shares = [
         (tuple(range(start, min(start + size, first + count))), range(begin, end))

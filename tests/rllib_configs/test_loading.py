@@ -123,7 +123,7 @@ def test_a_mixture_weighs_objectives():
             r"training\.show_window is not used by the network deeprm_mlp; it belongs to the "
             r"network set_scorer",
         ),
-        ("training.jobsets=7", r"training\.jobsets \(7\) must be a multiple of"),
+        ("training.jobsets_per_unit=0", r"training\.jobsets_per_unit.*greater than or equal to 1"),
         ("training.lr", r"--set takes key=value"),
         ("=3", r"--set takes key=value"),
         ("seed.x=3", r"seed: .*integer"),

@@ -21,7 +21,11 @@ CHANGED = {"demo": ("tracking.model=null", "training.iterations=600")}
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_the_config_of_an_old_run_is_that_of_its_preset(name: str) -> None:
-    assert make_config(OLD[name]) == load_config(name, CHANGED.get(name, ()))
+    before = make_config(OLD[name])
+    changes = list(CHANGED.get(name, ()))
+    if before.training.algorithm != "maml":  # presets are cut into more units today
+        changes.append(f"training.jobsets_per_unit={before.training.jobsets_per_unit}")
+    assert before == load_config(name, changes)
 
 
 def test_there_is_an_old_config_of_every_kind() -> None:

@@ -244,9 +244,26 @@ class TestRefusals:
         )
 
     def test_more_runners_than_cpus(self, capsys):
-        error = self.refused(capsys, "deeprm", "--runners", "10000")
+        many = ("training.jobsets=10000", "training.jobsets_per_unit=1")
+        sets = [word for setting in many for word in ("--set", setting)]
+        error = self.refused(capsys, "deeprm", *sets, "--runners", "10000")
         assert "10000 runners" in error
         assert f"{len(os.sched_getaffinity(0))} CPUs" in error
+
+    @pytest.mark.parametrize(
+        ("preset", "units", "what"),
+        [
+            ("deeprm-ppo", 4, "set training.jobsets_per_unit lower"),
+            ("hpc-universal", 32, "set training.jobsets_per_unit lower"),
+            ("deeprm-maml", 8, "set training.tasks higher"),
+            ("fuzzy-td", 5, "set training.jobsets_per_unit lower"),
+        ],
+    )
+    def test_more_runners_than_units(self, capsys, preset, units, what):
+        error = self.refused(capsys, preset, "--runners", str(units + 1))
+        assert f"{units + 1} runners were asked for" in error
+        assert f"has {units} units of work" in error
+        assert f"--runners {units}, or {what}" in error
 
     @pytest.mark.parametrize("address", ["nowhere", "http://host:80", "host:port"])
     def test_an_address_of_another_form(self, capsys, address):

@@ -73,6 +73,7 @@ def run_training(
     """
     progress = progress or NoProgress()
     config = prepare(config)
+    config.require_units()
     check_placement(config, address)
     may_be_model(config, config.tracking.model)
     if config.training.start is not None and not resume:

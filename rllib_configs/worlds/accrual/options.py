@@ -1,6 +1,6 @@
 """Utility accrual's entries in the registries; needs neither Ray nor PyTorch."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -28,6 +28,13 @@ class FuzzyTDOptions(Section):
     """A server plays a jobset once."""
     jobsets_per_unit: Count = 10
     """Servers that learn side by side; no result depends on it."""
+    MORE_UNITS: ClassVar[str] = "set training.jobsets_per_unit lower"
+
+    @property
+    def num_units(self) -> int:
+        """Pieces of work of an iteration."""
+        return -(-self.jobsets // self.jobsets_per_unit)
+
     gamma: One = 1.0
     """Average reward is not discounted."""
     lr: Positive = 0.01
