@@ -10,6 +10,7 @@ from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
+from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.files import short_path
 from tune_jobs.runs.describing import TITLE, describe, headline
@@ -70,6 +71,7 @@ def run_training(
 
     Raises:
         InputError: before anything has started, if the run cannot start.
+        Failure: if the cluster's CPUs have not come free in time; see ``resources.wait_s``.
     """
     progress = progress or NoProgress()
     config = prepare(config)
@@ -88,8 +90,9 @@ def run_training(
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
-        loop = _Loop(config, run, progress, draw)
-        stack.callback(loop.close)
+        with cpus_for(config, progress.say):
+            loop = _Loop(config, run, progress, draw)
+            stack.callback(loop.close)
         if resume:
             loop.restore(resume.checkpoint)
             run.write_config(config)
