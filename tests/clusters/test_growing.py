@@ -100,6 +100,20 @@ def test_a_run_brings_the_nodes_that_it_needs_and_they_go_when_it_has_ended(
     wait_for(lambda: cluster.num_nodes() == 1, "the end of the nodes")
 
 
+def test_a_sweep_brings_the_nodes_that_its_trials_need(cluster: LocalCluster) -> None:
+    sweep = {
+        "name": "two",
+        "preset": "deeprm-smoke",
+        "settings": {"training.iterations": 2, "evaluation.jobsets": 2, "tracking.enabled": False},
+        "space": {"training.lr": {"grid": [0.001, 0.01]}},
+        "search": "grid",
+    }
+    (cluster.folder / "two.yaml").write_text(json.dumps(sweep))
+    done = metasched(cluster, "tune", "two.yaml", "--set", "resources.num_runners=1")
+    assert done.returncode == 0, done.stderr
+    assert len(list(cluster.folder.glob("runs/*/trials/*/policy"))) == 2
+
+
 def test_what_no_autoscaler_can_bring_ends_by_the_limit(cluster: LocalCluster) -> None:
     settings = ["--no-track", "--set", "resources.wait_s=5"]
     done = metasched(cluster, "train", "deeprm-smoke", "--runners", "9", *settings)
