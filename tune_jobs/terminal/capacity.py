@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 
 from cluster_env.core.errors import Failure
 from rllib_configs.schema import ExperimentConfig
@@ -14,7 +14,9 @@ GRACE_S = 2.0
 """For CPUs of processes that are just ending: that long nothing is said."""
 SAY_EVERY_S = 60.0
 _POLL_S = 0.5
+_SETTLE_S = 5.0  # in which those whose turn it is not let go of what they were given
 _NODE_GROUP = "ray.io/node-group"
+_TURN = {"name": "turn", "namespace": "metasched"}
 
 
 class _Turn:
@@ -71,24 +73,32 @@ def _wait(
         return
     say_at = time.monotonic()
     end = say_at + limit_s
-    asked = "; asked the autoscaler for more" if grows else ""
+
+    def go_on_waiting() -> None:
+        nonlocal say_at
+        heed()
+        asked = "; asked the autoscaler for more" if grows else ""
+        state = f"{_free_cpus():g} of {_cpus_in_total():g} are free{asked}"
+        now = time.monotonic()
+        if now >= end:
+            raise Failure(
+                f"{wanted} CPUs did not come free within {duration(limit_s)} ({state}); try again "
+                f"when others have finished, ask for fewer --runners, or set resources.wait_s "
+                f"higher"
+            )
+        if now >= say_at:
+            say(f"waits for {wanted} CPUs; {state}; gives up in {duration(end - say_at)}")
+            say_at += SAY_EVERY_S
+
     while True:
-        with _asked(wanted) if grows else _in_turn(wanted, stack) as granted:
-            while not granted():
-                heed()
-                now = time.monotonic()
-                state = f"{_free_cpus():g} of {_cpus_in_total():g} are free{asked}"
-                if now >= end:
-                    raise Failure(
-                        f"{wanted} CPUs did not come free within {duration(limit_s)} ({state}); "
-                        f"try again when others have finished, ask for fewer --runners, or set "
-                        f"resources.wait_s higher"
-                    )
-                if now >= say_at:
-                    say(f"waits for {wanted} CPUs; {state}; gives up in {duration(end - say_at)}")
-                    say_at += SAY_EVERY_S
-        if not grows or _are_free(wanted, GRACE_S):  # else somebody was faster
+        with _asked(wanted) if grows else nullcontext(partial(_are_free, wanted, _POLL_S)) as came:
+            while not came():
+                go_on_waiting()
+        if _take_turn(wanted, stack):
             return
+        while _turn_is_taken():  # and nobody's request stands in the way of who has it
+            go_on_waiting()
+            time.sleep(_POLL_S)
 
 
 @contextmanager
@@ -108,33 +118,30 @@ def _asked(wanted: int) -> Iterator[Callable[[], bool]]:
         remove_placement_group(group)
 
 
-@contextmanager
-def _in_turn(wanted: int, stack: ExitStack) -> Iterator[Callable[[], bool]]:
-    """Gives what waits a moment and says if so many are free, for whose turn it is.
-
-    Args:
-        wanted: CPUs.
-        stack: the turn ends with it.
-    """
+def _take_turn(wanted: int, stack: ExitStack) -> bool:
+    """Whether it was nobody's turn, and the CPUs are free indeed; the turn ends with the stack."""
     import ray
 
-    turns: list[Any] = []
+    options = {**_TURN, "num_cpus": 0}
+    try:
+        turn = ray.remote(_Turn).options(**options).remote()
+    except ValueError:
+        return False
+    if free := _are_free(wanted, _SETTLE_S):
+        stack.callback(ray.kill, turn)
+    else:
+        ray.kill(turn)
+    return free
 
-    def granted() -> bool:
-        if not _are_free(wanted, _POLL_S):
-            return False
-        try:
-            options = {"name": "turn", "namespace": "metasched", "num_cpus": 0}
-            turns.append(ray.remote(_Turn).options(**options).remote())
-        except ValueError:  # somebody else has it, whose processes are about to start
-            time.sleep(_POLL_S)
-            return False
-        if not _are_free(wanted, 0):
-            ray.kill(turns.pop())
-        return bool(turns)
 
-    yield granted
-    stack.callback(ray.kill, turns[0])
+def _turn_is_taken() -> bool:
+    import ray
+
+    try:
+        ray.get_actor(**_TURN)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_free(wanted: int, patience_s: float) -> bool:
