@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -69,9 +70,16 @@ class GrowingCluster(LocalCluster):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def started_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     with GrowingCluster(tmp_path_factory.mktemp("cluster"), num_workers=0) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def cluster(started_cluster: LocalCluster) -> LocalCluster:
+    """Each test begins with the head alone."""
+    wait_for(lambda: started_cluster.num_nodes() == 1, "the end of earlier nodes")
+    return started_cluster
 
 
 def metasched(cluster: LocalCluster, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -112,6 +120,16 @@ def test_a_sweep_brings_the_nodes_that_its_trials_need(cluster: LocalCluster) ->
     done = metasched(cluster, "tune", "two.yaml", "--set", "resources.num_runners=1")
     assert done.returncode == 0, done.stderr
     assert len(list(cluster.folder.glob("runs/*/trials/*/policy"))) == 2
+
+
+def test_of_two_runs_that_need_all_nodes_one_waits_for_the_other(cluster: LocalCluster) -> None:
+    settings = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=2"]
+    train = ["train", "deeprm-smoke", "--runners", "4", *settings, "--run"]
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(metasched, cluster, *train, name) for name in ("one", "other")]
+        for each in both:
+            assert each.result().returncode == 0, each.result().stderr
+            assert "waits for 4 CPUs; " in each.result().stderr
 
 
 def test_what_no_autoscaler_can_bring_ends_by_the_limit(cluster: LocalCluster) -> None:
