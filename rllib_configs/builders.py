@@ -50,8 +50,8 @@ def check_resources(config: ExperimentConfig, num_cpus: float) -> None:
     wanted = config.resources.num_runners
     if wanted > num_cpus:
         raise InputError(
-            f"{wanted} runners need {wanted} CPUs, but there are {num_cpus:g}; set "
-            f"resources.num_runners lower"
+            f"{wanted} runners need {wanted} CPUs, but there are {num_cpus:g}; ask for fewer with "
+            f"--runners or resources.num_runners"
         )
 
 

@@ -46,6 +46,10 @@ class ResourcesSection(Section):
     runner_timeout_s: Annotated[float, Field(ge=0)] = 0.0
     """Seconds without an answer after which a sampling process is replaced; 0: ten times what its
     units usually take, and at least two minutes."""
+    wait_s: Annotated[float, Field(ge=0)] = 3600.0
+    """Seconds that a run waits for CPUs of a cluster which others use, or which its autoscaler is
+    to bring. An hour is long for an autoscaler, and short beside a run that never ends; 0: it ends
+    where they are not free."""
 
 
 class EvaluationSection(Section):

@@ -98,7 +98,14 @@ class Runners:
             # Not by RLlib's config: it would wait for their spaces without a limit.
             group.add_workers(num_runners)
             group.foreach_env_runner_async(_handle, tag=_HANDLES)
-            self._take_handles(Timeouts(timeout_s).limit_s(1))
+            limit_s = Timeouts(timeout_s).limit_s(1)
+            self._take_handles(limit_s)
+            if missing := num_runners - len(self._handles):
+                logger.warning(
+                    "%d of %d env runners have not started within %.0f s; their work is done by "
+                    "others until they have",
+                    *(missing, num_runners, limit_s),
+                )
 
     def available(self) -> list[int]:
         """Numbers of the runners that can be called, from 1."""

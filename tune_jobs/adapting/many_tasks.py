@@ -75,8 +75,9 @@ def study_adaptation(
     sources = sources_of(found, num_scratch, rate, scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
         adapter(source.load(), plan)(first, (0,), 0)
-    with spreading(num_runners, address) as spread:
-        paths = _measure_all(sources, family, plan, out, spread, Progress())
+    progress = Progress()
+    with spreading(num_runners, address, progress.say) as spread:
+        paths = _measure_all(sources, family, plan, out, spread, progress)
     click.echo(f"Wrote {', '.join(str(path) for path in paths)}")
     if track:
         _track(paths, found[0])

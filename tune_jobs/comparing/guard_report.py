@@ -73,7 +73,7 @@ def report_decision(
     evaluation = evaluation_of([protocol], [], [spec])
     progress = NoProgress() if as_json else Progress()
     progress.start(evaluation.num_pieces, unit="evaluation")
-    with spreading(num_runners, address) as spread:
+    with spreading(num_runners, address, progress.say) as spread:
         (found,) = evaluation.do(progress, spread)
     progress.close()
     (decision,) = calibrate(protocol, evaluation.specs, found).decide(found[-1])

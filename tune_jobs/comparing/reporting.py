@@ -68,7 +68,9 @@ def report_comparison(
     if names and not policies:
         raise InputError("--policies names nothing; try --policies random")
     values = [] if at is None else parse_values(at)
-    with spreading(num_runners, address) as spread:  # others start while this one reads
+    progress = NoProgress() if as_json else Progress()
+    # Others start while this one reads.
+    with spreading(num_runners, address, progress.say) as spread:
         runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
         config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
         protocol = EvaluationProtocol(
@@ -84,7 +86,7 @@ def report_comparison(
             protocol,
             order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
             protocol.values(values),
-            NoProgress() if as_json else Progress(),
+            progress,
             [name for text in protocols for name in text.split(",") if name] or [UNSEEN],
             spread,
         )

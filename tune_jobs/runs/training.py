@@ -15,6 +15,7 @@ from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.resuming import Resumption
 from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.runs.trainer import Trainer
+from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
@@ -70,6 +71,7 @@ def run_training(
 
     Raises:
         InputError: before anything has started, if the run cannot start.
+        Failure: if the cluster's CPUs have not come free in time; see ``resources.wait_s``.
     """
     progress = progress or NoProgress()
     config = prepare(config)
@@ -89,8 +91,9 @@ def run_training(
         progress.say(f"{'Resuming' if resume else 'Starting'} {run.path}")
         progress.say("Waiting for Ray")
         stack.enter_context(ray_session(config, address))
-        loop = _Loop(config, run, progress, draw)
-        stack.callback(loop.close)
+        with cpus_for(config, progress.say):
+            loop = _Loop(config, run, progress, draw)
+            stack.callback(loop.close)
         if resume:
             loop.restore(resume.checkpoint)
             run.write_config(config)

@@ -18,6 +18,7 @@ from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.records import SweepWork, find_work
 from tune_jobs.sweeps.resources import check_cpus, cpus_of, free_cpus, num_slots
 from tune_jobs.sweeps.results import resume_command, score_of, write_results
+from tune_jobs.terminal.capacity import can_grow
 from tune_jobs.terminal.ray_session import (
     check_placement,
     num_local_cpus,
@@ -217,7 +218,11 @@ class _Session:
 
         total, needed = ray.cluster_resources().get("CPU", 0.0), cpus_of(self._config)
         trials = self._work.num_trials
-        free = free_cpus(min(total, needed * (self._sweep.concurrent or trials)), needed)
+        most = needed * (self._sweep.concurrent or trials)
+        if can_grow():  # for each trial that waits, Ray Tune asks the autoscaler
+            total = free = float(most)
+        else:
+            free = free_cpus(min(total, most), needed)
         check_cpus(self._config, total, free)
         self._num_slots = num_slots(self._sweep.concurrent, trials, free, needed)
         states = {

@@ -8,7 +8,9 @@ from typing import Any, Protocol, TypeVar
 
 from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
+from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.own_processes import ATTEMPTS, FACTOR, LEAST_S, OwnProcesses
+from tune_jobs.terminal.progress import NoProgress
 from tune_jobs.terminal.ray_session import check_placement, ray_session, resolve_address
 
 Piece = TypeVar("Piece")
@@ -38,7 +40,9 @@ def here(
 
 
 @contextmanager
-def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
+def spreading(
+    runners: int, address: str | None = None, say: Callable[[str], None] | None = None
+) -> Iterator[Spread]:
     """Something that does pieces of work, for the time of a ``with`` block.
 
     Without a cluster, and without a Ray that this process is connected to, the processes are those
@@ -47,9 +51,11 @@ def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
     Args:
         runners: processes, each with one CPU; 0: all is done in this one.
         address: of a Ray cluster, see `ray_session`; by default there is none.
+        say: told what it waits for where others have the CPUs; by default nobody is.
 
     Raises:
         InputError: if there are fewer CPUs, or there is no cluster at the address.
+        Failure: if they have not come free in time; see `cpus_for`.
     """
     if not runners:
         if address:
@@ -66,7 +72,7 @@ def spreading(runners: int, address: str | None = None) -> Iterator[Spread]:
         def spread(
             function: Callable[[Any, Piece], Found], shared: Any, pieces: Sequence[Piece]
         ) -> Iterator[Found]:
-            _begin(stack, config, address)
+            _begin(stack, config, address, say or NoProgress().say)
             return _on_ray(function, shared, pieces, runners)
 
         yield spread
@@ -77,15 +83,16 @@ def _is_connected() -> bool:
     return ray is not None and ray.is_initialized()
 
 
-def _begin(stack: ExitStack, config: ExperimentConfig, address: str | None) -> None:
-    """Connects to Ray, once there is something to do."""
+def _begin(
+    stack: ExitStack, config: ExperimentConfig, address: str | None, say: Callable[[str], None]
+) -> None:
+    """Connects to Ray, once there is something to do, and waits for CPUs."""
     import ray
 
     if not ray.is_initialized():
         stack.enter_context(ray_session(config, address))
-    runners, cpus = config.resources.num_runners, ray.cluster_resources().get("CPU", 0)
-    if runners > cpus:
-        raise InputError(f"{runners} runners need {runners} CPUs, but there are {cpus:g}")
+    with cpus_for(config, say):
+        pass  # Ray has tasks wait in line, and so needs nobody's turn
 
 
 def _on_ray(
