@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
 from cluster_env.core.registry import Registry
+from cluster_env.core.world import World
 from cluster_env.worlds import shipped_policies
 from rllib_configs.conditions import ConditionOption
 from rllib_configs.extensions import load_extensions
@@ -58,6 +59,15 @@ class TrainingSection(Section):
     def num_units(self) -> int | None:
         """Pieces of work of an iteration, for as many runners; None where that is not known."""
         return None
+
+    def world_at(self, world: World, iteration: int | None) -> World:
+        """The world as an iteration of the run meets it; that of the task, unless options differ.
+
+        Args:
+            world: the task's.
+            iteration: None where policies are measured.
+        """
+        return world
 
     @field_validator("start")
     @classmethod
@@ -348,7 +358,7 @@ ALGORITHMS.register("evolution")(
         "rllib_configs.algorithms.evolution:EvolutionConfig",
         needs_gradient=False,
         varies_objective=True,
-        prepare="rllib_configs.runners.candidates:prepare",
+        prepare="rllib_configs.search_problem:prepare",
     )
 )
 NETWORKS.register("set_scorer")(

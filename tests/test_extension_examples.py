@@ -2,6 +2,8 @@
 
 import csv
 import importlib
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +27,7 @@ REGISTRIES = (
     *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS),
     *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.observations),
 )
+TRAIN_ALL = FOLDER / "train_all.py"
 SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]
 
 
@@ -132,3 +135,30 @@ def test_a_world_is_trained_in_and_holds_nothing_back(
     metasched("compare", "--policies", "sjf,hold:8", "--jobsets", "30", "--out", f"{out}-held")
     held = rows(tmp_path / "out-held")[1]
     assert float(held["utilization"]) < 0.8 * float(sjf["utilization"])
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_each_is_trained_with_two_runners(tmp_path: Path) -> None:
+    """Functions of a user's own go to other processes, in workloads, objectives and references."""
+    done = subprocess.run(
+        [sys.executable, str(TRAIN_ALL), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=500,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path])},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert_trained_by_two(tmp_path)
+
+
+def assert_trained_by_two(runs: Path) -> None:
+    """Both runners have done their part in each of the runs."""
+    from tests.extensions.train_all import LINES, MODULES
+
+    assert {path.stem for path in EXAMPLES} < set(MODULES)
+    for name in LINES:
+        with (runs / name / "metrics.csv").open() as file:
+            last = list(csv.DictReader(file))[-1]
+        healthy = (float(last["workers/healthy"]), float(last["workers/restarts"]))
+        assert healthy == (2, 0), name

@@ -1,7 +1,8 @@
 """What ``training`` may say of the policy advisor; needs neither Ray nor PyTorch."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -30,6 +31,23 @@ class AdvisorOptions(Section):
     """Share of the clocks at which the static scheduler decides for all agents in the first
     iteration; it goes evenly to the task's own share, task.world.hybrid, in the last one. 0 for the
     task's own from the beginning."""
+
+    if TYPE_CHECKING:
+        iterations: int
+
+    def world_at(self, world: Any, iteration: int | None) -> Any:
+        """The world with the share of an iteration (PANDA, section 5: the hybrid approach).
+
+        It depends on nothing else, so that runners and resumed runs have the same.
+
+        Args:
+            world: the task's.
+            iteration: None where policies are measured, which is in the task's world.
+        """
+        if iteration is None or not self.hybrid:
+            return world
+        gone = min(iteration / max(self.iterations - 1, 1), 1.0)
+        return replace(world, hybrid=(1.0 - gone) * self.hybrid + gone * world.hybrid)
 
 
 class OfflineOptions(Section):

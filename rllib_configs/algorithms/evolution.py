@@ -22,13 +22,10 @@ from rllib_configs.runners.candidates import (
     CANDIDATES,
     CandidateUnit,
     CandidateWork,
-    joined,
-    judge_of,
     judged_by_all,
-    searched_shapes,
-    split_up,
     units_of,
 )
+from rllib_configs.search_problem import joined, judge_of, searched_shapes, split_up
 
 _STATE = "evolution"
 

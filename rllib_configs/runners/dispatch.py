@@ -71,7 +71,7 @@ class Runners:
     """The env runners of an RLlib algorithm: which there are, and calls of them.
 
     RLlib's own calls wait for all runners of its group, and for ever where one hangs. So the group
-    is asked once for the runners' handles, with a limit, and nothing else of it waits.
+    is asked for the runners' handles alone, with a limit, and no other call of it waits.
 
     Args:
         group: RLlib's; it has a local runner, and none beside it so far.
@@ -86,6 +86,9 @@ class Runners:
         maximum: runners that are called at most, for measurements; None: all.
     """
 
+    START_S = 600.0  # for the first runner; a machine may have to compile
+    OTHERS_S = 60.0  # for the others after it
+
     def __init__(self, group: Any, num_runners: int, timeout_s: float = 0.0) -> None:
         self.iterations = count()
         self.timeouts, self.function_timeouts = Timeouts(timeout_s), Timeouts()
@@ -97,15 +100,7 @@ class Runners:
         if num_runners:
             # Not by RLlib's config: it would wait for their spaces without a limit.
             group.add_workers(num_runners)
-            group.foreach_env_runner_async(_handle, tag=_HANDLES)
-            limit_s = Timeouts(timeout_s).limit_s(1)
-            self._take_handles(limit_s)
-            if missing := num_runners - len(self._handles):
-                logger.warning(
-                    "%d of %d env runners have not started within %.0f s; their work is done by "
-                    "others until they have",
-                    *(missing, num_runners, limit_s),
-                )
+            self._wait_for_start(num_runners)
 
     def available(self) -> list[int]:
         """Numbers of the runners that can be called, from 1."""
@@ -158,10 +153,31 @@ class Runners:
         self._handles.clear()
         self._pings.clear()
 
+    def _wait_for_start(self, num_runners: int) -> None:
+        """Waits until the runners have started; one that takes much longer comes in later."""
+        started, limit_s = perf_counter(), self.START_S
+        while len(self._handles) < num_runners:
+            elapsed_s = perf_counter() - started
+            if elapsed_s > limit_s:
+                logger.warning(
+                    "%d of %d env runners have not started within %.0f s; others do their work "
+                    "until they have",
+                    *(num_runners - len(self._handles), num_runners, elapsed_s),
+                )
+                return
+            none_yet = not self._handles
+            self._take_handles(1.0)
+            if none_yet and self._handles:
+                limit_s = elapsed_s + self.OTHERS_S
+
     def _take_handles(self, timeout_s: float) -> None:
-        """Handles of the runners that have started since; those of others may come later."""
+        """Takes the handles of runners that have started since."""
+        if len(self._handles) == self._group.num_remote_env_runners():
+            return
+        if not self._group.num_in_flight_async_reqs(_HANDLES):  # those asked have died since
+            self._group.foreach_env_runner_async(_handle, tag=_HANDLES, healthy_only=False)
         started = self._group.fetch_ready_async_reqs(tags=_HANDLES, timeout_seconds=timeout_s)
-        self._handles = dict(sorted([*self._handles.items(), *started]))
+        self._handles = dict(sorted({**self._handles, **dict(started)}.items()))
 
 
 def _handle(runner: Any) -> Any:
@@ -183,19 +199,12 @@ class Gathered:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call that has not come back.
-
-    Attributes:
-        runner: number of the runner.
-        places: of the units that it is to do.
-        limit_s: how long it may take.
-        deadline: when that is over, by `perf_counter`.
-    """
+    """A call of a runner that has not come back."""
 
     runner: int
-    places: tuple[int, ...]
+    places: tuple[int, ...]  # of the units that it is to do
     limit_s: float
-    deadline: float
+    deadline: float  # by `perf_counter`
 
 
 class Iteration:
@@ -266,6 +275,9 @@ class Iteration:
         spent: dict[int, float] = defaultdict(float)
         num_done = 0
 
+        def request(places: Sequence[int], start: Any) -> Request:
+            return Request({place: units[place] for place in places}, replace(given, start=start))
+
         def take(answer: Answer, runner: int, places: Sequence[int]) -> None:
             nonlocal num_done
             if answer.error:
@@ -286,10 +298,9 @@ class Iteration:
             for runner in idle:
                 if places := queue.take(runner):
                     start = None if runner in self._has_start else self._sent_start
-                    request = _request(places, units, replace(given, start=start))
+                    reference = self._runners.call(runner, request(places, start))
                     limit_s = self._timeouts.limit_s(len(places))
-                    call = _Call(runner, places, limit_s, perf_counter() + limit_s)
-                    calls[self._runners.call(runner, request)] = call
+                    calls[reference] = _Call(runner, places, limit_s, perf_counter() + limit_s)
             if not calls:
                 break
             idle = []
@@ -302,8 +313,7 @@ class Iteration:
             busy = {call.runner for call in calls.values()}
             idle = [each for each in self._runners.available() if each not in busy]
         if rest := queue.take_all():  # no runner is left, or there was none
-            request = _request(rest, units, replace(given, start=self._start))
-            take(self._runners.run_locally(request), 0, rest)
+            take(self._runners.run_locally(request(rest, self._start)), 0, rest)
         return Gathered(total(parts, given.count), max(spent.values(), default=0.0))
 
     def _queue(self, units: Sequence[Unit], given: Round, runners: Sequence[int]) -> "_Queue":
@@ -323,24 +333,15 @@ class Iteration:
         return _Queue(lanes, fixed=True)
 
     def _lose(self, call: _Call, given: Round) -> None:
-        hangs = call.deadline <= perf_counter()
+        hangs, what = call.deadline <= perf_counter(), "was lost; its units"
         if hangs:
-            logger.warning(
-                "env runner %d has not answered for %.0f s (resources.runner_timeout_s): it was to "
-                "%s %d of %d units; it is replaced, and they are done again",
-                call.runner,
-                call.limit_s,
-                "play" if given.step is None else "compute the gradient of",
-                len(call.places),
-                given.count,
+            work = "play" if given.step is None else "compute the gradient of"
+            what = (
+                f"has not answered for {call.limit_s:.0f} s (resources.runner_timeout_s): it was "
+                f"to {work} {len(call.places)} of {given.count} units; it is replaced, and they"
             )
-        else:
-            logger.warning("env runner %d was lost; its units are done again", call.runner)
+        logger.warning("env runner %d %s are done again", call.runner, what)
         self._runners.lose(call.runner, hangs=hangs)
-
-
-def _request(places: Sequence[int], units: Sequence[Unit], given: Round) -> Request:
-    return Request({place: units[place] for place in places}, given)
 
 
 def _ended(calls: dict[Any, _Call], *, every: bool) -> list[tuple[_Call, Answer | None]]:

@@ -1,14 +1,15 @@
 """Units of jobsets of one task, and the episodes of a unit."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
+from cluster_env.core.world import World
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.runners.hybrid import without_overruled, world_in
 from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import ExperimentConfig
 
@@ -52,7 +53,7 @@ class UnitSampler:
             unit.index,
             count=len(unit.jobsets) * training.episodes_per_jobset,
         )
-        world = world_in(training, self.task.world, unit.iteration)
+        world = training.world_at(self.task.world, unit.iteration)
         jobsets, each = self._jobsets(unit), training.episodes_per_jobset
         found = rollout(world, policy, jobsets, self.task.objective, each, keys)
         return without_overruled(world, found)
@@ -100,3 +101,12 @@ def episode_sums(rollouts: Rollouts) -> dict[str, float]:
         "headline_count": int(outcome["headline_count"].sum()),
         "unfinished": int(outcome["num_unfinished"].sum()),
     }
+
+
+def without_overruled(world: World, rollouts: Rollouts) -> Rollouts:
+    """Rollouts whose decisions count as certain where the static scheduler took them instead."""
+    hybrid: Any = world
+    if not getattr(hybrid, "hybrid", 0.0):
+        return rollouts
+    learned = np.where(hybrid.overruled(rollouts.time), 0, rollouts.log_probabilities)
+    return replace(rollouts, log_probabilities=learned.astype(np.float32))

@@ -171,9 +171,11 @@ class LocalCluster:
         token = Path(self.environment["RAY_AUTH_TOKEN_PATH"]).read_text()
         return _get(f"{self.dashboard}{path}", {"Authorization": f"Bearer {token}"})
 
-    def submit(self, *command: str, name: str, working_dir: Path = REPOSITORY) -> None:
+    def submit(
+        self, *command: str, name: str, working_dir: Path = REPOSITORY, **variables: str
+    ) -> None:
         """``ray job submit`` of a command, which then runs by itself under that name."""
-        variables = {"MLFLOW_TRACKING_URI": self.tracking_uri}
+        variables = {"MLFLOW_TRACKING_URI": self.tracking_uri, **variables}
         runtime_env = json.dumps({"env_vars": variables})
         submit = ["ray", "job", "submit", "--address", self.dashboard, "--no-wait"]
         submit += ["--submission-id", name, "--working-dir", str(working_dir)]

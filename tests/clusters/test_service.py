@@ -20,6 +20,8 @@ import pytest
 from tests.clusters.local_cluster import LocalCluster, timed
 from tests.clusters.services import Service, psutil
 from tests.conftest import REPOSITORY
+from tests.extensions.train_all import MODULES
+from tests.test_extension_examples import FOLDER, TRAIN_ALL, assert_trained_by_two
 from tests.tune_jobs.untrained_scorers import make_family
 from tests.waiting import wait_for
 from tune_jobs.runs.history import History
@@ -246,6 +248,20 @@ def test_a_run_goes_on_when_the_head_was_lost(cluster, times):
     ).read_bytes()
     store = MLflow(cluster.tracking_uri)
     is_complete(store, store.runs()["lost"], lost)
+
+
+def test_functions_of_a_user_s_own_travel_with_a_job(cluster, times):
+    """Each example of an extension, and one with closures, trains with two runners of a cluster."""
+    runs = cluster.folder / "runs" / "own"
+    with timed(times, "examples of extensions"):
+        cluster.submit(
+            *("python", TRAIN_ALL.name, str(runs)),
+            name="own",
+            working_dir=FOLDER,
+            METASCHED_IMPORTS=",".join(MODULES),
+        )
+        cluster.finish("own", JOB_TIMEOUT_S)
+    assert_trained_by_two(runs)
 
 
 def drivers_of(run: Path) -> list[int]:

@@ -1,6 +1,7 @@
 """Trains with each example of this folder, on two runners: ``python train_all.py RUNS``.
 
-Started with this folder on the path, or as a submitted job in it. Arguments go on to each command.
+Started with this folder on the path; as a submitted job in it, with METASCHED_IMPORTS in the
+environment of all processes. More arguments go on to each command.
 """
 
 import os
@@ -31,7 +32,7 @@ MODULES = (
 
 
 def main(arguments: list[str]) -> int:
-    os.environ["METASCHED_IMPORTS"] = ",".join(MODULES)
+    os.environ.setdefault("METASCHED_IMPORTS", ",".join(MODULES))
     from tune_jobs import cli
 
     runs, *rest = arguments

@@ -14,15 +14,9 @@ from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.policies import learned_policy, load_policy, save_policy
 from rllib_configs.registries import prepare
-from rllib_configs.runners.candidates import (
-    CANDIDATES,
-    CandidateWork,
-    joined,
-    judge_of,
-    judged_by_all,
-    units_of,
-)
+from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.search_problem import joined, judge_of
 from tests.rllib_configs.training import (
     assert_equal,
     assert_same_numbers,

@@ -14,7 +14,7 @@ from cluster_env.evaluation.metrics import episode_means
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.policy_files import load_policy, read_weights, write_policy
-from rllib_configs.runners.candidates import FIXED, Source
+from rllib_configs.search_problem import FIXED, SearchProblem
 from tests.tune_jobs.untrained_runs import make_run
 from tune_jobs import choose
 from tune_jobs.comparing.trained_runs import find_runs
@@ -41,7 +41,7 @@ def test_the_run_that_costs_least_is_written(tmp_path: Path) -> None:
     runs = [make(tmp_path, 0, 3.0), make(tmp_path, 1, -9.0)]
     args = (*runs, "--jobsets", 8, "--seed", 7)
     rows = json.loads(call(*args, "--json").stdout)
-    source = Source(read_weights(runs[0])[1].model_copy(update={"seed": 7}))
+    source = SearchProblem(read_weights(runs[0])[1].model_copy(update={"seed": 7}))
     for row, run in zip(rows, runs, strict=True):
         ((_, world, jobsets, _),) = source.draw(Split.HELD_OUT, range(8))
         schedule = evaluate(load_policy(run)[0], jobsets, world)

@@ -15,14 +15,12 @@ from rllib_configs.runners.candidates import (
     CANDIDATES,
     KEPT,
     CandidateWork,
-    joined,
-    judge_of,
     judged_by_all,
-    prepare,
     units_of,
 )
 from rllib_configs.runners.sums import total
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.search_problem import joined, judge_of, prepare
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.tables import Row, Value, aligned, plain

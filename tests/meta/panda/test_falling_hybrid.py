@@ -7,15 +7,9 @@ from cluster_env.core.seeding import Split
 from meta.panda.network import planted
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
-from rllib_configs.runners.candidates import (
-    CANDIDATES,
-    CandidateWork,
-    joined,
-    searched_shapes,
-    units_of,
-)
-from rllib_configs.runners.hybrid import world_in
+from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.runners.sampling import UnitSampler, iteration_units
+from rllib_configs.search_problem import joined, searched_shapes
 
 FALLING = ("task.workload.window=20", "training.hybrid=0.8", "task.world.hybrid=0.2")
 LAST = 6
@@ -34,11 +28,11 @@ def weights_of(config) -> dict[str, np.ndarray]:
 def test_its_share_falls_evenly_to_that_of_the_task() -> None:
     config = config_of("panda-elastic")
     world = config.task.build_world()
-    shares = [world_in(config.training, world, k).hybrid for k in range(LAST + 2)]
+    shares = [config.training.world_at(world, k).hybrid for k in range(LAST + 2)]
     assert shares == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.2])
-    assert world_in(config.training, world, None) is world
+    assert config.training.world_at(world, None) is world
     constant = config_of("panda-elastic", "training.hybrid=0")
-    assert world_in(constant.training, world, 0) is world
+    assert constant.training.world_at(world, 0) is world
 
 
 def test_candidates_are_played_with_the_share_of_their_iteration_by_whoever_plays_them() -> None:
@@ -75,7 +69,7 @@ def test_nothing_is_learned_from_what_the_static_scheduler_decided() -> None:
     for iteration in (0, LAST):
         unit = iteration_units(config, iteration)[0]
         found = sampler(unit, policy)
-        overruled = world_in(config.training, sampler.task.world, iteration).overruled(found.time)
+        overruled = config.training.world_at(sampler.task.world, iteration).overruled(found.time)
         assert (found.log_probabilities[overruled] == 0).all()
         assert (found.log_probabilities[~overruled] < 0).any()
         assert found.rewards[overruled].sum() < 0

@@ -19,13 +19,8 @@ from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.policy_files import policy_of
-from rllib_configs.runners.candidates import (
-    CANDIDATES,
-    CandidateWork,
-    joined,
-    searched_shapes,
-    units_of,
-)
+from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
+from rllib_configs.search_problem import joined, searched_shapes
 from tests.meta.panda.slopes import slopes
 
 PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")

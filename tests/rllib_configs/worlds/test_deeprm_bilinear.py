@@ -10,14 +10,9 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, live_mask, placeable_mask
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
-from rllib_configs.runners.candidates import (
-    CANDIDATES,
-    CandidateWork,
-    joined,
-    judged_by_all,
-    units_of,
-)
+from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
 from rllib_configs.runners.sums import total
+from rllib_configs.search_problem import joined
 from rllib_configs.worlds.deeprm.bilinear import JOB_FEATURES, STATE_FEATURES, BilinearSampler
 from tests.rllib_configs.worlds.test_deeprm_set_scorer import cluster_of, states_for
 

@@ -19,7 +19,8 @@ from rllib_configs.networks import network_of
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.policy_files import LearnedPolicy, policy_of, read_weights, starting_weights
 from rllib_configs.registries import prepare
-from rllib_configs.runners.candidates import CANDIDATES, KEPT, CandidateWork, Source, units_of
+from rllib_configs.runners.candidates import CANDIDATES, KEPT, CandidateWork, units_of
+from rllib_configs.search_problem import SearchProblem
 from rllib_configs.worlds.hpc.scorer import START, ScorerSampler, start_weights
 
 WORLD = HPC(processors=64, queue=64)
@@ -154,7 +155,7 @@ def test_a_search_that_tells_draws_objectives_and_limits_for_each_jobset() -> No
     config = load_config(
         "hpc-universal", [TOLD, "training.limits.wait=0.4", "task.workload.jobs=20"]
     )
-    source = Source(prepare(config))
+    source = SearchProblem(prepare(config))
     found, again = ([w for *_, w in source.draw(Split.TRAIN, range(40))] for _ in range(2))
     told = [(one.objective.name, one.limits) for one in found]
     assert told == [(one.objective.name, one.limits) for one in again]
@@ -188,7 +189,7 @@ def test_the_preset_that_is_told_limits_plays_each_jobset_under_limits_of_its_ow
 
 def test_limits_are_drawn_apart_or_as_one() -> None:
     """So that it is told of none at all, of tight ones, and of any mixture, often enough."""
-    source = Source(prepare(load_config("hpc-limits", ["task.workload.jobs=20"])))
+    source = SearchProblem(prepare(load_config("hpc-limits", ["task.workload.jobs=20"])))
     drawn = [wanted.limits for *_, wanted in source.draw(Split.TRAIN, range(200))]
     none = [limits for limits in drawn if not limits]
     alike = [limits for limits in drawn if limits and len(set(limits.values())) == 1]

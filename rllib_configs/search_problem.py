@@ -1,0 +1,170 @@
+"""What a search is about, by its config: jobsets, limits, and weights as one vector."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.conditioned import draw_weights, limits_in, objectives_of
+from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.registry import unknown
+from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.task import Task
+from cluster_env.core.world import World, get_heuristic, kind_of
+from cluster_env.evaluation import get_metric, objective_metric
+from cluster_env.objectives import mixture
+from rllib_configs.learning.evolution import Judge, Limit, Vector
+from rllib_configs.networks import Shapes, network_of
+from rllib_configs.networks.conditions import Wanted
+from rllib_configs.schema import ExperimentConfig
+
+_OF_WANTED = 2  # last key of the stream that objectives and limits come from
+
+FIXED, ADAPTING = 5.0, 0.05
+"""Multipliers of limits that have no other, and where they adapt."""
+
+UNLIMITED, ALIKE = 0.25, 0.5
+"""Share of the jobsets on which there is no limit of a metric, where limits are told; and of those
+on which all limits are drawn as one, so that all of them are tight, or none is there."""
+
+JOBS = 512
+"""Of a jobset of a family, where the task's jobsets have no fixed number."""
+
+
+class SearchProblem:
+    """Where the jobsets of a search come from, and what counts on each.
+
+    That is the task, or a family of its world, and the task's objective within the limits of the
+    training. A network that is told of objectives or limits learns from others on each jobset:
+    weights of the objectives that it is told of, and limits from none to no worse at all. All of
+    it comes from the random streams of (seed, split, index), as tasks do.
+    """
+
+    def __init__(self, experiment: ExperimentConfig) -> None:
+        self.task: Task = experiment.task.build(seed=experiment.seed)
+        self._seed = experiment.seed
+        training = experiment.training
+        name = training.family
+        families = self.task.kind.families
+        if name and name not in families:
+            raise unknown("family of jobsets", name, families)
+        num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
+        self._family = partial(families[name], self.task.world, num_jobs) if name else None
+        self._wanted = Wanted(self.task.objective, training.limits.given())
+        told = getattr(training, "conditioned_on", ())
+        self._objectives, self._told_limits = objectives_of(told), limits_in(told)
+
+    def draw(
+        self, split: Split, indices: Sequence[int]
+    ) -> Iterator[tuple[Sequence[int], World, Sequence[JobSet], Wanted]]:
+        """The jobsets of indices with their places, by world and by what counts on them.
+
+        It is the same whoever draws them.
+        """
+        alike = not self._objectives and not self._told_limits
+        if self._family is None and alike:
+            found = self.task.jobsets(split, indices)
+            yield range(len(indices)), self.task.world, found, self._wanted
+            return
+        for place, index in enumerate(indices):
+            keys = (self._seed, Purpose.TASK, int(split), index)
+            world, jobset = self.task.world, None
+            if self._family is not None:
+                world, jobset = self._family(generator(*keys))
+            jobsets = self.task.jobsets(split, [index]) if jobset is None else [jobset]
+            wanted = self._wanted if alike else self._draw_wanted(generator(*keys, _OF_WANTED))
+            yield [place], world, jobsets, wanted
+
+    def _draw_wanted(self, rng: np.random.Generator) -> Wanted:
+        objective, limits = self._wanted.objective, dict(self._wanted.limits or {})
+        if self._objectives:
+            objective = mixture(draw_weights(self._objectives, rng))
+        alike = rng.random() < ALIKE
+        worse, free = float(rng.random()) ** 2, rng.random() < UNLIMITED
+        for name in self._told_limits:
+            if not alike:
+                worse, free = float(rng.random()) ** 2, rng.random() < UNLIMITED
+            if free:
+                del limits[name]
+            else:
+                limits[name] = worse
+        return Wanted(objective, limits)
+
+
+def limits_of(limits: Mapping[str, float]) -> dict[str, Limit]:
+    """Limits by name of the metric, from the shares by which metrics may be worse."""
+    return {name: Limit(worse, get_metric(name).higher_is_better) for name, worse in limits.items()}
+
+
+def judge_of(experiment: ExperimentConfig) -> Judge:
+    """What the candidates of an experiment are judged by, at its start."""
+    training = experiment.training
+    multipliers = training.multipliers.given()
+    usual = ADAPTING if training.multiplier_rate else FIXED
+    return Judge(
+        [multipliers.get(name, usual) for name in training.limits.given()],
+        training.limits_hold == "mean",
+        training.multiplier_rate,
+        training.pooled,
+    )
+
+
+def reference_of(experiment: ExperimentConfig, world: World) -> Policy:
+    """What limits are relative to."""
+    return get_heuristic(experiment.training.reference or kind_of(world).baselines[0], world)
+
+
+def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
+    """Makes sure that a search can begin.
+
+    Raises:
+        InputError: if there is no such family or reference, or a limit contradicts the objective.
+    """
+    task = SearchProblem(experiment).task
+    headline = objective_metric(task.objective).name
+    training = experiment.training
+    told = limits_in(getattr(training, "conditioned_on", ()))
+    for name in told:
+        if name not in training.limits.given():
+            raise InputError(
+                f"training.conditioned_on tells a policy of the limit of {name}, so give "
+                f"training.limits.{name}, which it is told where nobody says otherwise"
+            )
+    if told and (training.limits_hold == "mean" or training.multiplier_rate):
+        raise InputError(
+            "limits that a policy is told of differ from jobset to jobset, so they hold on each, "
+            "with multipliers that stay; leave out training.limits_hold and multiplier_rate"
+        )
+    for name in training.limits.given():
+        if name.startswith(headline):  # utilization, and that up to the last finish
+            raise InputError(
+                f"training.limits: {headline} is what the objective makes as good as can be, so a "
+                f"limit on {name} contradicts the objective; limit other metrics, as "
+                f"{' or '.join(one for one in task.kind.price if one != headline) or 'wait'}"
+            )
+    reference_of(experiment, task.world)
+    return experiment
+
+
+def searched_shapes(experiment: ExperimentConfig, world: World) -> Shapes:
+    """Shapes of the weights that a search looks for, by name."""
+    network = network_of(experiment)
+    shapes = network.shapes(experiment, world)
+    return {name: shape for name, shape in shapes.items() if name not in network.fixed}
+
+
+def split_up(flat: Vector, shapes: Shapes) -> dict[str, NDArray[np.float32]]:
+    """Weights by name, of which `joined` made one vector."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+    parts = np.split(flat, ends[:-1])
+    return {
+        name: part.reshape(shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)
+    }
+
+
+def joined(weights: Mapping[str, NDArray[np.float32]], shapes: Shapes) -> Vector:
+    """All weights of a network as one vector, in the order of its shapes."""
+    return np.concatenate([weights[name].ravel() for name in shapes]).astype(np.float32)
