@@ -13,7 +13,7 @@ import pytest
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import load_config
-from rllib_configs.runners.dispatch import Timeouts
+from rllib_configs.runners.dispatch import Runners, Timeouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from tests.rllib_configs.training import assert_equal
 from tests.waiting import PATIENCE_S, wait_for
@@ -88,8 +88,9 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
 
 @pytest.mark.integration
 def test_a_runner_that_stops_in_its_start_keeps_no_others_waiting(
-    local_ray: None, tmp_path: Path
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Runners, "OTHERS_S", 4.0)
     mark = tmp_path / "mark"
 
     class NeverStarted(UnitEnvRunner):
@@ -99,9 +100,7 @@ def test_a_runner_that_stops_in_its_start_keeps_no_others_waiting(
                 os.kill(os.getpid(), signal.SIGSTOP)
             super().__init__(**kwargs)
 
-    config = algorithm_config(
-        load_config("deeprm-smoke", [*SETTINGS[:-1], "resources.runner_timeout_s=15"])
-    )
+    config = algorithm_config(load_config("deeprm-smoke", SETTINGS))
     config.env_runner_cls = NeverStarted
     alone = build_algorithm(load_config("deeprm-smoke", [*SETTINGS, "resources.num_runners=0"]))
     algorithm = config.build_algo()
