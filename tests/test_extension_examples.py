@@ -141,12 +141,18 @@ def test_a_world_is_trained_in_and_holds_nothing_back(
 @pytest.mark.slow
 def test_each_is_trained_with_two_runners(tmp_path: Path) -> None:
     """Functions of a user's own go to other processes, in workloads, objectives and references."""
+    from tests.extensions.train_all import MODULES
+
     done = subprocess.run(
         [sys.executable, str(TRAIN_ALL), str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=500,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(FOLDER), *sys.path]),
+            extensions.IMPORTS: ",".join(MODULES),
+        },
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert_trained_by_two(tmp_path)

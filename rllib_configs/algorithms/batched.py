@@ -28,6 +28,7 @@ from rllib_configs.learning.flat import (
 from rllib_configs.learning.optimizers import Adam, joined_state
 from rllib_configs.networks import network_spec
 from rllib_configs.runners.dispatch import Iteration, Runners
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
 from rllib_configs.runners.units import Arrays, FunctionUnit, FunctionWork, Unit, UnitWork
 from rllib_configs.schema import ExperimentConfig
@@ -288,11 +289,30 @@ def module_weights(algorithm: Algorithm) -> dict[str, NDArray[np.float32]]:
 
 
 def episode_metrics(sums: Mapping[str, float], headline: str) -> dict[str, float]:
-    """Metrics of an iteration's episodes; see `rllib_configs.runners.sampling.episode_sums`."""
+    """Metrics of an iteration's episodes; see `episode_sums`."""
     return {
         "train/return_mean": sums["returns"] / sums["deciders"],
         "train/return_max": sums["best"] / sums["jobsets"],
         f"train/{headline}": sums["headline"] / max(1, sums["headline_count"]),
         "train/unfinished_jobs": sums["unfinished"],
         "train/decisions_per_episode": sums["decisions"] / sums["episodes"],
+    }
+
+
+def episode_sums(rollouts: Rollouts) -> dict[str, float]:
+    """What metrics of episodes are made of, so that units can be added up."""
+    returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
+    best = np.full(int(rollouts.row_jobset.max()) + 1, -np.inf)
+    np.maximum.at(best, rollouts.row_jobset, returns)
+    outcome = rollouts.outcome
+    return {
+        "decisions": rollouts.num_rows,
+        "episodes": rollouts.num_episodes,
+        "deciders": returns.size,
+        "returns": float(returns.sum()),
+        "jobsets": best.size,
+        "best": float(best.sum()),
+        "headline": float(outcome["headline_sum"].sum()),
+        "headline_count": int(outcome["headline_count"].sum()),
+        "unfinished": int(outcome["num_unfinished"].sum()),
     }

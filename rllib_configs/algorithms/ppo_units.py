@@ -1,5 +1,6 @@
 """What PPO has its runners do: sample a unit, keep its rows, and take gradients from them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from ray.rllib.core.columns import Columns as Names
 
 from cluster_env.core.seeding import Purpose, generator
 from cluster_env.core.world import Features, State
+from rllib_configs.algorithms.batched import episode_sums
 from rllib_configs.learning.advantages import advantages_by_clock
 from rllib_configs.learning.agents import advantages_of_agents
 from rllib_configs.learning.equalizing import Equalizer, Spreads
@@ -22,7 +24,7 @@ from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
 from rllib_configs.networks.set_scorer.unit_gradient import UnitGradient, Vector
 from rllib_configs.runners.rollout import Rollouts
-from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums
+from rllib_configs.runners.sampling import SampleUnit, UnitSampler
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
@@ -121,6 +123,10 @@ class PPOWork:
         """Takes the weights that sample, and say what states are worth."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
+
+    def expect(self, units: Sequence[SampleUnit]) -> None:
+        """Takes note of the units that are played next."""
+        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, HeldRows]:
         """Samples, and weighs the decisions."""

@@ -1,5 +1,6 @@
 """REINFORCE as DeepRM uses it (section 3.3, figure 3), on RLlib's new API stack."""
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +14,7 @@ from rllib_configs.algorithms.batched import (
     UnitAlgorithm,
     UnitLearner,
     episode_metrics,
+    episode_sums,
     module_weights,
 )
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
@@ -22,7 +24,7 @@ from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks import make_sampler
 from rllib_configs.networks.sampling import Sampler
 from rllib_configs.runners.rollout import Rollouts
-from rllib_configs.runners.sampling import SampleUnit, UnitSampler, episode_sums, iteration_units
+from rllib_configs.runners.sampling import SampleUnit, UnitSampler, iteration_units
 from rllib_configs.runners.sums import Part
 from rllib_configs.runners.units import Arrays
 from rllib_configs.schema import ExperimentConfig
@@ -59,6 +61,10 @@ class ReinforceWork:
         """Takes the weights for both."""
         self._policy = make_sampler(self._experiment, weights, self._sample.task.world)
         self._module.set_state(dict(weights))
+
+    def expect(self, units: Sequence[SampleUnit]) -> None:
+        """Takes note of the units that are played next."""
+        self._sample.expect(units)
 
     def play(self, unit: SampleUnit) -> tuple[Part, None]:
         """Samples a unit, and sums up over its decisions.

@@ -14,6 +14,9 @@ class Sampler(Protocol):
 
     One whose actions are rows, of several things that are done at once, has a method ``likeliest``
     beside, from states and what is added to the logit of void to such rows, without drawing.
+
+    One whose attribute ``by_row`` is true comes to the same bits for a state whatever states are
+    beside it, which products of matrices do not.
     """
 
     def logits(self, states: State) -> NDArray[np.float32]:

@@ -186,15 +186,10 @@ def _handle(runner: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """What a round has come to.
+    """What a round has come to."""
 
-    Attributes:
-        part: sum over all units.
-        runner_s: longest time that a runner was at it, in seconds.
-    """
-
-    part: Part
-    runner_s: float
+    part: Part  # sum over all units
+    runner_s: float  # longest time that a runner was at it, in seconds
 
 
 @dataclass(frozen=True)
@@ -380,7 +375,7 @@ class _Queue:
 
     A runner takes half of what is left of its own lane at a time, so that the last pieces are
     small, and then half of the longest. So what it does stays in few runs of neighbors, whose sums
-    travel as one.
+    travel as one. One that is alone takes all.
 
     Args:
         lanes: places by runner.
@@ -388,7 +383,7 @@ class _Queue:
     """
 
     def __init__(self, lanes: dict[int, list[int]], *, fixed: bool) -> None:
-        self._lanes, self._fixed = lanes, fixed
+        self._lanes, self._fixed = lanes, fixed or len(lanes) == 1
 
     @property
     def is_empty(self) -> bool:

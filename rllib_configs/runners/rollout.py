@@ -138,6 +138,37 @@ def rollout(
     return _columns(simulator, steps, get_metric(kind_of(world).headline), alone)
 
 
+def split(rollouts: Rollouts, num_jobsets: Sequence[int]) -> list[Rollouts]:
+    """Cuts rollouts of one agent an episode, as if their jobsets had been sampled apart.
+
+    Args:
+        rollouts: of several jobsets.
+        num_jobsets: of each part, in order.
+    """
+    last = np.cumsum(num_jobsets)
+    part_of = np.searchsorted(last, rollouts.jobset, side="right")
+    row_part = part_of[rollouts.episode]
+    parts = []
+    for k, end in enumerate(last.tolist()):
+        rows, episodes = np.flatnonzero(row_part == k), np.flatnonzero(part_of == k)
+        episode = rollouts.episode[rows] - np.int32(episodes[0])
+        parts.append(
+            Rollouts(
+                states=rollouts.states[rows],
+                actions=rollouts.actions[rows],
+                log_probabilities=rollouts.log_probabilities[rows],
+                rewards=rollouts.rewards[rows],
+                row=episode,
+                episode=episode,
+                decision=rollouts.decision[rows],
+                time=rollouts.time[rows],
+                jobset=rollouts.jobset[episodes] - np.int32(end - num_jobsets[k]),
+                outcome={name: values[episodes] for name, values in rollouts.outcome.items()},
+            )
+        )
+    return parts
+
+
 def _columns(
     simulator: Simulator, steps: Sequence[tuple[NDArray[Any], ...]], headline: Metric, alone: bool
 ) -> Rollouts:

@@ -1,5 +1,6 @@
 """Units of jobsets of one task, and the episodes of a unit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +11,11 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from rllib_configs.networks.sampling import Sampler
-from rllib_configs.runners.rollout import Rollouts, rollout
+from rllib_configs.runners.rollout import Rollouts, rollout, split
 from rllib_configs.schema import ExperimentConfig
+
+EPISODES = 600
+"""As many are sampled side by side at most, where units are smaller; more are not faster."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +46,40 @@ class UnitSampler:
         short = getattr(task.workload, "with_short_windows", None)
         self._first_task = task if short is None else replace(task, workload=short())
         self._fixed_jobsets: dict[int, JobSet] = {}
+        self._expected: Sequence[SampleUnit] = ()
+        self._ahead: dict[SampleUnit, Rollouts] = {}
+
+    def expect(self, units: Sequence[SampleUnit]) -> None:
+        """Takes note of the units that are sampled next, so that some can be side by side."""
+        self._expected, self._ahead = units, {}
 
     def __call__(self, unit: SampleUnit, policy: Sampler) -> Rollouts:
         """Samples the episodes of a unit."""
-        training = self._experiment.training
-        keys = episode_keys(
-            self._experiment.seed,
-            Split.TRAIN,
-            unit.iteration,
-            unit.index,
-            count=len(unit.jobsets) * training.episodes_per_jobset,
-        )
-        world = training.world_at(self.task.world, unit.iteration)
-        jobsets, each = self._jobsets(unit), training.episodes_per_jobset
-        found = rollout(world, policy, jobsets, self.task.objective, each, keys)
-        return without_overruled(world, found)
+        if unit not in self._ahead:
+            units = [unit]
+            if getattr(policy, "by_row", False) and unit in self._expected:
+                size = len(unit.jobsets) * self._experiment.training.episodes_per_jobset
+                first = self._expected.index(unit)
+                units = list(self._expected[first : first + max(1, EPISODES // size)])
+            self._ahead = dict(zip(units, self._sample(units, policy), strict=True))
+        return self._ahead.pop(unit)
+
+    def _sample(self, units: Sequence[SampleUnit], policy: Sampler) -> list[Rollouts]:
+        training, seed = self._experiment.training, self._experiment.seed
+        each, iteration = training.episodes_per_jobset, units[0].iteration
+        keys = [
+            episode_keys(seed, Split.TRAIN, iteration, one.index, count=len(one.jobsets) * each)
+            for one in units
+        ]
+        world = training.world_at(self.task.world, iteration)
+        jobsets = [jobset for unit in units for jobset in self._jobsets(unit)]
+        found = rollout(world, policy, jobsets, self.task.objective, each, np.concatenate(keys))
+        found = without_overruled(world, found)
+        if len(units) == 1:
+            return [found]
+        if not found.alone:  # the numbers of agents' rows depend on who is beside them
+            return [self._sample([unit], policy)[0] for unit in units]
+        return split(found, [len(unit.jobsets) for unit in units])
 
     def _jobsets(self, unit: SampleUnit) -> list[JobSet]:
         training = self._experiment.training
@@ -82,25 +105,6 @@ def iteration_units(experiment: ExperimentConfig, iteration: int) -> list[Sample
         SampleUnit(index, iteration, tuple(range(start, min(start + size, last))))
         for index, start in enumerate(range(first, last, size))
     ]
-
-
-def episode_sums(rollouts: Rollouts) -> dict[str, float]:
-    """What metrics of episodes are made of, so that units can be added up."""
-    returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
-    best = np.full(int(rollouts.row_jobset.max()) + 1, -np.inf)
-    np.maximum.at(best, rollouts.row_jobset, returns)
-    outcome = rollouts.outcome
-    return {
-        "decisions": rollouts.num_rows,
-        "episodes": rollouts.num_episodes,
-        "deciders": returns.size,
-        "returns": float(returns.sum()),
-        "jobsets": best.size,
-        "best": float(best.sum()),
-        "headline": float(outcome["headline_sum"].sum()),
-        "headline_count": int(outcome["headline_count"].sum()),
-        "unfinished": int(outcome["num_unfinished"].sum()),
-    }
 
 
 def without_overruled(world: World, rollouts: Rollouts) -> Rollouts:

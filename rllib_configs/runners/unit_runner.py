@@ -64,6 +64,8 @@ class UnitEnvRunner(EnvRunner, Checkpointable):
             raise WeightsMissingError(f"env runner {self.worker_index} has started anew")
         try:
             self._prepare(request.round)
+            if expect := getattr(self._current, "expect", None):
+                expect([] if request.round.step is not None else list(request.units.values()))
             parts = {
                 (0, place): self.run(unit, request.round.step)
                 for place, unit in request.units.items()

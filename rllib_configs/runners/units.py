@@ -27,7 +27,8 @@ class Unit(Protocol):
 class UnitWork(Protocol):
     """What an algorithm does with units; between iterations it keeps nothing that counts.
 
-    What comes out depends on the arguments alone.
+    What comes out depends on the arguments alone. One that can do several units at a time has a
+    method ``expect`` beside, which takes those that are played next.
     """
 
     def set_weights(self, weights: Arrays) -> None:

@@ -14,9 +14,9 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.core.world import WORLDS, Features, Kind
 from cluster_env.objectives import Objective, get_objective
+from rllib_configs.algorithms.batched import episode_sums
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions, SetScorerSampler
 from rllib_configs.runners.rollout import Rollouts, rollout
-from rllib_configs.runners.sampling import episode_sums
 
 AGENTS, LAST = 3, 4
 

@@ -44,7 +44,7 @@ class Snapshot:
 
 
 class SetScorerSampler:
-    """Samples actions from a `SetScorer`; a snapshot of the weights.
+    """Samples actions from a `SetScorer`, row by row; a snapshot of the weights.
 
     Args:
         network: takes the weights.
@@ -52,6 +52,8 @@ class SetScorerSampler:
         world: where it acts; a `ConditionedWorld`, if the network is told of the objective.
         fast: whether the fast path of the world's kind is taken, if it has one.
     """
+
+    by_row = True
 
     def __init__(
         self,

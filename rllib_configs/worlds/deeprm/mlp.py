@@ -29,6 +29,8 @@ def shapes(layout: LookupLayout, hidden: int) -> dict[str, tuple[int, ...]]:
 class DeepRMSampler:
     """Samples actions from DeepRM's network; a snapshot of the weights."""
 
+    by_row = True
+
     def __init__(self, layout: LookupLayout, weights: dict[str, NDArray[np.float32]]) -> None:
         self._layout = layout
         self._table = layout.prefix_table(weights["hidden_weight"])

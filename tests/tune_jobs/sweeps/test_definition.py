@@ -86,12 +86,12 @@ class TestRefusals:
     def test_a_bad_combination(self):
         message = refusal(
             space={
-                "training.jobsets": {"grid": [4, 6]},
-                "training.jobsets_per_unit": {"grid": [2, 4]},
+                "training.fresh_jobsets": {"grid": [True, False]},
+                "training.window_curriculum": {"grid": [0.0, 0.5]},
             },
             search="grid",
         )
-        assert "jobsets=6 jobsets_per_unit=4" in message
+        assert "fresh_jobsets=False window_curriculum=0.5" in message
 
     @pytest.mark.parametrize("key", ["seed", "runs", "resources.num_runners", "tracking.uri"])
     def test_what_is_no_hyperparameter(self, key):
