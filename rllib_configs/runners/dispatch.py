@@ -373,9 +373,9 @@ def _ended(calls: dict[Any, _Call], *, every: bool) -> list[tuple[_Call, Answer 
 class _Queue:
     """Places of units that no runner has been given, in a lane for each runner.
 
-    A runner takes half of what is left of its own lane at a time, so that the last pieces are
-    small, and then half of the longest. So what it does stays in few runs of neighbors, whose sums
-    travel as one. One that is alone takes all.
+    A runner takes half of what is left of its own lane at a time, two at least, so that the last
+    pieces are small, and then half of the longest. So what it does stays in few runs of neighbors,
+    whose sums travel as one. One that is alone takes all.
 
     Args:
         lanes: places by runner.
@@ -395,6 +395,8 @@ class _Queue:
         own = self._lanes.get(runner, [])
         lane = own if own or self._fixed else max(self._lanes.values(), key=len, default=[])
         number = len(lane) if self._fixed else -(-len(lane) // 2)
+        if lane is own:
+            number = min(len(lane), max(number, 2))
         first = 0 if lane is own else len(lane) - number  # of another's, from its back
         taken = lane[first : first + number]
         del lane[first : first + number]

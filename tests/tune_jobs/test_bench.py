@@ -83,7 +83,7 @@ def measured(capsys, *args: str) -> dict[str, dict]:
     for entry in entries[:-1]:
         assert entry.keys() >= KEYS
         better = entry["value"] / entry["reference_value"]
-        seconds = entry["unit"].startswith("s ")
+        seconds = entry["unit"].startswith(("s ", "ms "))
         assert entry["ratio"] == pytest.approx(1 / better if seconds else better)
     return {entry["name"]: entry for entry in entries}
 
@@ -200,6 +200,31 @@ def test_meta_training_is_measured_part_by_part(tmp_path, capsys, monkeypatch, l
     names = [f"training.maml_{part}" for part in ("iteration", *parts)]
     assert list(entries) == [*names, "machine"]
     assert sum(entries[f"training.maml_{part}"]["share"] for part in parts) == pytest.approx(1)
+
+
+def test_efficiency_by_hand():
+    """Two units of 50 ms, and 4 updates that ask half of the units, 10 ms each, on 10 runners."""
+    from tune_jobs.benchmarks.runners import _Unit, efficiency
+
+    plain = _Unit(None, None, (), (None, 0.05), (None, 0.0), 1.0)
+    assert efficiency(plain, 10, cpu_s=0.001, round_s=0.002) == pytest.approx(100 / (100 + 12))
+    learning = _Unit(None, None, (1, 2, 3, 4), (None, 0.05), (None, 0.01), 0.5)
+    work = 100 + 4 * 10
+    assert efficiency(learning, 10, 0.001, 0.002) == pytest.approx(work / (work + 5 * 12))
+
+
+@pytest.mark.integration
+@pytest.mark.service
+@pytest.mark.slow
+def test_more_runners_are_measured_beside_idle_ones(capsys, monkeypatch, local_ray):
+    monkeypatch.setattr("tune_jobs.benchmarks.runners.ROUNDS", 2)
+    monkeypatch.setattr("tune_jobs.benchmarks.runners.IDLE", (1, 3))
+    entries = measured(capsys, "runners", "--preset", "hpc-smoke")
+    names = ("training.runners_2_over_1", "training.runners_4_over_1", "runners.driver_cpu")
+    assert entries.keys() == {*names, "machine"}
+    parts = entries["runners.driver_cpu"]["parts"]
+    assert parts["rounds"] == 13
+    assert 0 < parts["efficiency_256_percent"] < parts["efficiency_32_percent"] < 100
 
 
 def test_people_get_a_table(capsys):
