@@ -59,7 +59,7 @@ def build_algorithm(config: ExperimentConfig) -> Algorithm:
     """Builds an algorithm on the Ray that the caller is connected to.
 
     Raises:
-        InputError: if the cluster has too few CPUs.
+        InputError: if the cluster has too few CPUs, or there are more runners than units.
     """
     config.require_units()
     torch.set_num_threads(1)  # batches are small; each process has one CPU

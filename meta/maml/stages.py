@@ -16,9 +16,10 @@ from meta.maml.options import MAMLOptions
 from meta.maml.rewards import RewardSums, told_world
 from meta.maml.steps import Parameters
 from rllib_configs.networks.conditions import seen_world
+from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.networks.set_scorer.sampler import SetScorerSampler
-from rllib_configs.runners.rollout import Rollouts, SamplingPolicy, rollout
+from rllib_configs.runners.rollout import Rollouts, rollout
 from rllib_configs.schema import TrainingSection
 
 

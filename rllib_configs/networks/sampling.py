@@ -9,7 +9,19 @@ from cluster_env.core.compiled import njit
 from cluster_env.core.world import State
 
 
-class Sampler(Protocol):
+class SamplingPolicy(Protocol):
+    """Chooses actions and says how likely they were."""
+
+    def sample(
+        self, states: State, uniforms: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``.
+
+        Actions of a world whose agents do several things at once may be ``(n, num_actions)``.
+        """
+
+
+class Sampler(SamplingPolicy, Protocol):
     """A snapshot of a network's weights that computes without RLlib.
 
     One whose actions are rows, of several things that are done at once, has a method ``likeliest``
@@ -21,11 +33,6 @@ class Sampler(Protocol):
 
     def logits(self, states: State) -> NDArray[np.float32]:
         """Logits, float32 ``(n, num_actions)``, of states, ``(n, state_size)``."""
-
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `rllib_configs.runners.rollout.SamplingPolicy`."""
 
 
 @njit(cache=True, nogil=True)

@@ -86,8 +86,7 @@ class Runners:
         maximum: runners that are called at most, for measurements; None: all.
     """
 
-    START_S = 600.0  # for the first runner; a machine may have to compile
-    OTHERS_S = 60.0  # for the others after it
+    START_S = 180.0  # that all may take to start; one that takes longer comes in later
 
     def __init__(self, group: Any, num_runners: int, timeout_s: float = 0.0) -> None:
         self.iterations = count()
@@ -100,7 +99,13 @@ class Runners:
         if num_runners:
             # Not by RLlib's config: it would wait for their spaces without a limit.
             group.add_workers(num_runners)
-            self._wait_for_start(num_runners)
+            self._take_handles(self.START_S)
+            if missing := num_runners - len(self._handles):
+                logger.warning(
+                    "%d of %d env runners have not started within %.0f s; others do their work "
+                    "until they have",
+                    *(missing, num_runners, self.START_S),
+                )
 
     def available(self) -> list[int]:
         """Numbers of the runners that can be called, from 1."""
@@ -152,23 +157,6 @@ class Runners:
         self._group.reset([])
         self._handles.clear()
         self._pings.clear()
-
-    def _wait_for_start(self, num_runners: int) -> None:
-        """Waits until the runners have started; one that takes much longer comes in later."""
-        started, limit_s = perf_counter(), self.START_S
-        while len(self._handles) < num_runners:
-            elapsed_s = perf_counter() - started
-            if elapsed_s > limit_s:
-                logger.warning(
-                    "%d of %d env runners have not started within %.0f s; others do their work "
-                    "until they have",
-                    *(num_runners - len(self._handles), num_runners, elapsed_s),
-                )
-                return
-            none_yet = not self._handles
-            self._take_handles(1.0)
-            if none_yet and self._handles:
-                limit_s = elapsed_s + self.OTHERS_S
 
     def _take_handles(self, timeout_s: float) -> None:
         """Takes the handles of runners that have started since."""

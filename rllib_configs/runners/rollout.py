@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +14,7 @@ from cluster_env.core.seeding import row_keys, uniforms
 from cluster_env.core.world import Simulator, State, World, kind_of
 from cluster_env.evaluation.metrics import Metric, get_metric
 from cluster_env.objectives import Objective
-
-
-class SamplingPolicy(Protocol):
-    """Chooses actions and says how likely they were."""
-
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Returns actions, int32 ``(n,)``, and their log-probabilities, float32 ``(n,)``.
-
-        Actions of a world whose agents do several things at once may be ``(n, num_actions)``.
-        """
+from rllib_configs.networks.sampling import SamplingPolicy
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,28 +62,18 @@ class WeightsMissingError(RuntimeError):
 
 @dataclass(frozen=True)
 class FunctionUnit:
-    """One call of the function of a `FunctionWork`.
-
-    Attributes:
-        index: place of the call.
-        argument: what differs from call to call.
-    """
+    """One call of the function of a `FunctionWork`."""
 
     index: int
-    argument: Any
+    argument: Any  # what differs from call to call
 
 
 @dataclass(frozen=True, eq=False)
 class FunctionWork:
-    """Calls of a function, as of a validation; it stands in the place of an iteration's weights.
+    """Calls of a function, as of a validation; it stands in the place of an iteration's weights."""
 
-    Attributes:
-        function: a pure function, of `shared` and an argument.
-        shared: what all calls need.
-    """
-
-    function: Callable[[Any, Any], Any]
-    shared: Any
+    function: Callable[[Any, Any], Any]  # a pure function, of `shared` and an argument
+    shared: Any  # what all calls need
 
     def play(self, unit: FunctionUnit) -> tuple[Part, None]:
         """Calls the function; its result is not added up."""

@@ -90,7 +90,7 @@ def test_a_runner_that_stops_in_its_second_unit_costs_no_more_than_time(
 def test_a_runner_that_stops_in_its_start_keeps_no_others_waiting(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Runners, "OTHERS_S", 4.0)
+    monkeypatch.setattr(Runners, "START_S", 25.0)
     mark = tmp_path / "mark"
 
     class NeverStarted(UnitEnvRunner):

@@ -46,5 +46,5 @@ class DeepRMSampler:
     def sample(
         self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `rllib_configs.runners.rollout.SamplingPolicy`."""
+        """See `rllib_configs.networks.sampling.SamplingPolicy`."""
         return sample_actions(self.logits(states), uniforms)
