@@ -3,12 +3,10 @@
 import logging
 from typing import Any
 
-import ray
 import torch
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 
-from cluster_env.core.errors import InputError
 from rllib_configs.algorithms.batched import METRICS
 from rllib_configs.registries import ALGORITHMS, found
 from rllib_configs.schema import ExperimentConfig
@@ -41,29 +39,16 @@ def algorithm_config(config: ExperimentConfig) -> AlgorithmConfig:
     return made
 
 
-def check_resources(config: ExperimentConfig, num_cpus: float) -> None:
-    """Makes sure that all runners get a CPU; RLlib would wait for ever.
-
-    Raises:
-        InputError: if there are too few CPUs.
-    """
-    wanted = config.resources.num_runners
-    if wanted > num_cpus:
-        raise InputError(
-            f"{wanted} runners need {wanted} CPUs, but there are {num_cpus:g}; ask for fewer with "
-            f"--runners or resources.num_runners"
-        )
-
-
 def build_algorithm(config: ExperimentConfig) -> Algorithm:
     """Builds an algorithm on the Ray that the caller is connected to.
 
+    Runners for which there is no CPU yet come in when there is one.
+
     Raises:
-        InputError: if the cluster has too few CPUs, or there are more runners than units.
+        InputError: if there are more runners than units of work.
     """
     config.require_units()
     torch.set_num_threads(1)  # batches are small; each process has one CPU
-    check_resources(config, ray.cluster_resources().get("CPU", 0))
     return algorithm_config(config).build_algo()
 
 

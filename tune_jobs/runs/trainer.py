@@ -40,7 +40,7 @@ class Trainer:
         evaluated: the iteration of it.
 
     Raises:
-        InputError: if the cluster has too few CPUs.
+        InputError: if there are more runners than units of work.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 
-from cluster_env.core.errors import Failure
+from cluster_env.core.errors import Failure, InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.terminal.progress import duration
 from tune_jobs.terminal.signals import heed
@@ -66,9 +66,10 @@ def _wait(
 ) -> None:
     grows, limit_s = can_grow(), config.resources.wait_s
     if wanted > _cpus_in_total() and not grows:
-        from rllib_configs.builders import check_resources  # imports RLlib, which takes seconds
-
-        check_resources(config, _cpus_in_total())
+        raise InputError(
+            f"{wanted} runners need {wanted} CPUs, but there are {_cpus_in_total():g}; ask for "
+            "fewer with --runners or resources.num_runners"
+        )
     if _are_free(wanted, GRACE_S):
         return
     say_at = time.monotonic()
