@@ -53,7 +53,7 @@ class TrainingSection(Section):
         def __getattr__(self, name: str) -> Any: ...
 
     MORE_UNITS: ClassVar[str] = ""
-    """What gives an iteration more units, in words."""
+    """What gives an iteration more units, in words; empty where nothing does."""
 
     @property
     def num_units(self) -> int | None:

@@ -165,10 +165,11 @@ class ExperimentConfig(Section):
         """
         runners, units = self.resources.num_runners, self.training.num_units
         if units is not None and runners > units:
+            more = self.training.MORE_UNITS
             raise InputError(
                 f"{runners} runners were asked for, but an iteration of {self.name} has {units} "
-                f"unit{'s' if units > 1 else ''} of work, so use at most --runners {units}, or "
-                f"{self.training.MORE_UNITS}"
+                f"unit{'s' if units > 1 else ''} of work, so use at most --runners {units}"
+                + (f", or {more}" if more else "")
             )
 
     def to_dict(self) -> dict[str, Any]:

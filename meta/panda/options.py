@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import field_validator
 
@@ -52,8 +52,6 @@ class AdvisorOptions(Section):
 
 class OfflineOptions(Section):
     """An advisor from records of consumers alone, with Adam; nothing is played in training."""
-
-    MORE_UNITS: ClassVar[str] = "its records are learned from in one piece"
 
     @property
     def num_units(self) -> int:

@@ -162,7 +162,7 @@ class Runners:
         """Takes the handles of runners that have started since."""
         if len(self._handles) == self._group.num_remote_env_runners():
             return
-        if not self._group.num_in_flight_async_reqs(_HANDLES):  # those asked have died since
+        if not self._group.num_in_flight_async_reqs(_HANDLES):  # none was asked, or has died since
             self._group.foreach_env_runner_async(_handle, tag=_HANDLES, healthy_only=False)
         started = self._group.fetch_ready_async_reqs(tags=_HANDLES, timeout_seconds=timeout_s)
         self._handles = dict(sorted({**self._handles, **dict(started)}.items()))
