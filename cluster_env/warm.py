@@ -1,30 +1,33 @@
 """Compiles everything that is compiled, once: ``python -m cluster_env.warm``.
 
-Numba keeps what it has compiled beside the source, so that later commands and every worker only
-load it. Run after an installation; it takes half a minute the first time and seconds after that.
+Numba keeps what it has compiled, so that later commands and every worker only load it. Run after
+an installation; it takes a minute the first time and seconds after that.
 """
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
-from cluster_env.worlds import WORLDS
+import numpy as np
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WORLDS, WorldSpec
+from cluster_env.core.task import Task, build_workload
+from cluster_env.envs.view import View
+from cluster_env.evaluation import evaluate, summarize
+from cluster_env.evaluation.withholding import find_withheld
+from cluster_env.objectives import OBJECTIVES, get_objective
+from cluster_env.workloads.histories import histories
 
 
-def warm(kinds: Sequence[str] = ()) -> None:
-    """Runs the simulator, heuristics, observations and masks of each world once.
+def warm(worlds: Sequence[str] = ()) -> None:
+    """Plays what is registered of each world once: rules, steps, observations and masks.
 
     Args:
-        kinds: of worlds, in the order in which they are compiled; all, if none is named.
+        worlds: names, in the order in which they are compiled; all, if none is named.
     """
-    for kind in kinds or WORLDS.names():
-        WORLDS.get(kind).warm()
-
-
-def main(kinds: Sequence[str] = ()) -> None:
-    """Entry point of ``python -m cluster_env.warm``; see `warm`."""
-    with warnings.catch_warnings(action="ignore"):
-        warm(kinds)
-
-
-if __name__ == "__main__":
-    main()
+    for name in worlds or WORLDS.names():
+        spec = WORLDS.get(name)
+        world = spec.world()
+        jobsets = _few_jobs(spec, world)

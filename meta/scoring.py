@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WorldSpec, get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import Kind, get_heuristic
 from cluster_env.evaluation import (
     by_size,
     check_warmup,
@@ -37,14 +37,14 @@ class Cost:
             NaN without any.
         num_unfinished: measured jobs that had not finished when their episode ended, or were
             dropped; they make the cost a lower bound.
-        price: means of the metrics that a low cost may be bought with, see `Kind.price`, and of the
-            world's headline by size of jobs.
+        side_metrics: means of `WorldSpec.side_metrics`, which a low cost may be bought with, and of
+            the world's headline by size of jobs.
     """
 
     policy: str
     value: float
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def costs_on(
@@ -74,10 +74,10 @@ def costs_on(
     return [_cost(policy, task, drawn, seed) for policy in policies]
 
 
-def heuristic_names(kind: Kind) -> tuple[str, ...]:
+def heuristic_names(spec: WorldSpec) -> tuple[str, ...]:
     """Heuristics that are measured on every task: the baselines, then all others."""
-    others = (name for name in kind.heuristics.names() if name not in kind.baselines)
-    return (*kind.baselines, *others)
+    others = (name for name in spec.heuristics.names() if name not in spec.baselines)
+    return (*spec.baselines, *others)
 
 
 def heuristics_for(
@@ -102,7 +102,7 @@ def heuristics_for(
         Each name with its policy, whose own name says the number.
     """
     drawn = _jobsets(task, Split.VALIDATION, num_jobsets, warmup)
-    chosen = heuristic_names(task.kind) if names is None else names
+    chosen = heuristic_names(task.spec) if names is None else names
     return [(name, _chosen(name, task, drawn)) for name in chosen]
 
 
@@ -121,14 +121,14 @@ def heuristic_costs(
     return {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
 
 
-def baseline_of(kind: Kind, costs: Mapping[str, Cost]) -> Cost:
+def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
     """The lowest cost of a world's baselines, the first of equals; other costs are divided by it.
 
     Args:
-        kind: says which heuristics are baselines.
+        spec: says which heuristics are baselines.
         costs: of these at least, by name.
     """
-    return min((costs[name] for name in kind.baselines), key=lambda cost: cost.value)
+    return min((costs[name] for name in spec.baselines), key=lambda cost: cost.value)
 
 
 def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
@@ -149,7 +149,8 @@ def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
     schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
     unfinished = int((~schedule.finished & is_measured(schedule, 0)).sum())
-    kind = task.kind
-    names = (*kind.price, *(by_size(kind.headline, kind.metrics) if kind.price else ()))
-    price = {name: mean_cost(get_metric(name), schedule) for name in names}
-    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, price)
+    spec = task.spec
+    sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
+    names = (*spec.side_metrics, *sizes)
+    side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}
+    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, side_metrics)

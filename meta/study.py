@@ -47,7 +47,7 @@ class Measured:
         step: steps that were taken.
         cost: on the task's held-out jobsets.
         num_unfinished: jobs that did not finish there, or were dropped.
-        price: see `meta.scoring.Cost`.
+        side_metrics: see `meta.scoring.Cost`.
     """
 
     task: int
@@ -55,7 +55,7 @@ class Measured:
     step: int
     cost: float
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def baselines_of(
@@ -64,11 +64,11 @@ def baselines_of(
     """The baseline of each task, on so many jobsets of a split."""
     baselines = []
     for task in tasks:
-        pairs = heuristics_for(task, task.kind.baselines)
+        pairs = heuristics_for(task, task.spec.baselines)
         policies = [policy for _, policy in pairs]
         costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split)
         by_name = {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
-        best = baseline_of(task.kind, by_name)
+        best = baseline_of(task.spec, by_name)
         baselines.append(Baseline(best.policy, best.value))
     return baselines
 
@@ -118,7 +118,8 @@ def measure(
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
             for step, cost in zip(plan.steps, costs, strict=True):
-                yield Measured(index, seed, step, cost.value, cost.num_unfinished, cost.price)
+                measured = (cost.value, cost.num_unfinished, cost.side_metrics)
+                yield Measured(index, seed, step, *measured)
 
 
 def choose_rate(

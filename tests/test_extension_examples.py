@@ -13,7 +13,7 @@ import pytest
 
 import cluster_env  # noqa: F401  registers the environments
 import rllib_configs.loading  # noqa: F401  registers what comes with metasched
-from cluster_env.core.world import WORLDS
+from cluster_env.core.spec import WORLDS
 from cluster_env.envs import check_cluster_env
 from cluster_env.objectives import OBJECTIVES
 from rllib_configs import extensions

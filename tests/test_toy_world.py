@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WORLDS, get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import WORLDS, get_heuristic
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule, schedule_of_starts
-from cluster_env.core.world import WORLDS, Axis, Features, Heuristic, Kind, WorkloadKind
+from cluster_env.core.spec import WORLDS, Axis, Heuristic, WorkloadSpec, WorldSpec
+from cluster_env.core.world import Features
 from cluster_env.objectives import OBJECTIVES, Objective
 
 LARGEST = 20  # duration and weight
@@ -136,13 +137,13 @@ class Order:
         return np.where(duration > 0, value, -1).argmax(axis=1).astype(np.int32)
 
 
-KIND = Kind(
+SPEC = WorldSpec(
     world=SingleMachine,
     baselines=("spt", "wspt"),
     metrics=("weighted_flow", "completion_time", "makespan"),
     axis=Axis("workload.largest_weight"),
 )
-KIND.workloads.register("uniform")(WorkloadKind(UniformJobs, lambda w: {"num_jobs": w.num_jobs}))
-KIND.heuristics.register("spt")(Heuristic(lambda world, _: Order("spt")))
-KIND.heuristics.register("wspt")(Heuristic(lambda world, _: Order("wspt")))
-WORLDS.register("single_machine")(KIND)
+SPEC.workloads.register("uniform")(WorkloadSpec(UniformJobs, lambda w: {"num_jobs": w.num_jobs}))
+SPEC.heuristics.register("spt")(Heuristic(lambda world, _: Order("spt")))
+SPEC.heuristics.register("wspt")(Heuristic(lambda world, _: Order("wspt")))
+WORLDS.register("single_machine")(SPEC)

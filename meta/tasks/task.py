@@ -19,7 +19,7 @@ def mean_cost(metric: Metric, schedule: Schedule) -> float:
 
 def describe(task: Task) -> str:
     """What a task is about, in a few words: ``makespan, load 110%``."""
-    return f"{objective_name(task)}, {task.kind.words(task)}"
+    return f"{objective_name(task)}, {task.spec.presentation.words(task)}"
 
 
 def objective_name(task: Task) -> str:

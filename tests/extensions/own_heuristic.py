@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.world import Heuristic, no_argument
-from cluster_env.worlds import get_kind
+from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 
-DEEPRM = get_kind("deeprm")
+DEEPRM = get_spec("deeprm")
 
 
 @dataclass(frozen=True)

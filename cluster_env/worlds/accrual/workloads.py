@@ -11,7 +11,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.objectives.utility import ATTRIBUTE
 from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
@@ -194,12 +194,12 @@ class LogWorkload:
         return self.recorded.between(*PARTS[split])
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _processors(world: Any) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("poisson")(WorkloadKind(PoissonWorkload, _processors))
-WORKLOADS.register("log")(WorkloadKind(LogWorkload, _processors))
+WORKLOADS.register("poisson")(WorkloadSpec(PoissonWorkload, _processors))
+WORKLOADS.register("log")(WorkloadSpec(LogWorkload, _processors))

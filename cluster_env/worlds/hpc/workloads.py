@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.estimates import get_estimates
 from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
@@ -212,7 +212,7 @@ def _check(jobs: int, load: float, estimates: str) -> None:
     get_estimates(estimates)
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _processors(world: HPC) -> dict[str, Any]:
@@ -224,10 +224,10 @@ def _processors(world: HPC) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("lublin")(WorkloadKind(LublinWorkload, _processors))
-WORKLOADS.register("lognormal")(WorkloadKind(LognormalWorkload, _processors))
+WORKLOADS.register("lublin")(WorkloadSpec(LublinWorkload, _processors))
+WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
 WORKLOADS.register("trace")(
-    WorkloadKind(
+    WorkloadSpec(
         TraceWorkload,
         lambda world: {"capacity": world.capacity, "resources": world.resources},
         own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates

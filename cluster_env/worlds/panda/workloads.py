@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.logs import read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
@@ -301,12 +301,12 @@ class LogWorkload:
 _PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
 """Between which shares of a log's time the jobs of a split were submitted."""
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _nodes(world: Any) -> dict[str, Any]:
     return {"nodes": world.nodes}
 
 
-WORKLOADS.register("clustered")(WorkloadKind(ClusteredWorkload, _nodes))
-WORKLOADS.register("log")(WorkloadKind(LogWorkload, _nodes))
+WORKLOADS.register("clustered")(WorkloadSpec(ClusteredWorkload, _nodes))
+WORKLOADS.register("log")(WorkloadSpec(LogWorkload, _nodes))

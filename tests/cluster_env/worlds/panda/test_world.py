@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import schedule_of_starts
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import build_world
+from cluster_env.core.spec import build_world
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
