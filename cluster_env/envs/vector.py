@@ -143,7 +143,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Takes one decision in each environment.
 
         Args:
-            actions: whole numbers ``(num_envs,)``, each a slot, or `num_slots` for void.
+            actions: whole numbers ``(num_envs,)``, each an item, or the last one for void.
 
         Returns:
             Observations; rewards, float64 ``(num_envs,)``; which episodes are terminated and which

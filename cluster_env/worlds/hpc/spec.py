@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.core.sheets import duration
@@ -20,6 +22,7 @@ from cluster_env.core.spec import (
 from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
+from cluster_env.workloads.histories import histories
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.advice import advise
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
@@ -28,7 +31,7 @@ from cluster_env.worlds.hpc.protocols import PROTOCOLS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.sites import any_site, capability_site
 from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
-from cluster_env.worlds.hpc.workloads import WORKLOADS
+from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload
 from cluster_env.worlds.hpc.world import HPC
 
 _SHIPPED = Path(__file__).parent / "policies"
@@ -116,7 +119,10 @@ def _thesis(**options: Any) -> dict[str, Any]:
 
 
 def _warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Plays a scorer, which is no rule."""
+    """Draws and corrects estimates, and plays a scorer."""
+    rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
+    LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
+    histories(one, one, np.ones(1), one)
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("bounded_slowdown"))
     simulator.play(Scorer.linear())
