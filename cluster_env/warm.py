@@ -6,6 +6,7 @@ load it. Run after an installation; it takes a minute the first time and seconds
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def warm(names: Sequence[str] = ()) -> None:
         stream = JobsetStream(build_workload(world, spec.workloads.names()[0], {}), run_seed=0)
         jobsets = [stream.draw().select(slice(0, _NUM_JOBS)) for _ in range(2)]
         _play_rules(spec, world, jobsets)
-        _take_steps(spec, world, jobsets)
+        _take_steps(spec, world, jobsets[:1])
         _look(spec, world, jobsets)
         spec.tools.warm(world, jobsets)
 
@@ -55,17 +56,15 @@ def _take_steps(spec: WorldSpec, world: World, jobsets: Sequence[JobSet]) -> Non
     simulator, spare = world.simulator(), world.simulator()
     rules = [spec.heuristics.get(name).make(world, "") for name in spec.heuristics.names()]
     for name in OBJECTIVES.names():
-        try:
-            simulator.load(jobsets, OBJECTIVES.get(name))
-        except InputError:
-            continue
-        spare.load(jobsets, OBJECTIVES.get(name))
         for rule in rules:
-            rows = np.flatnonzero(simulator.active).astype(np.int32)
-            actions = choose(rule, simulator, rows, np.zeros(rows.size))
-            simulator.step(rows, actions, np.empty(rows.size))
-            spare.take_over(simulator, rows, rows)
-            simulator.reset()
+            # An objective may need other jobs, and a rule may play nothing but whole episodes.
+            with suppress(InputError):
+                for each in (simulator, spare):
+                    each.load(jobsets, OBJECTIVES.get(name))
+                rows = np.flatnonzero(simulator.active).astype(np.int32)
+                actions = choose(rule, simulator, rows, np.zeros(rows.size))
+                simulator.step(rows, actions, np.empty(rows.size))
+                spare.take_over(simulator, rows, rows)
 
 
 def _look(spec: WorldSpec, world: World, jobsets: Sequence[JobSet]) -> None:
@@ -77,8 +76,9 @@ def _look(spec: WorldSpec, world: World, jobsets: Sequence[JobSet]) -> None:
     for view in (*views, *(View(world, None, name, False) for name in masks)):
         simulator = view.world.simulator()
         simulator.load(jobsets, OBJECTIVES.get("completion_time"))
+        rows = np.flatnonzero(simulator.active)
         # One environment shows a view of the simulator's states, several show a copy.
-        for states in (simulator.states, simulator.states.copy()):
+        for states in (simulator.states[rows[0] : rows[0] + 1], simulator.states[rows]):
             view.look(states, view.buffer(len(states)))
 
 

@@ -127,7 +127,7 @@ def _play(
         _check_view(env, observation, info)
         _check_jobs(before.schedule, after.schedule, where)
         _check_clock(core, before, after, where)
-        require(bool(np.isfinite(reward)), f"the reward is {reward} {where}")
+        require(bool(np.isfinite(float(reward))), f"the reward is {reward} {where}")
         if step_rule is not None:
             step_rule(core, before, after, action, float(reward), where)
         if terminated or truncated:

@@ -52,9 +52,9 @@ def collect(request: FigureRequest) -> list[Row]:
         jobsets, of those whose side metrics keep the guard's limits, and ``best`` its mean;
         ``value`` is the mean of the policy and ``guarded_value`` that of what the guard chose;
         ``ratio`` and ``guarded_ratio`` are the two over ``best``, with the 95 % intervals of the
-        paired bootstrap over jobsets, seeds pooled; ``too_dear`` is the number of training seeds whose policy is
-        beyond one of ``limits``; ``worse`` says whether the guarded one is worse with its whole
-        interval, and ``worse_seeds`` for how many training seeds alone it is.
+        paired bootstrap over jobsets, seeds pooled; ``too_dear`` is the number of training seeds
+        whose policy is beyond one of ``limits``; ``worse`` says whether the guarded one is worse
+        with its whole interval, and ``worse_seeds`` for how many training seeds alone it is.
 
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.

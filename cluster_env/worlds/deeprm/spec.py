@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
+from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
     DEFAULT_TIME_LIMIT_S,
@@ -160,7 +162,9 @@ def _returns_cost(world: DeepRM) -> bool:
 
 
 def _warm(world: DeepRM, jobsets: Sequence[JobSet]) -> None:
-    """Looks up parts of the image in tables, as DeepRM's own network does."""
+    """Shows classes of jobs, and looks parts of the image up in tables, as its own network does."""
+    simulator = DeepRM(replace(world.cluster, num_classes=2)).simulator()
+    simulator.load(jobsets, get_objective("slowdown"))
     states = np.zeros((2, world.layout.size), np.uint8)
     window_features(states, world.layout)
     lookups = LookupLayout(world.layout)

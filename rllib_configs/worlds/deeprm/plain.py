@@ -114,5 +114,5 @@ class PlainCluster:
 
 
 def plain_episode(world: DeepRM, jobset: JobSet) -> PlainCluster:
-    """An episode in a world with the paper's rules; see `rllib_configs.registries.PLAIN_EPISODES`."""
+    """An episode in a world with the paper's rules, for `PLAIN_EPISODES`."""
     return PlainCluster(world.cluster, jobset)
