@@ -25,7 +25,7 @@ EXAMPLES = sorted(FOLDER.glob("own_*.py"))
 DEEPRM = WORLDS.get("deeprm")
 REGISTRIES = (
     *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS),
-    *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.observations),
+    *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.environments.observations),
 )
 TRAIN_ALL = FOLDER / "train_all.py"
 SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]

@@ -32,6 +32,27 @@ class Features(NamedTuple):
     context: NDArray[np.float32]  # (n, context_size)
     allowed: Mask  # (n, num_items + 1); the last action, void, takes none
 
+    @classmethod
+    def of(
+        cls,
+        items: NDArray[Any],
+        context: NDArray[Any],
+        allowed: NDArray[Any],
+        out: "Features | None" = None,
+    ) -> "Features":
+        """Features of arrays of any type, for worlds that compute them in numpy.
+
+        Args:
+            items: see there, as for the next two.
+            context: see there.
+            allowed: see there.
+            out: written if given.
+        """
+        if out is None:
+            return cls(items.astype(np.float32), context.astype(np.float32), allowed.astype(bool))
+        out.items[:], out.context[:], out.allowed[:] = items, context, allowed
+        return out
+
 
 class Simulator(Protocol):
     """Many episodes of a world side by side."""

@@ -24,7 +24,7 @@ class LastComeFirstServed:
     name: str = "lcfs"
 
     def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        startable = DEEPRM.masks.get("start_now")(self.world, states)[:, :-1]
+        startable = DEEPRM.environments.masks.get("start_now")(self.world, states)[:, :-1]
         waited = np.where(startable, states[:, self.world.layout.waited], 256)
         void = self.world.cluster.num_slots
         return np.where(startable.any(axis=1), waited.argmin(axis=1), void).astype(np.int32)

@@ -27,6 +27,8 @@ class WorkConserving(DeepRM):
 
 
 # All else is DeepRM's: workloads, heuristics, baselines, metrics, tables.
+DEEPRM = get_spec("deeprm")
+IDS = {"WorkConserving-v0": {"world": {"kind": "work_conserving"}}}
 WORLDS.register("work_conserving")(
-    replace(get_spec("deeprm"), world=WorkConserving, environments={})
+    replace(DEEPRM, world=WorkConserving, environments=replace(DEEPRM.environments, ids=IDS))
 )

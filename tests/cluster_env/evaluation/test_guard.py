@@ -210,14 +210,15 @@ def test_windows_of_a_short_log_prove_nothing() -> None:
     assert gaps[0].high - gaps[0].low > gaps[1].high - gaps[1].low > gaps[2].high - gaps[2].low
 
 
-def test_prices_are_compared_with_the_reference_of_the_world(
+def test_side_metrics_are_compared_with_the_reference_of_the_world(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Beside a baseline that idles the machine, idling would look cheap."""
     limits = {"utilization": 0.1}
     usual = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
     assert (usual.reference, usual.heuristic.name) == ("hold:8!", "hold:8!")
-    named = replace(spec_of(DeepRM(CLUSTER)), reference=lambda world: "sjf!")
+    spec = spec_of(DeepRM(CLUSTER))
+    named = replace(spec, training=replace(spec.training, reference=lambda world: "sjf!"))
     monkeypatch.setattr("cluster_env.evaluation.guard.spec_of", lambda world: named)
     judge = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
     assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
