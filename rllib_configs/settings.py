@@ -67,7 +67,8 @@ def _of_worlds() -> Iterator[Setting]:
         world = kind.world()
         for workload in kind.workloads.names():
             entry = kind.workloads.get(workload)
-            section = section_of(entry.workload, workload, frozenset(entry.given(world)))
+            left_out = frozenset({*entry.given(world), *entry.refused})
+            section = section_of(entry.workload, workload, left_out)
             owner = f"the workload {workload} of the world {name}"
             yield from _of_section(section, "task.workload.", owner)
 

@@ -74,10 +74,11 @@ class TaskSection(Section):
         if not isinstance(given, Mapping):
             return _workload_section(built, kind, _kind_of_workload(kind, given)).of(given)
         try:
-            section = _workload_section(built, kind, _name_of(given, kind.workloads.names()[0]))
+            name = kind.workloads.today(_name_of(given, kind.workloads.names()[0]))
+            section = _workload_section(built, kind, name)
         except InputError as error:
             raise refused(SectionError(("kind",), str(error))) from None
-        return validated(section, given)
+        return validated(section, {**given, "kind": name})
 
     @classmethod
     def of(cls, task: Task) -> Self:
@@ -174,7 +175,7 @@ def _objective(name: str) -> Objective:
 
 def _workload_section(world: World, kind: Kind, name: str) -> type[DerivedSection]:
     entry = kind.workloads.get(name)
-    return section_of(entry.workload, name, frozenset(entry.given(world)))
+    return section_of(entry.workload, name, frozenset({*entry.given(world), *entry.refused}))
 
 
 def _kind_of_workload(kind: Kind, workload: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
+from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.observations import OBSERVATIONS
 from cluster_env.worlds.accrual.plain import PlainServer, smallest
@@ -35,11 +36,13 @@ def _describe(columns: Mapping[str, Any]) -> str:
 
 
 def _words(task: Task) -> str:
-    """``0.1 jobs a step``, or the name of the log."""
+    """``0.1 jobs a step``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
     if hasattr(workload, "rate"):
         return f"{workload.rate:g} jobs a step"
-    return str(getattr(workload, "path", type(workload).__name__))
+    return type(workload).__name__
 
 
 def _plain(world: Accrual, jobset: JobSet) -> PlainServer:

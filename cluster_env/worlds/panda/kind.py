@@ -7,6 +7,7 @@ import cluster_env.worlds.panda.objectives  # noqa: F401  enters the paper's rew
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
+from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.plain import PlainCloud
 from cluster_env.worlds.panda.workloads import WORKLOADS
@@ -34,11 +35,11 @@ def _describe(columns: Mapping[str, Any]) -> str:
 
 
 def _words(task: Task) -> str:
-    """``load 70%``, or the name of the log."""
+    """``load 70%``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
-    if hasattr(workload, "load"):
-        return f"load {workload.load:.0%}"
-    return str(getattr(workload, "path", type(workload).__name__))
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
+    return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
 
 
 def _plain(world: Panda, jobset: JobSet) -> PlainCloud:
