@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cluster_env.core.durations import duration
 from cluster_env.core.seeding import Split
-from cluster_env.core.sheets import duration
 from cluster_env.core.shorthand import Shorthand
 from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value

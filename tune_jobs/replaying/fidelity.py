@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from cluster_env.core.sheets import COUNT, RATIO, SECONDS, TEXT, Sheet
 from cluster_env.evaluation.intervals import jobset_interval
+from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, TEXT, Sheet
 
 WEEK_S = 7 * 24 * 3600
 FEWEST_WEEKS = 5
