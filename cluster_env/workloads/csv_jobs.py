@@ -67,11 +67,10 @@ class _Column:
         return f"{what}, {f'{self.least} or more' if self.whole or not self.least else 'above 0'}"
 
 
-_ARRIVAL_S = _Column("arrival", most=2**53, whole=False)
 _IN_SECONDS = {
     column.name: column
     for column in (
-        _ARRIVAL_S,
+        _Column("arrival", most=2**53, whole=False),  # the floats that are exact
         *(_Column(name, least=1e-9, whole=False) for name in ("duration", "estimate")),
         _Column("wait", whole=False),
         *(_Column(name, least=int(name == "processors"), resource=True) for name in RESOURCES),
@@ -121,16 +120,17 @@ def _read_version(
             try:
                 header = [cell.strip() for cell in next(lines, [])]
                 if num_resources is None:
-                    columns = _columns_in_seconds(path, header)
+                    columns = _columns_in_seconds(header)
                 else:
-                    columns = _columns_in_steps(path, header, num_resources)
+                    columns = _columns_in_steps(header, num_resources)
                 rows = [
-                    _row(path, lines.line_num, columns, cells)
+                    [lines.line_num, *_values(columns, cells)]
                     for cells in lines
                     if any(cell.strip() for cell in cells)
                 ]
-            except csv.Error as error:
-                raise _fault(path, lines.line_num, str(error)) from None
+            except (csv.Error, _Fault) as error:
+                line = max(lines.line_num, 1)  # an empty file has none
+                raise InputError(f"{path}, line {line}: {error}") from None
     except UnicodeDecodeError:
         raise InputError(f"the trace {path} is no CSV file in UTF-8") from None
     if not rows:
@@ -140,77 +140,73 @@ def _read_version(
     resources = [column.name for column in columns if column.resource]
     if num_resources is None:  # processors come first, whatever the order of the file
         resources.sort(key=RESOURCES.index)
-    return _sorted(path, values, resources, in_steps=num_resources is not None)
+    return _by_arrival(path, values, resources, in_steps=num_resources is not None)
 
 
-def _columns_in_seconds(path: Path, header: Sequence[str]) -> list[_Column]:
+class _Fault(ValueError):
+    """What is wrong with a line."""
+
+
+def _columns_in_seconds(header: Sequence[str]) -> list[_Column]:
     """The columns of a file in seconds, whose names are known."""
     names = [_ALIASES.get(name.lower(), name.lower()) for name in header]
     for name in names:
         if name not in _IN_SECONDS or names.count(name) > 1:
             why = "stands twice" if name in _IN_SECONDS else "is none of them"
-            raise _fault(
-                path,
-                1,
+            raise _Fault(
                 f"a header is needed with names of {', '.join(_IN_SECONDS)}, each at most once, "
-                f"but '{as_shown(name)}' {why}",
+                f"but '{as_shown(name)}' {why}"
             )
     for name in ("arrival", "duration", "processors"):
         if name not in names:
-            raise _fault(
-                path,
-                1,
+            raise _Fault(
                 f"the header lacks the column {name}; it needs arrival, duration and processors, "
-                f"as in arrival,duration,estimate,processors,gpus",
+                f"as in arrival,duration,estimate,processors,gpus"
             )
     return [_IN_SECONDS[name] for name in names]
 
 
-def _columns_in_steps(path: Path, header: Sequence[str], num_resources: int) -> list[_Column]:
+def _columns_in_steps(header: Sequence[str], num_resources: int) -> list[_Column]:
     """The columns of a file in time steps, whose resources have any names."""
     if any(header.count(name) != 1 for name in ("arrival", "duration")):
         shown = f"it is '{','.join(header)[:80]}'" if header else "there is none"
-        raise _fault(
-            path,
-            1,
+        raise _Fault(
             "a header is needed with the columns arrival and duration and one for each resource, "
-            f"commas between, as in arrival,duration,cpu,memory, but {shown}",
+            f"commas between, as in arrival,duration,cpu,memory, but {shown}"
         )
     if "" in header or len(set(header)) < len(header):
-        raise _fault(path, 1, "every column of the header needs a name of its own")
+        raise _Fault("every column of the header needs a name of its own")
     columns = [_IN_STEPS.get(name, _Column(name, resource=True)) for name in header]
     resources = [column.name for column in columns if column.resource]
     if len(resources) != num_resources:
-        raise _fault(
-            path,
-            1,
+        raise _Fault(
             f"besides arrival and duration there must be a column for each of the cluster's "
             f"{num_resources} resources, but there are {len(resources)}"
-            f"{': ' if resources else ''}{', '.join(resources)}",
+            f"{': ' if resources else ''}{', '.join(resources)}"
         )
     return columns
 
 
-def _row(path: Path, line: int, columns: Sequence[_Column], cells: Sequence[str]) -> list[Any]:
-    """Number of the line and all values of a job, checked."""
+def _values(columns: Sequence[_Column], cells: Sequence[str]) -> list[Any]:
+    """All values of a job, checked."""
     if len(cells) != len(columns):
-        raise _fault(path, line, f"{len(columns)} values are expected, but there are {len(cells)}")
-    values: list[Any] = [line]
+        raise _Fault(f"{len(columns)} values are expected, but there are {len(cells)}")
+    values: list[Any] = []
     units = 0
     for column, cell in zip(columns, cells, strict=True):
         text = cell.strip()
         value = column.value(text)
         if value is None:
             expected = column.expected(text)
-            raise _fault(path, line, f"{column.name} must be {expected}, not '{as_shown(text)}'")
+            raise _Fault(f"{column.name} must be {expected}, not '{as_shown(text)}'")
         units += value if column.resource else 0
         values.append(value)
     if not units:
-        raise _fault(path, line, "a job must ask for at least 1 unit of a resource")
+        raise _Fault("a job must ask for at least 1 unit of a resource")
     return values
 
 
-def _sorted(
+def _by_arrival(
     path: Path, columns: dict[str, list[Any]], resources: Sequence[str], *, in_steps: bool
 ) -> RecordedJobs:
     """The jobs of all rows, by arrival."""
@@ -243,7 +239,3 @@ def _sorted(
         epoch=0 if not in_steps and arrival.min() >= _SURELY_UNIX else None,
         job_class=numbers(_CLASS).astype(np.uint8) if _CLASS in known else None,
     )
-
-
-def _fault(path: Path, line: int, text: str) -> InputError:
-    return InputError(f"{path}, line {line}: {text}")
