@@ -20,10 +20,10 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.rewards import RewardSums, told_parameters
-from meta.maml.steps import Parameters
+from meta.maml.steps import Parameters, StepOptions
 from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
 from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.conditions import Wanted, seen_world
@@ -239,7 +239,8 @@ def adapt_steps(
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     require_features(policy.config, task.world, f"the policy {policy.name}")
     seen = seen_world(policy.config.training, task.world, task.objective)
-    inner = FirstOrder(_network(policy, seen), seen, StepOptions.of(policy.meta))
+    network = _network(policy, seen)
+    inner = FirstOrder(network, seen, StepOptions.of(policy.meta, network))
     rewards = _rewards_of(policy, task)
     found = [AdaptedStep(policy.parameters)]
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}

@@ -11,11 +11,12 @@ from meta.adaptation import adapt_parameters, learned_policy, save_adapted, untr
 from meta.adaptation import load_meta_policy as load
 from meta.maml.rewards import RewardSums
 from meta.maml.stages import StageSampler
-from meta.maml.steps import outer_loss, scorer_of
+from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.networks.conditions import rewards_told, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 CONFIG = load_config(  # the default cluster, for which networks are compiled
@@ -123,7 +124,9 @@ def test_a_stage_is_learned_from_as_it_was_told() -> None:
     )
     network.compiled = False
     learned = {name: value.clone().requires_grad_() for name, value in parameters.items()}
-    loss, stats = outer_loss(scorer_of(network, sample.world), learned, rates, [sample.stages])
+    scorer, policy_loss = scorer_of(network, sample.world), PolicyLoss(clip=0.2)
+    stages, options = [sample.stages], StepOptions()
+    loss, stats = outer_loss(scorer, learned, rates, stages, options, policy_loss)
     loss.backward()
     slopes = learned["context.weight"].grad
     assert slopes is not None
