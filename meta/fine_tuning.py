@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
-from meta.adaptation import ADAPTATION
+from meta.adaptation import sample_step
 from meta.plan import MAX_STEPS, check_numbers
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks import Weights, make_sampler, network_of
 from rllib_configs.policy_files import LearnedPolicy, read_weights
-from rllib_configs.runners.rollout import Rollouts, rollout
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
 
 
@@ -117,15 +116,9 @@ def _updates(
         yield weights
         if step == num_steps:
             return
+        acting = make_sampler(policy.config, weights, task.world)
         batch = seed * MAX_STEPS + step
-        rollouts = rollout(
-            task.world,
-            make_sampler(policy.config, weights, task.world),
-            task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets)),
-            task.objective,
-            num_episodes // num_jobsets,
-            episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
-        )
+        rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets)
         loss = _loss(module, rollouts, training.gamma)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

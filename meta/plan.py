@@ -76,7 +76,7 @@ class StudyPlan:
 
 
 def check_numbers(num_steps: int, num_episodes: int, num_jobsets: int, seed: int) -> None:
-    """Makes sure that an adaptation of these numbers has a meaning; see `adapt_policy`.
+    """Makes sure that `meta.adaptation.adapt_policy` can take these numbers.
 
     Raises:
         InputError: if it has none.

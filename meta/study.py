@@ -80,7 +80,7 @@ def adapter(policy: MetaPolicy | ReinforcePolicy, plan: StudyPlan) -> Adapt:
     def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
         if isinstance(policy, ReinforcePolicy):
             return fine_tune(policy, task, steps, **numbers, seed=seed)
-        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed, decode=plan.decode)
+        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed).policies(plan.decode)
         return [policies[step] for step in steps]
 
     return adapt

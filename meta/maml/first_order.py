@@ -126,8 +126,8 @@ class FirstOrder:
             return rates * (factor * self._shrinkage(parts, gradient) * gradient)
         return rates * (factor * gradient)
 
-    def why_still(self, decisions: Decisions) -> str:
-        """Why a step on these decisions moved nothing, as a clause."""
+    def why_unchanged(self, decisions: Decisions) -> str:
+        """Why a step on these decisions changed no parameter, as a clause."""
         if decisions.num_rows == 0:
             return "no decision had a choice"
         if not decisions.advantages.any():

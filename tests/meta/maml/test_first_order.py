@@ -70,11 +70,13 @@ def test_jobsets_that_contradict_each_other_move_nothing_and_that_is_why() -> No
     contrary = replace(one.of_rows(rows), advantages=sign * one.advantages[rows], jobset=jobset)
     found = inner.inner_step(parameters, rates, contrary)
     assert all(torch.equal(found[name], parameters[name]) for name in found)
-    assert inner.why_still(contrary) == "the jobsets did not agree on a direction"
+    assert inner.why_unchanged(contrary) == "the jobsets did not agree on a direction"
     alike = replace(contrary, advantages=np.zeros_like(contrary.advantages))
-    assert inner.why_still(alike) == "episodes of the same jobset cost the same"
-    assert inner.why_still(one.of_rows(np.arange(0))) == "no decision had a choice"
-    assert FirstOrder(network, WORLD, StepOptions()).why_still(one) == "the gradient was too small"
+    assert inner.why_unchanged(alike) == "episodes of the same jobset cost the same"
+    assert inner.why_unchanged(one.of_rows(np.arange(0))) == "no decision had a choice"
+    assert (
+        FirstOrder(network, WORLD, StepOptions()).why_unchanged(one) == "the gradient was too small"
+    )
 
 
 def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-6) -> None:
