@@ -18,12 +18,13 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
+from meta.checks import MAX_STEPS, check_numbers, require_features, require_scorer
 from meta.maml.decisions import decisions_of
 from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.rewards import RewardSums, told_parameters
 from meta.maml.steps import Parameters, StepOptions
-from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
+from meta.study import StudyPlan
 from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.conditions import Wanted, seen_world
 from rllib_configs.networks.sampling import SamplingPolicy
@@ -104,6 +105,13 @@ class MetaPolicy:
         if not rate > 0:
             raise InputError(f"an inner rate must be above 0, but {rate:g} was given")
         return replace(self, rates=dict.fromkeys(self.rates, rate), learned_rates=False)
+
+    def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
+        """The policies after each of a plan's numbers of steps on a task, see `adapt_policy`."""
+        numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
+        adaptation = adapt_policy(self, task, plan.steps[-1], **numbers, seed=seed)
+        policies = adaptation.policies(plan.decode)
+        return [policies[step] for step in plan.steps]
 
 
 @dataclass(frozen=True, eq=False)

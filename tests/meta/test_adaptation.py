@@ -16,8 +16,8 @@ from meta.adaptation import (
     save_adapted,
     untrained_policy,
 )
+from meta.costs import baseline_of, costs_on, heuristic_costs
 from meta.maml.options import MAMLOptions
-from meta.scoring import baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy

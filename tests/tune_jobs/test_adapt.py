@@ -13,10 +13,10 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives.metric import utilization
 from cluster_env.worlds import get_heuristic
 from meta.adaptation import adapt_policy, load_meta_policy
+from meta.costs import Cost
 from meta.maml.decisions import Decisions
 from meta.maml.first_order import FirstOrder
 from meta.maml.steps import Parameters
-from meta.scoring import Cost
 from meta.tasks import Task, read_task
 from rllib_configs.policies import LearnedPolicy, load_policy
 from tests.tune_jobs.recording_tracker import record_with

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster_env.core.errors import InputError
-from meta.plan import check_numbers, require_features, require_scorer
+from meta.checks import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
 from rllib_configs.policy_files import Decode, read_policy_config
 from tune_jobs.adapting.windows import in_steady_operation

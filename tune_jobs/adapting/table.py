@@ -9,7 +9,7 @@ import click
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import by_size, cost_of
 from meta.adaptation import Adaptation, learned_policy
-from meta.scoring import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
+from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.table import column_of
@@ -38,7 +38,7 @@ def tabulate(
         num_jobsets: held-out jobsets of the task that costs are means over.
         num_episodes: of a step.
         shown: numbers of steps that get a row, ascending; the last one always does.
-        warmup: see `meta.scoring.costs_on`.
+        warmup: see `meta.costs.costs_on`.
         decode: how the policies act, see `rllib_configs.policies.LearnedPolicy`.
         keep: after how many steps the policy is kept: ``last``, all of them, or ``best``, those of
             the rows, 0 among them, with the lowest cost on as many validation jobsets as heuristics
