@@ -1,6 +1,6 @@
 """Compiles everything that is compiled, once: ``python -m cluster_env.warm``.
 
-Numba keeps what it has compiled beside the source, so that later commands and every worker only
+What is compiled is kept in the user's cache folder, so that later commands and every worker only
 load it. Run after an installation; it takes half a minute the first time and seconds after that.
 """
 

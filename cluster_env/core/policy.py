@@ -42,3 +42,38 @@ class PlayedPolicy(Policy, Protocol):
             keys: uint64 ``(num_rows,)``, keys of the episodes' random numbers, see
                 `cluster_env.core.seeding.episode_keys`.
         """
+
+
+@runtime_checkable
+class ChoosingPolicy(Policy, Protocol):
+    """A rule that asks the simulator, since a state does not show all that it decides by."""
+
+    def choose(
+        self, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        """Chooses the action of some rows, the one that `PlayedPolicy.play` would take.
+
+        Args:
+            simulator: of the policy's world, whose rows are under way.
+            rows: int32 ``(m,)``, active ones.
+            uniforms: float64 ``(m,)`` in [0, 1).
+
+        Returns:
+            int32 ``(m,)``.
+        """
+
+
+def choose(
+    policy: Policy, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
+) -> NDArray[np.int32]:
+    """The actions of a policy in some rows of a simulator, int32 ``(m,)``.
+
+    Args:
+        policy: asks the simulator if it is a `ChoosingPolicy`, and sees the rows' states otherwise.
+        simulator: of the policy's world.
+        rows: int32 ``(m,)``, active ones.
+        uniforms: float64 ``(m,)`` in [0, 1).
+    """
+    if isinstance(policy, ChoosingPolicy):
+        return policy.choose(simulator, rows, uniforms)
+    return policy.act(simulator.states[rows], uniforms)

@@ -105,6 +105,12 @@ class Schedule:
         return self.finish >= 0
 
     @property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which jobs cost anything and are measured, bool ``(n,)``; see `JobSet.counted`."""
+        marked = self.attributes.get("counted")
+        return np.ones(self.job.size, np.bool_) if marked is None else np.asarray(marked) > 0
+
+    @property
     def completion(self) -> NDArray[np.int32]:
         """Time steps from arrival to finish, int32 ``(n,)``.
 

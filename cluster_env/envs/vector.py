@@ -143,7 +143,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         """Takes one decision in each environment.
 
         Args:
-            actions: whole numbers ``(num_envs,)``, each a slot, or `num_slots` for void.
+            actions: whole numbers ``(num_envs,)``, each an item, or the last one for void.
 
         Returns:
             Observations; rewards, float64 ``(num_envs,)``; which episodes are terminated and which
@@ -161,11 +161,13 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         episodes.simulator.step(episodes.rows, chosen, rewards)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any():
             episodes.advance(np.flatnonzero(self._ended))
-        simulator = episodes.simulator  # another one, where the next episodes had to be loaded
+        # Only now are rows and simulator those of this step: either may be new after `advance`.
+        simulator = episodes.simulator
         self._ended = ~simulator.active[episodes.rows]
         truncated = simulator.truncated[episodes.rows]
         terminated = self._ended & ~truncated
         final: Infos = {}
+        # What an episode ended with is written down before the next one takes its place.
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             final = self._final_infos()
             episodes.advance(np.flatnonzero(self._ended))
@@ -198,6 +200,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             shared = None if seed is None else require_seed(int(seed))
             super().reset(seed=shared)
             run_seed = int(self.np_random.integers(2**31)) if shared is None else shared
+            # Environments share one order of jobsets: each takes every num_envs-th.
             streams = [(run_seed, place, self.num_envs) for place in range(self.num_envs)]
         else:
             if len(seed) != self.num_envs:

@@ -1,0 +1,90 @@
+"""What compiled code asks of the arrays and options that it is given, in words."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import DTypeLike, NDArray
+
+from cluster_env.core.errors import InputError, shortened
+
+
+def require_states(states: NDArray[Any], space: spaces.Box) -> None:
+    """Makes sure that states are of a world: compiled code would read wrong ones past their ends.
+
+    Args:
+        states: what is given.
+        space: of one state, `World.state_space`.
+
+    Raises:
+        InputError: for another shape than ``(n, state_size)``, or another type.
+    """
+    (size,) = space.shape
+    if states.ndim != 2 or states.shape[1] != size or states.dtype != space.dtype:
+        raise InputError(
+            f"states of this world have the shape (n, {size}) and the type {space.dtype}, but "
+            f"{states.shape} and {states.dtype} were given"
+        )
+
+
+def output(out: NDArray[Any] | None, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """Returns the array to write to: the given one, or a new one.
+
+    Raises:
+        InputError: if the given one has another shape or type.
+    """
+    if out is None:
+        return np.empty(shape, dtype)
+    if out.shape != shape or out.dtype != np.dtype(dtype):
+        raise InputError(
+            f"out must have the shape {shape} and the type {np.dtype(dtype)}, but {out.shape} and "
+            f"{out.dtype} were given"
+        )
+    return out
+
+
+def outputs(
+    out: Sequence[NDArray[Any]] | None, *forms: tuple[tuple[int, ...], DTypeLike]
+) -> tuple[NDArray[Any], ...]:
+    """The same for several arrays, such as those of `Features`.
+
+    Args:
+        out: the given ones, or None.
+        forms: shape and type of each.
+
+    Raises:
+        InputError: if one of them has another shape or type.
+    """
+    given = [None] * len(forms) if out is None else list(out)
+    return tuple(output(one, *form) for one, form in zip(given, forms, strict=True))
+
+
+def require_option_types(options: Any) -> None:
+    """Makes sure that the numbers, words and switches of a dataclass are of their types.
+
+    Whole numbers of numpy are integers, and integers are numbers; nothing else is converted. Fields
+    of other types are left to the dataclass.
+
+    Raises:
+        InputError: if one is not; it names the field.
+    """
+    hints = get_type_hints(type(options))
+    for entry in fields(options):
+        kind, value = hints[entry.name], getattr(options, entry.name)
+        expected = _EXPECTED.get(kind)
+        if expected is None:
+            continue
+        types, name = expected
+        is_switch = isinstance(value, bool | np.bool_)
+        if not isinstance(value, types) or (is_switch and kind is not bool):
+            raise InputError(f"{entry.name} must be {name}, but {shortened(repr(value))} was given")
+
+
+_EXPECTED: dict[Any, tuple[tuple[type, ...], str]] = {
+    int: ((int, np.integer), "a whole number"),
+    float: ((int, float, np.integer, np.floating), "a number"),
+    str: ((str,), "a word"),
+    bool: ((bool, np.bool_), "true or false"),
+}
