@@ -121,10 +121,14 @@ def _choose_world(data: dict[str, Any], chosen: Mapping[str, Any]) -> WorldSpec:
     spec = WORLDS.get(after)
     if isinstance(world, dict):
         _keep(world, [entry.name for entry in fields(spec.world)])
-    if isinstance(task, dict):
-        workload = task.get("workload")
-        if not isinstance(workload, dict) or workload.get("kind") not in spec.workloads.names():
-            task.pop("workload", None)
+    workload = task.get("workload") if isinstance(task, dict) else None
+    if isinstance(workload, dict) and _is_named(spec, workload.get("kind")):
+        source, name = WORLDS.get(before).workloads, str(workload["kind"])
+        same = source.today(name) in source.names() and source.get(name) == spec.workloads.get(name)
+        if not same:
+            _keep(workload, ["path"])  # a log's windows are in other units in every world
+    elif isinstance(task, dict):
+        task.pop("workload", None)
     return spec
 
 
@@ -132,12 +136,18 @@ def _choose_workload(data: dict[str, Any], spec: WorldSpec, chosen: Mapping[str,
     """Takes out what another workload does not have."""
     task = data.get("task")
     workload = task.get("workload") if isinstance(task, dict) else None
-    name = chosen.get("task.workload.kind")
-    if isinstance(workload, dict) and name in spec.workloads.names():
+    name = chosen.get("task.workload.kind", "")
+    if isinstance(workload, dict) and _is_named(spec, name):
         entry = spec.workloads.get(name)
         before = workload.get("kind", spec.workloads.names()[0])
-        own = () if name == before else entry.own
+        other = spec.workloads.get(before) if _is_named(spec, before) else entry
+        own = {*entry.own, *other.own} if other is not entry else set()
         _keep(workload, [key for key in entry.names if key not in own])
+
+
+def _is_named(spec: WorldSpec, name: Any) -> bool:
+    """Whether a world has a workload of that name, or of that old name."""
+    return isinstance(name, str) and spec.workloads.today(name) in spec.workloads.names()
 
 
 def _keep(table: dict[str, Any], names: Iterable[str]) -> None:
@@ -148,7 +158,7 @@ def _keep(table: dict[str, Any], names: Iterable[str]) -> None:
 def _written_out(spec: WorldSpec, key: str, value: Any) -> list[tuple[str, Any]]:
     """A change, where ``task.workload.KIND=path`` may stand for the kind and the path."""
     place, _, name = key.rpartition(".")
-    if place != "task.workload" or name not in spec.workloads.names():
+    if place != "task.workload" or not _is_named(spec, name):
         return [(key, value)]
     if "path" not in spec.workloads.get(name).names:
         return [(key, value)]

@@ -9,9 +9,9 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.secrets import holds_secret
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, training_section
+from rllib_configs.secrets import holds_secret
 from rllib_configs.sections import (
     Count,
     Section,

@@ -67,7 +67,8 @@ def _of_worlds() -> Iterator[Setting]:
         world = spec.world()
         for workload in spec.workloads.names():
             entry = spec.workloads.get(workload)
-            section = section_of(entry.workload, workload, frozenset(entry.from_world(world)))
+            left_out = frozenset({*entry.from_world(world), *entry.refused})
+            section = section_of(entry.workload, workload, left_out)
             owner = f"the workload {workload} of the world {name}"
             yield from _of_section(section, "task.workload.", owner)
 

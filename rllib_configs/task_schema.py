@@ -75,10 +75,11 @@ class TaskSection(Section):
         if not isinstance(given, Mapping):
             return _workload_section(built, spec, _kind_of_workload(spec, given)).of(given)
         try:
-            section = _workload_section(built, spec, _name_of(given, spec.workloads.names()[0]))
+            name = spec.workloads.today(_name_of(given, spec.workloads.names()[0]))
+            section = _workload_section(built, spec, name)
         except InputError as error:
             raise refused(SectionError(("kind",), str(error))) from None
-        return validated(section, given)
+        return validated(section, {**given, "kind": name})
 
     @classmethod
     def of(cls, task: Task) -> Self:
@@ -175,7 +176,7 @@ def _objective(name: str) -> Objective:
 
 def _workload_section(world: World, spec: WorldSpec, name: str) -> type[DerivedSection]:
     entry = spec.workloads.get(name)
-    return section_of(entry.workload, name, frozenset(entry.from_world(world)))
+    return section_of(entry.workload, name, frozenset({*entry.from_world(world), *entry.refused}))
 
 
 def _kind_of_workload(spec: WorldSpec, workload: Any) -> str:

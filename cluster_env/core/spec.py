@@ -39,8 +39,8 @@ class WorkloadSpec:
     Attributes:
         workload: a frozen dataclass with a method `sample`; its fields are the settings.
         from_world: those of its fields that the world decides, from the world.
-        own: fields that a change to this workload does not take over from another one, though they
-            have the same name.
+        own: fields that a change to this workload does not take over from another one, and does
+            not leave to another one, though they have the same name.
         read: reads the job log that its settings name, of a machine that the log may describe; from
             plain settings. None where jobs are of no such log.
     """
@@ -51,9 +51,14 @@ class WorkloadSpec:
     read: Callable[[Mapping[str, Any]], Any] | None = None
 
     @property
+    def refused(self) -> Mapping[str, str]:
+        """Fields that are no options in this world, and why, see `LogWorkload.refused`."""
+        return getattr(self.workload, "refused", {})
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """Names of all its fields."""
-        return tuple(entry.name for entry in fields(self.workload))
+        """Names of its fields but the refused ones."""
+        return tuple(e.name for e in fields(self.workload) if e.name not in self.refused)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.spec import spec_of
 from cluster_env.core.world import World
-from cluster_env.evaluation.intervals import Estimate, jobset_interval
+from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
 from cluster_env.evaluation.rollouts import evaluate
 
@@ -61,7 +61,7 @@ class Summary:
 
     def estimate(self, metric: str) -> Estimate:
         """The mean with its 95 % interval over jobsets."""
-        return jobset_interval(self.totals[metric], self.counts[metric])
+        return jobset_interval(Pooled(self.totals[metric], self.counts[metric]))
 
     @cached_property
     def means(self) -> dict[str, float]:

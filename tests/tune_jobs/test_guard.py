@@ -391,7 +391,7 @@ def test_windows_of_a_trace_are_long_unless_somebody_says_how_long(gaps: Path) -
     overrides = [f"task.workload.trace={gaps}"]
     config, warmup = choose_comparison(None, overrides, {}, [], None)
     workload: Any = config.task.build_workload()
-    mean = workload.trace.jobs.duration.mean()
+    mean = workload.recorded.run.mean()
     assert workload.window - 2 * warmup >= 20 * mean
     assert warmup >= 4 * mean
     assert config.task.world.max_time >= 10 * workload.window

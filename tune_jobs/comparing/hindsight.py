@@ -18,7 +18,8 @@ from cluster_env.core.spec import Optimum, spec_of
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import Result, evaluate, summarize
-from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
+from cluster_env.evaluation.comparison import pooled
+from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -80,13 +81,11 @@ class Hindsight:
 
         It is over jobsets, and over seeds too if there are several, as in `Result.estimate`.
         """
-        totals = np.sum([member.totals[self.metric] for member in result.members], axis=0)
-        counts = np.sum([member.counts[self.metric] for member in result.members], axis=0)
-        within = ratio_interval(totals, counts, self.best, self.counts)
+        best = Pooled(self.best, self.counts)
+        within = ratio_interval(pooled(result.members, self.metric), best)
         if len(result.members) == 1:
             return within
-        reference = float(self.best.sum() / self.counts.sum())
-        means = [member.mean(self.metric) / reference for member in result.members]
+        means = [member.mean(self.metric) / best.mean for member in result.members]
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 

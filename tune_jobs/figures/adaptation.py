@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import jobset_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import get_spec
 from tune_jobs.figures.adaptation_by_objective import draw_objectives
 from tune_jobs.figures.adaptation_data import (
@@ -184,7 +184,7 @@ def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
         if families[family] > MOST_LINES:
             continue
         ratios = np.array([number(row, "ratio") for row in some])
-        estimate = jobset_interval(ratios, np.ones(ratios.size))
+        estimate = jobset_interval(Pooled.each(ratios))
         rows.append(
             {
                 "series": "heuristic",

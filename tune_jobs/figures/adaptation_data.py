@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
-from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.terminal.tables import Cells, Value, number
@@ -157,7 +157,7 @@ def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
         the bootstrap over tasks where there is one run of each.
     """
     by_task = table.mean(axis=0) - (0.0 if other is None else other.mean(axis=0))
-    within = jobset_interval(by_task, np.ones(by_task.size))
+    within = jobset_interval(Pooled.each(by_task))
     groups = [table] if other is None else [table, other]
     if all(group.shape[0] == 1 for group in groups):
         return within

@@ -11,6 +11,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
+from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.comparing.choices import metric_of, parse_limits
 from tune_jobs.comparing.comparison import check_specs, spec_cells
@@ -186,10 +187,7 @@ def _in_words(limits: Mapping[str, float]) -> str:
 
 def _ratio(members: Sequence[Summary], best: Result, metric: str) -> Estimate:
     """A mean over that of a heuristic; the interval is over jobsets alone, so the strictest."""
-    totals = np.sum([member.totals[metric] for member in members], axis=0)
-    counts = np.sum([member.counts[metric] for member in members], axis=0)
-    heuristic = best.members[0]
-    return ratio_interval(totals, counts, heuristic.totals[metric], heuristic.counts[metric])
+    return ratio_interval(pooled(members, metric), pooled(best.members[:1], metric))
 
 
 def _is_worse(ratio: Estimate, metric: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import ratio_interval
+from cluster_env.evaluation.intervals import Pooled, ratio_interval
 from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.figures.adaptation_data import (
     JOINT,
@@ -115,9 +115,8 @@ def _rows(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Ro
     for method in methods:
         for step in method.steps:
             table = method.table(step, ratio)[:, :count]
-            ones = np.ones(count)
-            gained = before - table.mean(axis=0)
-            closed = ratio_interval(gained, ones, before - specialists, ones)
+            gained = Pooled.each(before - table.mean(axis=0))
+            closed = ratio_interval(gained, Pooled.each(before - specialists))
             value = cells_of(interval(table), "value")
             rows.append(
                 {

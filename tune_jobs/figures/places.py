@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from cluster_env.evaluation.metrics import SIZES
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from cluster_env.worlds import get_spec
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare

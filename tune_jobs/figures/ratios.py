@@ -16,7 +16,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import Estimate, evaluate, get_metric
-from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.choices import choose_config
@@ -179,7 +179,7 @@ def _measure(
 def _paired(differences: NDArray[np.float64]) -> Estimate:
     """Mean of differences of logarithms ``(num_seeds, num_sequences)``, with its interval."""
     means = differences.mean(axis=0)
-    within = jobset_interval(means, np.ones(means.size))
+    within = jobset_interval(Pooled.each(means))
     if differences.shape[0] == 1:
         return within
     return two_level_interval([differences.mean(axis=1).tolist()], within, means.size)

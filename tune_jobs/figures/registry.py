@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs

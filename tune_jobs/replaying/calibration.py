@@ -12,19 +12,18 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.sheets import Sheet
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
-from cluster_env.evaluation import fidelity as near
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
 from cluster_env.worlds import get_heuristic
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
+from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import resources_of_log, task_of_log, with_hashed_users
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.sheets import WIDTH, as_data, format_sheet, write_sheets
+from tune_jobs.terminal.sheets import WIDTH, Sheet, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import Row, write_table
 
 USUAL = "priority:conservative"

@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from cluster_env.workloads.logs import AUTO, read_log
+from cluster_env.workloads.formats import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import units_named, units_of_log
 from rllib_configs.migration import new_key

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.sheets import Sheet
 from cluster_env.evaluation import evaluate
-from cluster_env.evaluation.replays import outcome, timeline
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import (
@@ -33,10 +31,10 @@ from tune_jobs.comparing.trained_runs import (
     load_runs,
 )
 from tune_jobs.replaying.choices import task_of_log, with_hashed_users
-from tune_jobs.replaying.outcomes import by_size, by_user, in_all
+from tune_jobs.replaying.outcomes import by_size, by_user, in_all, outcome, timeline
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
+from tune_jobs.terminal.sheets import Sheet, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import write_columns, write_table
 
 STRETCHES = 160

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from cluster_env.core.secrets import hide_secrets
 from cluster_env.core.seeding import Split
 from rllib_configs.schema import ExperimentConfig, TrackingSection
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking import (
     AnyTracker,
     NullTracker,

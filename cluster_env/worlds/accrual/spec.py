@@ -19,6 +19,7 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
+from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.play import Rule
 from cluster_env.worlds.accrual.pool import AccrualPool
@@ -48,11 +49,13 @@ def _describe(columns: Mapping[str, Any]) -> str:
 
 
 def _words(task: Task) -> str:
-    """``0.1 jobs a step``, or the name of the log."""
+    """``0.1 jobs a step``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
     if hasattr(workload, "rate"):
         return f"{workload.rate:g} jobs a step"
-    return str(getattr(workload, "path", type(workload).__name__))
+    return type(workload).__name__
 
 
 def _warm(world: Accrual, jobsets: Sequence[JobSet]) -> None:

@@ -34,10 +34,10 @@ from cluster_env.worlds.deeprm.clairvoyant import (
 )
 from cluster_env.worlds.deeprm.features import window_features
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
+from cluster_env.worlds.deeprm.log import DeepRMLog
 from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.render import draw
-from cluster_env.worlds.deeprm.trace import MIN_WINDOWS, TraceWorkload
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
 
@@ -58,7 +58,7 @@ WORKLOADS = Registry(
     "workload",
     {
         "bimodal": WorkloadSpec(BimodalWorkload, _from_world),
-        "trace": WorkloadSpec(TraceWorkload, _from_world),
+        "trace": WorkloadSpec(DeepRMLog, _from_world),
     },
 )
 
@@ -67,7 +67,7 @@ def _columns(task: Task) -> dict[str, Value]:
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     return {
-        "trace": task.workload.name if isinstance(task.workload, TraceWorkload) else "",
+        "trace": task.workload.name if isinstance(task.workload, DeepRMLog) else "",
         "arrival_rate": getattr(part, "arrival_rate", float("nan")),
         "rules": world.rules if isinstance(world.rules, str) else "own",
         "window": getattr(part, "window", 0),
@@ -100,7 +100,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _words(task: Task) -> str:
     """``load 70%``, ``trace jobs.csv``, ``loads 10 to 184%, windows 50 to 500``."""
     workload: Any = task.workload
-    if isinstance(workload, TraceWorkload):
+    if isinstance(workload, DeepRMLog):
         return f"trace {workload.name}"
     if not isinstance(workload, BimodalWorkload):
         return type(workload).__name__
@@ -138,11 +138,11 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     In a shorter trace they are as long as a part of it.
     """
     workload = task.workload
-    if not isinstance(workload, TraceWorkload):
+    if not isinstance(workload, DeepRMLog):
         return {}, 0
-    jobs = workload.trace.jobs
-    wanted = math.ceil(1.5 * NUM_DURATIONS * float(jobs.duration.mean()))
-    window = max(workload.window, min(wanted, jobs.window // MIN_WINDOWS))
+    jobs = workload.recorded
+    wanted = math.ceil(1.5 * NUM_DURATIONS * float(jobs.run.mean()))
+    window = max(workload.window, min(wanted, int(jobs.span * workload.shortest_share)))
     return {"window": window}, window // 6
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from cluster_env.core.durations import duration
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.sheets import duration
 from cluster_env.core.spec import (
     Axis,
     CliOption,
@@ -23,6 +23,7 @@ from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
 from cluster_env.workloads.histories import histories
+from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.advice import advise
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
@@ -30,7 +31,6 @@ from cluster_env.worlds.hpc.observations import OBSERVATIONS
 from cluster_env.worlds.hpc.protocols import PROTOCOLS
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.sites import any_site, capability_site
-from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
 from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload
 from cluster_env.worlds.hpc.world import HPC
 
@@ -40,13 +40,13 @@ _SHIPPED = Path(__file__).parent / "policies"
 def _columns(task: Task) -> dict[str, Value]:
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
-    log = task.workload if isinstance(task.workload, TraceWorkload) else None
+    log = task.workload if isinstance(task.workload, LogWorkload) else None
     return {
         "trace": log.name if log else "",
         "left_out": log.num_too_large if log else 0,
         "processors": world.processors,
         "jobset_size": getattr(part, "jobs", 0) or 0,
-        "window_s": part.window if isinstance(part, TracePart) and part.jobs is None else 0,
+        "window_s": part.window if isinstance(part, LogPart) and part.jobs is None else 0,
         "backfilling": world.backfilling,
     }
 
@@ -90,7 +90,7 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     is left out.
     """
     workload = task.workload
-    if not isinstance(workload, TraceWorkload) or workload.jobs is not None or workload.whole:
+    if not isinstance(workload, LogWorkload) or workload.jobs is not None or workload.whole:
         return {}, 0
     measured = max(workload.window, natural_length(workload.recorded))
     warmup = max(measured // 4, filling_time(workload.recorded))
@@ -103,7 +103,7 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
 def _words(task: Task) -> str:
     """``load 90%``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
-    if isinstance(workload, TraceWorkload):
+    if isinstance(workload, LogWorkload):
         return f"trace {workload.name}"
     load = getattr(workload, "load", 0)
     return f"load {load:.0%}" if load else type(workload).__name__

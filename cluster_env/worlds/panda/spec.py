@@ -17,6 +17,7 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
+from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.proposals import proposals
 from cluster_env.worlds.panda.workloads import WORKLOADS
@@ -44,11 +45,11 @@ def _describe(columns: Mapping[str, Any]) -> str:
 
 
 def _words(task: Task) -> str:
-    """``load 70%``, or the name of the log."""
+    """``load 70%``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
-    if hasattr(workload, "load"):
-        return f"load {workload.load:.0%}"
-    return str(getattr(workload, "path", type(workload).__name__))
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
+    return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
 
 
 def _warm(world: Panda, jobsets: Sequence[JobSet]) -> None:

@@ -18,7 +18,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.workloads import ClusteredWorkload, LogWorkload, Supply
+from cluster_env.worlds.panda.workloads import ClusteredWorkload, PandaLog, Supply
 from tune_jobs import cli
 
 
@@ -140,7 +140,7 @@ def test_jobs_of_a_log_are_consumers(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     lines = [f"{100 * k},{50 + k},{4 + k % 3},{200 + k}" for k in range(40)]
     path.write_text("\n".join(["submit,run,processors,estimate", *lines]))
-    workload = LogWorkload(path, jobs=5, seconds=60, supply=Supply(stays=50))
+    workload = PandaLog(path, jobs=5, seconds=60, supply=Supply(stays=50))
     jobset = workload.part(Split.HELD_OUT).sample(np.random.default_rng(0))
     Panda().check(jobset)
     assert jobset.num_jobs == 5

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from cluster_env.core.sheets import COUNT, RATIO, SECONDS, TEXT, Sheet
-from cluster_env.evaluation.intervals import jobset_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval
+from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, TEXT, Sheet
 
 WEEK_S = 7 * 24 * 3600
 FEWEST_WEEKS = 5
@@ -152,7 +152,7 @@ def _ratio(calibration: Calibration, waits: Waits) -> tuple[float, float, float]
     )
     if not recorded.sum():
         return (float("nan"),) * 3
-    found = jobset_interval(simulated[recorded > 0], recorded[recorded > 0])
+    found = jobset_interval(Pooled(simulated[recorded > 0], recorded[recorded > 0]))
     value = float(simulated.sum() / recorded.sum())
     enough = int((recorded > 0).sum()) >= FEWEST_WEEKS
     return (value, found.low, found.high) if enough else (value, float("nan"), float("nan"))

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.sheets import COUNT, RATIO, SECONDS, SHARE, TEXT, Sheet
-from cluster_env.core.timelines import means_between
 from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.replaying.timelines import means_between
+from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, TEXT, Sheet
 
 WEEK_S = 7 * 24 * 3600
 MOST_ROWS = 20

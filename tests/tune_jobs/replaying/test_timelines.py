@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster_env.core.sheets import COUNT, RATIO, SECONDS, SHARE, Sheet, shown
-from cluster_env.core.timelines import means_between
+from tune_jobs.replaying.timelines import means_between
+from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, Sheet, shown
 
 THINGS = st.lists(
     st.tuples(st.integers(0, 40), st.integers(0, 20), st.integers(1, 5)), min_size=1, max_size=12

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster_env.workloads import description
 from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.replaying import description
 
 DAY, WEEK = 86_400, 7 * 86_400
 AS_RECORDED = "as recorded"

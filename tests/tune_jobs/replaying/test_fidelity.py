@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from cluster_env.evaluation import fidelity as near
+from tune_jobs.replaying import fidelity as near
 
 
 def waits(*values: int) -> NDArray[np.int64]:
