@@ -49,6 +49,7 @@ def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> It
                 f"it, but this line does not"
             )
         findings.rows += 1
+        # Keys inside of a name or folder: a line that fits in two ways is no evidence.
         forged = max(line.count(" JobState="), line.count(" WorkDir=")) > _MOST_REPEATS
         ways = [] if forged else _ways(line)
         if not ways and not forged:
@@ -65,9 +66,9 @@ def _ways(line: str) -> list[dict[str, str]]:
     What users choose, name and folder, is left out.
     """
     ways = []
-    for found in (pattern.fullmatch(line) for pattern in _LINES):
-        if found:
-            parts = f"JobId={found['job']} {found['head']} {found['run']} {found['tail']}"
+    for match in (pattern.fullmatch(line) for pattern in _LINES):
+        if match:
+            parts = f"JobId={match['job']} {match['head']} {match['run']} {match['tail']}"
             ways.append(dict(_PAIR.findall(parts)))
     return [way for way in ways if all(name in way for name in _NEEDED)]
 
@@ -149,7 +150,7 @@ class _Line:
             raise self.wrong("Tres", str(error)) from None
         if typed:
             findings.notice("names the type of its GPUs: counted once", self.line)
-        if not held:
-            found = (_GRES.fullmatch(part) for part in self.pairs.get("Gres", "").split(","))
-            gpus = nodes * sum(int(one[1]) for one in found if one)
+        if not held:  # older Slurm has no Tres, and Gres counts what each node gave
+            parts = (_GRES.fullmatch(part) for part in self.pairs.get("Gres", "").split(","))
+            gpus = nodes * sum(int(part[1]) for part in parts if part)
         return (memory[0] if memory else None), gpus

@@ -46,13 +46,13 @@ class Columns:
 
     def __init__(self, path: Path, line: int, header: str) -> None:
         self.path = path
-        found = _DELIMITER.match(header)
-        if not is_header(header) or not found:
+        first = _DELIMITER.match(header)  # the first name, and what stands behind it
+        if not is_header(header) or not first:
             raise InputError(
                 f"{path}, line {line}: a header with names as JobIDRaw, State, Submit, Start, End "
                 f"is needed; export without --noheader"
             )
-        self.delimiter = found[1]
+        self.delimiter = first[1]
         if not self.delimiter:
             raise InputError(
                 f"{path}, line {line}: columns are padded with spaces, so that long values are cut "
@@ -79,6 +79,7 @@ class Columns:
         more = len(cells) - len(self.names)
         if not more:
             return [cells]
+        # A job's name may hold the delimiter: each text that users choose could be the one.
         if more < 0 or not self.free:
             raise InputError(
                 f"{self.path}, line {line}: {len(self.names)} values are expected, but there are "
@@ -103,6 +104,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
             columns = Columns(path, number, line)
             continue
         findings.rows += 1
+        # What is no job: the header of a second export, and steps of jobs.
         if line == columns.header:
             findings.drop("is no job but the header once more", number)
             continue
@@ -110,6 +112,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
         if any("." in ways[0].get(name) for name in ("jobid", "jobidraw")):
             findings.drop("is a step of a job", number)
             continue
+        # Where the line could be cut in several ways, all of them have to make the same job.
         row = ways[0]
         if not row.is_whole(line):
             fitting = _that_agree(ways, clock)
@@ -131,11 +134,11 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
 
 def _that_agree(ways: Sequence["_Row"], clock: Clock) -> "_Row | None":
     """The row, if all ways to cut it that make a job make the same job."""
-    found: dict[Record, _Row] = {}
+    records: dict[Record, _Row] = {}
     for row in ways:
-        with suppress(InputError):
-            found.setdefault(row.record(clock, Findings()), row)
-    return next(iter(found.values())) if len(found) == 1 else None
+        with suppress(InputError):  # a way that makes no job
+            records.setdefault(row.record(clock, Findings()), row)
+    return next(iter(records.values())) if len(records) == 1 else None
 
 
 class _Row:
@@ -182,6 +185,7 @@ class _Row:
         number = re.match(r"\d{1,18}", self.get("jobidraw", "jobid"))
         if not number:
             raise self.wrong("JobIDRaw" if self.has("jobidraw") else "JobID", "a job's number")
+        # JobID tells arrays and heterogeneous jobs: 18_[0-3], 18_2, 20+1.
         shown = self.get("jobid")
         num_tasks, het = values.num_tasks(shown), _HET.match(shown)
         if num_tasks > 1 or "_[" in shown:
@@ -194,13 +198,16 @@ class _Row:
         if submit is None:
             raise self.wrong("Submit", "a time")
         findings.doubt(clock.doubts(), self.line)
+        state = re.match(r"[A-Z_]+", self.get("state"))  # of "CANCELLED by 1000" the first word
+        if not state:
+            raise self.wrong("State", "a word like COMPLETED")
         limit, no_limit = self._limit()
         ran, processors, memory, gpus = self._held(findings)
         return Record(
             line=self.line,
             job=int(number[0]),
             het=int(het[1]) if het else 0,
-            state=self._state(),
+            state=state[0],
             submit=submit,
             eligible=eligible,
             start=start,
@@ -216,12 +223,6 @@ class _Row:
             account=self.get("account", "group", "gid"),
             partition=self.get("partition"),
         )
-
-    def _state(self) -> str:
-        state = re.match(r"[A-Z_]+", self.get("state"))
-        if not state:
-            raise self.wrong("State", "a word like COMPLETED")
-        return state[0]
 
     def _elapsed(self) -> int | None:
         if self.has("elapsedraw"):
@@ -250,9 +251,11 @@ class _Row:
         except Unreadable as error:
             name = "AllocTRES" if self.get("alloctres") else "ReqTRES"
             raise self.wrong(name, str(error)) from None
+        # Slurm's own count of processors goes before that of its trackable resources.
         processors = self.number("AllocCPUS", "NCPUS")
         if not self.has("alloccpus") and not self.has("ncpus"):
             processors = self._of(held, "cpu")
+        # A job that never started holds nothing; its AllocCPUS may say what it asked for.
         ran = bool(held) if self.has("alloctres") else processors > 0
         if not ran:
             return False, processors, None, 0
@@ -275,12 +278,15 @@ class _Row:
     def _memory(self, held: dict[str, str], processors: int, findings: Findings) -> int | None:
         name = "AllocTRES" if "mem" in held else "ReqMem"
         try:
-            found = values.memory_mib(held.get("mem", self.get("reqmem")))
+            memory = values.memory_mib(held.get("mem", self.get("reqmem")))
         except Unreadable as error:
             raise self.wrong(name, str(error)) from None
-        if found is None or not found[1]:
-            return found and found[0]
+        if memory is None:
+            return None
+        mib, per = memory
+        if not per:
+            return mib
+        # Before Slurm 21.08, ReqMem says it for each core or each node.
         findings.notice("asks for memory per core or node (old Slurm)", self.line)
-        each = found[1] == values.PER_CORE
         nodes = self.number("NNodes", "AllocNodes") or self._of(held, "node") or 1
-        return found[0] * (processors if each else nodes)
+        return mib * (processors if per == values.PER_CORE else nodes)
