@@ -11,10 +11,10 @@ from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from cluster_env.core.world import State, World, get_heuristic
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions
 from meta.maml.rewards import RewardSums, told_world
-from meta.maml.steps import Parameters
+from meta.maml.steps import Parameters, StepOptions
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
@@ -163,7 +163,7 @@ class StageSampler:
 
     def _steps_in(self, network: SetScorer, world: World) -> FirstOrder:
         if world not in self._steps:
-            self._steps[world] = FirstOrder(network, world, StepOptions.of(self._meta))
+            self._steps[world] = FirstOrder(network, world, StepOptions.of(self._meta, network))
         return self._steps[world]
 
 

@@ -20,11 +20,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.worlds import WORLDS
 from meta.adaptation import MetaPolicy
+from meta.costs import Cost, baseline_of, heuristic_costs
 from meta.fine_tuning import ReinforcePolicy
-from meta.plan import StudyPlan
-from meta.scoring import Cost, baseline_of, heuristic_costs
-from meta.study import Measured, adapter, choose_rate, measure
-from meta.tasks import Task, get_distribution, objective_kind, objective_name
+from meta.study import Measured, StudyPlan, choose_rate, measure
+from meta.tasks import Task, get_distribution, objective_kind
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.terminal.spreading import Spread, here
@@ -87,7 +86,7 @@ def measure_heuristics(
                 "policy": costs[name].policy,
                 "task": index,
                 "objective": objective_kind(task),
-                "full_objective": objective_name(task),
+                "full_objective": task.objective.name,
                 **_place(task),
                 "cost": costs[name].value,
                 "unfinished": costs[name].num_unfinished,
@@ -185,7 +184,7 @@ def _measure_on(
 ) -> list[Measured]:
     """What a policy costs on one of the tasks: a piece of work, see `Spread`."""
     policy, tasks, plan = shared
-    found = measure(adapter(policy, plan), [tasks[index]], plan)
+    found = measure(policy, [tasks[index]], plan)
     return [replace(one, task=index) for one in found]
 
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.core.world import Kind, get_heuristic
 from cluster_env.evaluation import (
+    Metric,
     by_size,
     check_warmup,
     choose,
@@ -18,7 +20,6 @@ from cluster_env.evaluation import (
     tuned_numbers,
 )
 from cluster_env.evaluation.summary import is_measured
-from meta.tasks.task import mean_cost
 
 TUNING_JOBSETS = 100
 """Validation jobsets on which the numbers of heuristics are chosen, for each task anew."""
@@ -45,6 +46,17 @@ class Cost:
     value: float
     num_unfinished: int
     price: Mapping[str, float] = field(default_factory=dict)
+
+
+def mean_cost(metric: Metric, schedule: Schedule) -> float:
+    """Mean of a metric over all jobs that count, or episodes, of a schedule; NaN if none do."""
+    values = metric.values(schedule)
+    if metric.per == "job":
+        kept = is_measured(schedule, 0)
+        values = values[kept if metric.counts is None else kept & metric.counts(schedule)]
+    elif metric.counts is not None:
+        values = values[metric.counts(schedule)]
+    return float(values.mean()) if values.size else float("nan")
 
 
 def costs_on(
@@ -102,8 +114,16 @@ def heuristics_for(
         Each name with its policy, whose own name says the number.
     """
     drawn = _jobsets(task, Split.VALIDATION, num_jobsets, warmup)
-    chosen = heuristic_names(task.kind) if names is None else names
-    return [(name, _chosen(name, task, drawn)) for name in chosen]
+    heuristics = []
+    for name in heuristic_names(task.kind) if names is None else names:
+        numbers = tuned_numbers(name, task.world)
+        if not numbers:
+            heuristics.append((name, get_heuristic(name, task.world)))
+            continue
+        by_number = {number: get_heuristic(f"{name}:{number}", task.world) for number in numbers}
+        best = choose(by_number, lambda policy: _cost(policy, task, drawn, 0).value)
+        heuristics.append((name, by_number[best]))
+    return heuristics
 
 
 def heuristic_costs(
@@ -131,19 +151,24 @@ def baseline_of(kind: Kind, costs: Mapping[str, Cost]) -> Cost:
     return min((costs[name] for name in kind.baselines), key=lambda cost: cost.value)
 
 
+def baselines_of(
+    tasks: Sequence[Task], num_jobsets: int, split: Split = Split.HELD_OUT
+) -> list[Cost]:
+    """The lowest cost of the baselines on each task, on so many jobsets of a split."""
+    lowest = []
+    for task in tasks:
+        pairs = heuristics_for(task, task.kind.baselines)
+        costs = costs_on([one for _, one in pairs], task, num_jobsets=num_jobsets, split=split)
+        by_name = {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
+        lowest.append(baseline_of(task.kind, by_name))
+    return lowest
+
+
 def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
     """The first jobsets of a split, of which jobs of a warm-up do not count."""
     drawn = task.jobsets(split, range(count))
     check_warmup(warmup, (jobset.window for jobset in drawn))
     return [jobset.counting(warmup) for jobset in drawn]
-
-
-def _chosen(name: str, task: Task, jobsets: Sequence[JobSet]) -> Policy:
-    numbers = tuned_numbers(name, task.world)
-    if not numbers:
-        return get_heuristic(name, task.world)
-    policies = {number: get_heuristic(f"{name}:{number}", task.world) for number in numbers}
-    return policies[choose(policies, lambda policy: _cost(policy, task, jobsets, 0).value)]
 
 
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:

@@ -7,9 +7,10 @@ import pytest
 
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate
+from cluster_env.evaluation import cost_of, evaluate
 from cluster_env.worlds import get_heuristic
-from meta.tasks import Task, cost_of, describe, mean_cost
+from meta.costs import mean_cost
+from meta.tasks import Task, describe
 from rllib_configs.task_schema import TaskSection
 
 

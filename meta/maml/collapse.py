@@ -1,18 +1,14 @@
-"""What keeps a run from ending in a policy that nothing can be learned from."""
+"""Whether a run has ended in a policy that nothing can be learned from, and where it was best."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Weights = Mapping[str, NDArray[np.float32]]
-
-HIGHEST_COEFFICIENT = 0.1
-LOWEST_COEFFICIENT = 1e-4  # above 0, so that a factor brings it up again
-_GAIN = 0.2  # of the controller; from 0.02 to the cap takes eight iterations
 
 LOW_ENTROPY = 0.01
 """Mean entropy of adapted policies, in nats, below which there is nothing left to adapt."""
@@ -32,28 +28,9 @@ _MEMORY = 0.9  # of the moving average: that of about ten iterations
 _SETTLED = 10  # iterations before an average is trusted
 
 
-def next_coefficient(coefficient: float, entropy: float, target: float) -> float:
-    """The entropy bonus of the next iteration.
-
-    It is multiplied where the entropy is below the target and divided where it is above, by more
-    the further it is away, and stays within `LOWEST_COEFFICIENT` and `HIGHEST_COEFFICIENT`; 0 for
-    a target of 0.
-
-    Args:
-        coefficient: of this iteration.
-        entropy: mean over the decisions of this iteration's last stages, in nats.
-        target: what the entropy should be.
-    """
-    if target <= 0:
-        return 0.0
-    missing = min(1.0, max(-1.0, (target - entropy) / target))
-    moved = coefficient * math.exp(_GAIN * missing)
-    return min(HIGHEST_COEFFICIENT, max(LOWEST_COEFFICIENT, moved))
-
-
 @dataclass
-class CollapseGuard:
-    """Knows when a run has collapsed, and where it was best before.
+class CollapseDetector:
+    """Detects that a run has collapsed, and keeps the weights with which it was best.
 
     Collapsed means that the entropy was below `LOW_ENTROPY` for `PATIENCE` iterations in a row,
     that a gradient was not finite (the learner leaves such an update out), or that the run has
@@ -66,14 +43,13 @@ class CollapseGuard:
     adaptation was highest. That value counts in units of a fixed heuristic on the same jobsets, so
     iterations with other tasks can be compared; the average over some ten iterations, because a
     single one draws easy or hard tasks; the value after adaptation and not the gain from it,
-    because a gain can be had from a poor start. A value beyond `DIVERGED` times the average counts
-    as that much, so that a task on which any policy fails does not hide ten iterations.
+    because a gain can be had from a poor start.
 
     Attributes:
         average: moving average of the value, NaN at first.
         seen: iterations that it has seen, since the last reset.
-        best_average: highest average of a settled run, and its weights.
-        best: those; empty if there are none yet.
+        best_average: highest average of a settled run.
+        best: weights of that average; None before the first iteration.
         low: iterations in a row with too little entropy.
         recent: the last values since a collapse, at most `LAST`.
         values: all of them since the last reset, without those that a collapse was seen by.
@@ -88,8 +64,8 @@ class CollapseGuard:
     best_average: float = -math.inf
     best: Weights | None = None
     low: int = 0
-    recent: Sequence[float] = field(default_factory=tuple)
-    values: Sequence[float] = field(default_factory=tuple)
+    recent: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
     best_median: float = -math.inf
     reason: str = ""
     scale: float = 1.0
@@ -97,10 +73,7 @@ class CollapseGuard:
 
     def reset(self) -> None:
         """Forgets values and weights, because those to come are of other tasks."""
-        self.average, self.seen = math.nan, 0
-        self.best_average, self.best = -math.inf, None
-        self.low, self.reason = 0, ""
-        self.recent, self.values, self.best_median = (), (), -math.inf
+        self.set_state(asdict(CollapseDetector(scale=self.scale, collapses=self.collapses)))
 
     def observe(
         self, weights: Weights, value: float, entropy: float, finite: bool
@@ -117,50 +90,54 @@ class CollapseGuard:
             The weights to go back to, None if all is well.
         """
         self.seen += 1
-        fresh = math.isnan(self.average)
-        counted = value if fresh else max(value, _far_below(self.average))
-        self.average = value if fresh else _MEMORY * self.average + (1 - _MEMORY) * counted
+        if math.isnan(self.average):
+            self.average = value
+        else:
+            # A task on which any policy fails must not hide ten iterations.
+            counted = max(value, _far_below(self.average))
+            self.average = _MEMORY * self.average + (1 - _MEMORY) * counted
         self.low = self.low + 1 if entropy < LOW_ENTROPY else 0
-        self.reason = self._what_is_wrong(value, finite)
-        better = self.seen > _SETTLED and self.average > self.best_average
-        if self.best is None or (better and not self.reason):
+        self.recent = (*self.recent, value)[-LAST:]
+        self.values = (*self.values, value)
+        self.reason = self._reason(finite)
+        settled = self.seen > _SETTLED
+        better = settled and self.average > self.best_average and not self.reason
+        if self.best is None or better:
             # Before it has settled an average says little, so the first weights stand for it.
             self.best = {name: array.copy() for name, array in weights.items()}
-            self.best_average = self.average if self.seen > _SETTLED else -math.inf
+            self.best_average = self.average if settled else -math.inf
         if not self.reason:
             return None
+        # Go on from the best: what was seen since does not count.
         self.low, self.recent, self.values = 0, (), self.values[:-LAST]
-        self.average = self.best_average if math.isfinite(self.best_average) else math.nan
-        self.seen = self.seen if math.isfinite(self.best_average) else 1
+        if math.isfinite(self.best_average):
+            self.average = self.best_average
+        else:
+            self.average, self.seen = math.nan, 1
         self.scale /= 2
         self.collapses += 1
         return self.best
 
-    def _what_is_wrong(self, value: float, finite: bool) -> str:
-        self.recent = (*self.recent, value)[-LAST:]
-        self.values = (*self.values, value)
+    def _reason(self, finite: bool) -> str:
+        """Why the run has collapsed; empty if it has not."""
         if not finite:
             return "a gradient was not finite"
         if self.low >= PATIENCE:
             return f"policies left nothing to chance for {PATIENCE} iterations"
         if len(self.recent) < LAST:
             return ""
+        # The noise is that of values before the last ones, which are judged by it, unless there
+        # are hardly others; a median, because a few values are far off.
         median = float(np.median(self.recent))
-        if median < min(_far_below(self.best_median), self.best_median - NOISE * self._noise()):
+        known = np.asarray(self.values if len(self.values) < 3 * LAST else self.values[:-LAST])
+        noise = float(_TO_DEVIATION * np.median(np.abs(known - np.median(known))))
+        if median < min(_far_below(self.best_median), self.best_median - NOISE * noise):
             return (
                 f"the run diverged: the median return of {LAST} iterations is {median:.3g} times "
                 f"what a heuristic has, and was {self.best_median:.3g}"
             )
         self.best_median = max(self.best_median, median)
         return ""
-
-    def _noise(self) -> float:
-        """Standard deviation of the values, which a few that are far off do not change.
-
-        The last ones, which are judged by it, do not count, unless there are hardly others.
-        """
-        known = np.asarray(self.values if len(self.values) < 3 * LAST else self.values[:-LAST])
-        return float(_TO_DEVIATION * np.median(np.abs(known - np.median(known))))
 
     def get_state(self) -> dict[str, Any]:
         """All of it, for a checkpoint."""
@@ -174,5 +151,4 @@ class CollapseGuard:
 
 def _far_below(value: float) -> float:
     """What is `DIVERGED` times as bad; values of costs are below 0, of gains above."""
-    scaled = min(DIVERGED * value, value / DIVERGED)
-    return min(scaled, value - LEAST_FALL)
+    return min(DIVERGED * value, value / DIVERGED, value - LEAST_FALL)
