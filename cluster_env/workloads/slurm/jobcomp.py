@@ -6,14 +6,16 @@ line that fits in two ways is no evidence of anything.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.slurm import values
 from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
 from cluster_env.workloads.slurm.values import Clock, Unreadable
+
+T = TypeVar("T")
 
 _BEGIN = re.compile(r"JobId=\d+ ")
 _NAMED = (
@@ -89,22 +91,17 @@ class _Line:
     def wrong(self, name: str, expected: str) -> InputError:
         return wrong_value(self.path, self.line, name, expected, self.pairs.get(name, ""))
 
-    def time(self, name: str, clock: Clock) -> int | None:
+    def read(self, name: str, reader: Callable[[str], T]) -> T:
+        """The value of a key; a wrong one is named by its key."""
         try:
-            return clock.seconds(self.pairs.get(name, ""))
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
-
-    def number(self, name: str) -> int:
-        try:
-            return values.count(self.pairs.get(name, ""))
+            return reader(self.pairs.get(name, ""))
         except Unreadable as error:
             raise self.wrong(name, str(error)) from None
 
     def record(self, clock: Clock, findings: Findings) -> Record:
         """The record of a line; notices what only the text tells."""
         submit, eligible, start, end = (
-            self.time(name, clock)
+            self.read(name, clock.seconds)
             for name in ("SubmitTime", "EligibleTime", "StartTime", "EndTime")
         )
         if submit is None:
@@ -112,17 +109,13 @@ class _Line:
         findings.doubt(clock.doubts(), self.line)
         if "ArrayTaskId" in self.pairs:
             findings.notice("element of an array: a job of its own", self.line)
-        text = self.pairs.get("TimeLimit", "")
-        try:
-            limit = values.limit_s(text)
-        except Unreadable as error:
-            raise self.wrong("TimeLimit", str(error)) from None
-        nodes = self.number("NodeCnt")
+        limit = self.read("TimeLimit", values.limit_s)
+        nodes = self.read("NodeCnt", values.count)
         memory, gpus = self._held(nodes, findings)
         return Record(
             line=self.line,
-            job=self.number("JobId"),
-            het=self.number("HetJobId"),
+            job=self.read("JobId", values.count),
+            het=self.read("HetJobId", values.count),
             state=self.pairs["JobState"],
             submit=submit,
             eligible=eligible,
@@ -130,9 +123,9 @@ class _Line:
             end=end,
             elapsed=None,
             limit=limit,
-            no_limit="" if limit else text,
+            no_limit="" if limit else self.pairs.get("TimeLimit", ""),
             ran=self.pairs["NodeList"] not in _NOWHERE and nodes > 0 and start is not None,
-            processors=self.number("ProcCnt"),
+            processors=self.read("ProcCnt", values.count),
             memory=memory,
             gpus=gpus,
             user=self.pairs.get("UserId", "").partition("(")[0],

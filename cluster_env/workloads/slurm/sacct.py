@@ -6,16 +6,18 @@ delimiter and so move what stands behind them.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.numbers import as_shown
 from cluster_env.workloads.slurm import values
 from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
 from cluster_env.workloads.slurm.values import Clock, Unreadable
+
+T = TypeVar("T")
 
 FREE_TEXTS = {"jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline"}
 FREE_TEXTS |= {"extra", "constraints", "container"}
@@ -167,18 +169,16 @@ class _Row:
     def wrong(self, name: str, expected: str) -> InputError:
         return wrong_value(self.columns.path, self.line, name, expected, self.get(name.lower()))
 
-    def time(self, name: str, clock: Clock) -> int | None:
+    def read(self, name: str, reader: Callable[[str], T], text: str | None = None) -> T:
+        """The value of a column, or of a part of its text; a wrong one is named by its column."""
         try:
-            return clock.seconds(self.get(name.lower()))
+            return reader(self.get(name.lower()) if text is None else text)
         except Unreadable as error:
             raise self.wrong(name, str(error)) from None
 
     def number(self, *names: str) -> int:
         name = next((one for one in names if self.has(one.lower())), names[0])
-        try:
-            return values.count(self.get(name.lower()))
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
+        return self.read(name, values.count)
 
     def record(self, clock: Clock, findings: Findings) -> Record:
         """The record of a row; notices what only the text tells."""
@@ -193,7 +193,7 @@ class _Row:
         elif "_" in shown:
             findings.notice("element of an array: a job of its own", self.line)
         submit, eligible, start, end = (
-            self.time(name, clock) for name in ("Submit", "Eligible", "Start", "End")
+            self.read(name, clock.seconds) for name in ("Submit", "Eligible", "Start", "End")
         )
         if submit is None:
             raise self.wrong("Submit", "a time")
@@ -201,7 +201,13 @@ class _Row:
         state = re.match(r"[A-Z_]+", self.get("state"))  # of "CANCELLED by 1000" the first word
         if not state:
             raise self.wrong("State", "a word like COMPLETED")
-        limit, no_limit = self._limit()
+        limit_name = "TimelimitRaw" if self.has("timelimitraw") else "Timelimit"
+        limit = self.read(limit_name, values.limit_s)
+        elapsed: int | None = None
+        if self.has("elapsedraw"):
+            elapsed = self.number("ElapsedRaw")
+        elif self.get("elapsed"):
+            elapsed = self.read("Elapsed", values.length_s)
         ran, processors, memory, gpus = self._held(findings)
         return Record(
             line=self.line,
@@ -212,9 +218,9 @@ class _Row:
             eligible=eligible,
             start=start,
             end=end,
-            elapsed=self._elapsed(),
+            elapsed=elapsed,
             limit=limit,
-            no_limit=no_limit,
+            no_limit="" if limit else self.get(limit_name.lower()),
             ran=ran and start is not None,
             processors=processors,
             memory=memory,
@@ -224,37 +230,14 @@ class _Row:
             partition=self.get("partition"),
         )
 
-    def _elapsed(self) -> int | None:
-        if self.has("elapsedraw"):
-            return self.number("ElapsedRaw")
-        if not self.get("elapsed"):
-            return None
-        try:
-            return values.length_s(self.get("elapsed"))
-        except Unreadable as error:
-            raise self.wrong("Elapsed", str(error)) from None
-
-    def _limit(self) -> tuple[int | None, str]:
-        name = "TimelimitRaw" if self.has("timelimitraw") else "Timelimit"
-        text = self.get(name.lower())
-        try:
-            limit = values.limit_s(text)
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
-        return limit, "" if limit else text
-
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether it ran; processors, MiB and GPUs that it held."""
-        try:
-            held = values.resources(self.get("alloctres"))
-            asked = held or values.resources(self.get("reqtres"))
-        except Unreadable as error:
-            name = "AllocTRES" if self.get("alloctres") else "ReqTRES"
-            raise self.wrong(name, str(error)) from None
+        held = self.read("AllocTRES", values.resources)
+        requested = held or self.read("ReqTRES", values.resources)
         # Slurm's own count of processors goes before that of its trackable resources.
         processors = self.number("AllocCPUS", "NCPUS")
         if not self.has("alloccpus") and not self.has("ncpus"):
-            processors = self._of(held, "cpu")
+            processors = self.read("AllocTRES", values.count, held.get("cpu", ""))
         # A job that never started holds nothing; its AllocCPUS may say what it asked for.
         ran = bool(held) if self.has("alloctres") else processors > 0
         if not ran:
@@ -262,31 +245,19 @@ class _Row:
         if self.has("reqcpus") and 0 < self.number("ReqCPUS") < processors:
             findings.notice("holds more processors than it asked for", self.line)
         try:
-            gpus, typed = values.gpus_of(asked)
+            gpus, typed = values.gpus_of(requested)
         except Unreadable as error:
             raise self.wrong("AllocTRES", str(error)) from None
         if typed:
             findings.notice("names the type of its GPUs: counted once", self.line)
-        return True, processors, self._memory(held, processors, findings), gpus
-
-    def _of(self, held: dict[str, str], name: str) -> int:
-        try:
-            return values.count(held.get(name, ""))
-        except Unreadable as error:
-            raise self.wrong("AllocTRES", str(error)) from None
-
-    def _memory(self, held: dict[str, str], processors: int, findings: Findings) -> int | None:
         name = "AllocTRES" if "mem" in held else "ReqMem"
-        try:
-            memory = values.memory_mib(held.get("mem", self.get("reqmem")))
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
+        memory = self.read(name, values.memory_mib, held.get("mem"))
         if memory is None:
-            return None
+            return True, processors, None, gpus
         mib, per = memory
-        if not per:
-            return mib
-        # Before Slurm 21.08, ReqMem says it for each core or each node.
-        findings.notice("asks for memory per core or node (old Slurm)", self.line)
-        nodes = self.number("NNodes", "AllocNodes") or self._of(held, "node") or 1
-        return mib * (processors if per == values.PER_CORE else nodes)
+        if per:  # before Slurm 21.08, ReqMem says it for each core or each node
+            findings.notice("asks for memory per core or node (old Slurm)", self.line)
+            nodes = self.number("NNodes", "AllocNodes")
+            nodes = nodes or self.read("AllocTRES", values.count, held.get("node", "")) or 1
+            mib *= processors if per == values.PER_CORE else nodes
+        return True, processors, mib, gpus
