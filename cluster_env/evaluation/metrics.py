@@ -13,7 +13,7 @@ stand in one place, with the identities that tie them: `cluster_env.objectives.s
 the metrics that no reward belongs to, and those that every table shows.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -126,8 +126,9 @@ def size_class(schedule: Schedule) -> NDArray[np.int64]:
     return np.where(narrow, NARROW, np.where(wide, WIDE, MEDIUM))
 
 
-def _of_size(which: int) -> Callable[[Schedule], NDArray[np.bool_]]:
-    return lambda schedule: np.asarray(size_class(schedule) == which)
+def has_size(schedule: Schedule, which: int) -> NDArray[np.bool_]:
+    """Which jobs are of a `size_class`, bool ``(num_jobs,)``."""
+    return np.asarray(size_class(schedule) == which)
 
 
 METRICS: Registry[Metric] = Registry("metric")
@@ -199,7 +200,7 @@ for _which, _size in enumerate(_SIZES):
             f"mean bounded slowdown of {_size} jobs",
             "job",
             bounded_slowdown,
-            _of_size(_which),
+            partial(has_size, which=_which),
         )
     )
 

@@ -44,7 +44,13 @@ def relaxed_bound(
             better are the steps; the bound holds for any.
         num_iterations: how often the prices are improved.
     """
-    demand, units = _with_halves(jobset.demand, capacity)
+    # Each resource enters twice: as it is, and as two halves.
+    whole = np.asarray(capacity, np.float64)
+    halves = np.where(
+        2 * jobset.demand > whole, 2.0, np.where(2 * jobset.demand == whole, 1.0, 0.0)
+    )
+    demand = np.hstack([jobset.demand.astype(np.float64), halves])  # (num_jobs, num_limits)
+    units = np.hstack([whole, np.full_like(whole, 2)])
     duration = jobset.duration.astype(np.int64)
     horizon = int((start + duration).max())
     cost, stop = _choices(jobset, weights, horizon)
@@ -83,17 +89,6 @@ def relaxed_bound(
             break
         price = np.maximum(0.0, price + stride * max(reached - value, 1.0) / length * direction)
     return best
-
-
-def _with_halves(
-    demand: NDArray[np.int32], capacity: tuple[int, ...]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Demands of the resources and of their halves, float64 ``(num_jobs, limits)``; capacities."""
-    units = np.asarray(capacity, np.float64)
-    halves = np.where(2 * demand > units, 2.0, np.where(2 * demand == units, 1.0, 0.0))
-    return np.hstack([demand.astype(np.float64), halves]), np.hstack(
-        [units, np.full_like(units, 2)]
-    )
 
 
 def _choices(
