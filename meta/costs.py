@@ -7,8 +7,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WorldSpec, get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import Kind, get_heuristic
 from cluster_env.evaluation import (
     Metric,
     by_size,
@@ -38,14 +38,14 @@ class Cost:
             NaN without any.
         num_unfinished: measured jobs that had not finished when their episode ended, or were
             dropped; they make the cost a lower bound.
-        price: means of the metrics that a low cost may be bought with, see `Kind.price`, and of the
-            world's headline by size of jobs.
+        side_metrics: means of `WorldSpec.side_metrics`, which a low cost may be bought with, and of
+            the world's headline by size of jobs.
     """
 
     policy: str
     value: float
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def mean_cost(metric: Metric, schedule: Schedule) -> float:
@@ -86,10 +86,10 @@ def costs_on(
     return [_cost(policy, task, drawn, seed) for policy in policies]
 
 
-def heuristic_names(kind: Kind) -> tuple[str, ...]:
+def heuristic_names(spec: WorldSpec) -> tuple[str, ...]:
     """Heuristics that are measured on every task: the baselines, then all others."""
-    others = (name for name in kind.heuristics.names() if name not in kind.baselines)
-    return (*kind.baselines, *others)
+    others = (name for name in spec.heuristics.names() if name not in spec.baselines)
+    return (*spec.baselines, *others)
 
 
 def heuristics_for(
@@ -115,7 +115,7 @@ def heuristics_for(
     """
     drawn = _jobsets(task, Split.VALIDATION, num_jobsets, warmup)
     heuristics = []
-    for name in heuristic_names(task.kind) if names is None else names:
+    for name in heuristic_names(task.spec) if names is None else names:
         numbers = tuned_numbers(name, task.world)
         if not numbers:
             heuristics.append((name, get_heuristic(name, task.world)))
@@ -141,14 +141,14 @@ def heuristic_costs(
     return {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
 
 
-def baseline_of(kind: Kind, costs: Mapping[str, Cost]) -> Cost:
+def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
     """The lowest cost of a world's baselines, the first of equals; other costs are divided by it.
 
     Args:
-        kind: says which heuristics are baselines.
+        spec: says which heuristics are baselines.
         costs: of these at least, by name.
     """
-    return min((costs[name] for name in kind.baselines), key=lambda cost: cost.value)
+    return min((costs[name] for name in spec.baselines), key=lambda cost: cost.value)
 
 
 def baselines_of(
@@ -157,10 +157,10 @@ def baselines_of(
     """The lowest cost of the baselines on each task, on so many jobsets of a split."""
     lowest = []
     for task in tasks:
-        pairs = heuristics_for(task, task.kind.baselines)
+        pairs = heuristics_for(task, task.spec.baselines)
         costs = costs_on([one for _, one in pairs], task, num_jobsets=num_jobsets, split=split)
         by_name = {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
-        lowest.append(baseline_of(task.kind, by_name))
+        lowest.append(baseline_of(task.spec, by_name))
     return lowest
 
 
@@ -174,7 +174,8 @@ def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
     schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
     unfinished = int((~schedule.finished & is_measured(schedule, 0)).sum())
-    kind = task.kind
-    names = (*kind.price, *(by_size(kind.headline, kind.metrics) if kind.price else ()))
-    price = {name: mean_cost(get_metric(name), schedule) for name in names}
-    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, price)
+    spec = task.spec
+    sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
+    names = (*spec.side_metrics, *sizes)
+    side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}
+    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, side_metrics)

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from cluster_env.core.errors import MAX_SHOWN, shortened
-from cluster_env.core.world import Kind
+from cluster_env.core.spec import WorldSpec
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, owners
 from rllib_configs.sections import DerivedSection
@@ -81,13 +81,13 @@ def _elsewhere(model: type[BaseModel], name: str) -> str:
     return ""
 
 
-def _is_workload(kind: Kind, model: type[DerivedSection]) -> bool:
+def _is_workload(spec: WorldSpec, model: type[DerivedSection]) -> bool:
     made, name, _ = model.origin
-    return name in kind.workloads.names() and kind.workloads.get(name).workload is made
+    return name in spec.workloads.names() and spec.workloads.get(name).workload is made
 
 
-def _workloads_with(kind: Kind, field: str) -> list[str]:
-    return [name for name in kind.workloads.names() if field in kind.workloads.get(name).names]
+def _workloads_with(spec: WorldSpec, field: str) -> list[str]:
+    return [name for name in spec.workloads.names() if field in spec.workloads.get(name).names]
 
 
 def _section_at(model: type[BaseModel], path: Sequence[str]) -> type[BaseModel]:

@@ -1,6 +1,6 @@
 """Things that are chosen by name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -18,11 +18,16 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 
 class Registry(Generic[T]):
-    """A table from names to things of one kind."""
+    """A table from names to things of one kind.
 
-    def __init__(self, kind: str) -> None:
+    Args:
+        kind: what its things are, for messages: ``heuristic``.
+        things: those that are entered at once, by name.
+    """
+
+    def __init__(self, kind: str, things: Mapping[str, T] | None = None) -> None:
         self.kind = kind
-        self._things: dict[str, T] = {}
+        self._things = dict(things or {})
         self._aliases: dict[str, str] = {}
 
     def register(self, name: str) -> Callable[[T], T]:

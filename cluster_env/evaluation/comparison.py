@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import World, kind_of
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import World
 from cluster_env.evaluation.intervals import (
     Estimate,
     Pooled,
@@ -178,7 +179,7 @@ def compare_policies(
     Returns:
         The results in the order of the groups.
     """
-    metrics = kind_of(world).metrics
+    metrics = spec_of(world).metrics
     results = []
     for group in groups:
         members = []

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.spec import Optimum, spec_of
 from cluster_env.core.task import Task
-from cluster_env.core.world import Optimum, World, kind_of
+from cluster_env.core.world import World
 from cluster_env.evaluation import Result, evaluate, summarize
 from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
@@ -94,7 +95,7 @@ def optimum_of(task: Task) -> Optimum:
     Raises:
         InputError: if nobody knows how in its world, or a package is missing.
     """
-    optimum = task.kind.optimum
+    optimum = task.spec.tools.optimum
     if optimum is None:
         raise InputError(
             f"nobody has said how the best schedule of a {task.world.kind} is found in hindsight; "
@@ -225,7 +226,7 @@ def _search(
     world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
 ) -> Reference:
     jobset, known = problem
-    optimum = kind_of(world).optimum
+    optimum = spec_of(world).tools.optimum
     assert optimum is not None
     found: Reference = optimum.search(jobset, world, metric, known=known, time_limit_s=time_limit_s)
     return found

@@ -50,12 +50,12 @@ def collect(request: FigureRequest) -> list[Row]:
 
     Returns:
         One row for each task and learned policy. ``heuristic`` is the best heuristic on the unseen
-        jobsets, of those whose price keeps the guard's limits, and ``best`` its mean; ``value`` is
-        the mean of the policy and ``guarded_value`` that of what the guard chose; ``ratio`` and
-        ``guarded_ratio`` are the two over ``best``, with the 95 % intervals of the paired bootstrap
-        over jobsets, seeds pooled; ``too_dear`` is the number of training seeds whose policy is
-        beyond one of ``limits``; ``worse`` says whether the guarded one is worse with its whole
-        interval, and ``worse_seeds`` for how many training seeds alone it is.
+        jobsets, of those whose side metrics keep the guard's limits, and ``best`` its mean;
+        ``value`` is the mean of the policy and ``guarded_value`` that of what the guard chose;
+        ``ratio`` and ``guarded_ratio`` are the two over ``best``, with the 95 % intervals of the
+        paired bootstrap over jobsets, seeds pooled; ``too_dear`` is the number of training seeds
+        whose policy is beyond one of ``limits``; ``worse`` says whether the guarded one is worse
+        with its whole interval, and ``worse_seeds`` for how many training seeds alone it is.
 
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
@@ -69,15 +69,15 @@ def collect(request: FigureRequest) -> list[Row]:
             "the figure guard draws made-up jobs of several loads, windows and mixes; for other "
             "jobs use metasched guard RUN"
         )
-    if "window" in request.shorthands:
+    if "window" in request.task_options:
         raise InputError("the figure guard has windows of its own, so leave out --window")
     whole = replace(
         whole,
         metric=metric_of(None, config),
-        limits=parse_limits(request.limits, whole.task.kind),
+        limits=parse_limits(request.limits, whole.task.spec),
         num_guard_jobsets=min(2 * request.num_jobsets, CALIBRATION_JOBSETS),
     )
-    specs = [heuristic_spec(name) for name in whole.task.kind.heuristics.names()]
+    specs = [heuristic_spec(name) for name in whole.task.spec.heuristics.names()]
     specs += learned_specs(runs, request.decode)
     progress = request.progress
     progress.start(len(GUARD_JOBS) * len(GUARD_LOADS) * len(specs), unit="evaluation")

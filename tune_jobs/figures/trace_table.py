@@ -40,7 +40,7 @@ def collect(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     for name, settings in logs_of(request):
         path = Path(str(settings["workload.path"]))
-        machine = settings.get("world.processors", request.shorthands.get("processors"))
+        machine = settings.get("world.processors", request.task_options.get("processors"))
         processors = int(str(machine))
         jobs = read_log(path).that_fit((processors,), f"the machine of {processors:,} processors")
         ratio = jobs.estimate / jobs.run

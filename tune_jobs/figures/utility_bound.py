@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation.intervals import Pooled, ratio_interval
 from rllib_configs.policy_files import Decode, load_policy
 from rllib_configs.worlds.accrual import Setting

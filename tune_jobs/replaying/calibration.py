@@ -43,7 +43,7 @@ def report_calibration(
     names: Sequence[str],
     slurm_conf: Path | None,
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     hash_users: bool,
     as_json: bool,
     out: Path | None,
@@ -55,7 +55,7 @@ def report_calibration(
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
             anything is played.
     """
-    said, words, usual = dict(shorthands), [], USUAL
+    said, words, usual = dict(task_options), [], USUAL
     changes = with_hashed_users(overrides, hash_users)
     if slurm_conf is not None:
         site = read_slurm_conf(slurm_conf)
@@ -97,12 +97,12 @@ def report_calibration(
 def _with_site(
     site: Site,
     resources: Sequence[str],
-    shorthands: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     overrides: Sequence[str],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
     given = {new_key(text.partition("=")[0]) for text in overrides}
-    said, changes = dict(shorthands), list(overrides)
+    said, changes = dict(task_options), list(overrides)
     for name in resources:
         if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
             said[name] = getattr(site, name)

@@ -63,7 +63,7 @@ def report_replay(
     path: Path,
     names: Sequence[str],
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     seed: int,
     decode: Decode,
     hash_users: bool,
@@ -84,8 +84,10 @@ def report_replay(
     runs = {name: load_runs(find_runs([name]), decode) for name in learned}
     every = [run for found in runs.values() for run in found]
     changes = with_hashed_users(overrides, hash_users)
-    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=False, runs=every, seed=seed)
-    specs = _specs(chosen or task.kind.baselines, runs, decode)
+    task, jobs, remarks = task_of_log(
+        path, changes, task_options, guess=False, runs=every, seed=seed
+    )
+    specs = _specs(chosen or task.spec.baselines, runs, decode)
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)
     replays = play(protocol, specs, NoProgress() if as_json else Progress())

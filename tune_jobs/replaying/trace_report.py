@@ -28,7 +28,7 @@ def report_trace(
     *,
     path: Path,
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     hash_users: bool,
     as_json: bool,
     out: Path | None,
@@ -40,7 +40,7 @@ def report_trace(
         InputError: if the file is no log, or no job of it fits the machine.
     """
     changes = with_hashed_users(overrides, hash_users)
-    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=True)
+    task, jobs, remarks = task_of_log(path, changes, task_options, guess=True)
     world = task.world
     capacity: tuple[int, ...] = getattr(world, "capacity", ())
     played = _played(task, jobs)

@@ -9,7 +9,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.objectives.utility import ATTRIBUTE
 from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
@@ -141,13 +141,13 @@ class AccrualLog(LogWorkload):
         return replace(jobset, attributes={ATTRIBUTE: functions, **warmup_marks(jobset)})
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _processors(world: Any) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("poisson")(WorkloadKind(PoissonWorkload, _processors))
-WORKLOADS.register("trace")(WorkloadKind(AccrualLog, _processors, own=("window",)))  # in seconds
+WORKLOADS.register("poisson")(WorkloadSpec(PoissonWorkload, _processors))
+WORKLOADS.register("trace")(WorkloadSpec(AccrualLog, _processors, own=("window",)))  # in seconds
 WORKLOADS.alias("log", "trace")

@@ -9,7 +9,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.world import NamedJobsets, Value
+from cluster_env.core.spec import NamedJobsets, Value
 from cluster_env.workloads.log import RECORDED, LogWorkload
 
 WINDOWS, JOBS, SEED = 10, 1024, 1

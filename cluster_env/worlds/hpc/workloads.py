@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.estimates import get_estimates
 from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.log import LogWorkload
@@ -235,7 +235,7 @@ class HPCLog(LogWorkload):
         return float(recorded.load(self.capacity, span)[0])
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _processors(world: HPC) -> dict[str, Any]:
@@ -247,10 +247,10 @@ def _processors(world: HPC) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("lublin")(WorkloadKind(LublinWorkload, _processors))
-WORKLOADS.register("lognormal")(WorkloadKind(LognormalWorkload, _processors))
+WORKLOADS.register("lublin")(WorkloadSpec(LublinWorkload, _processors))
+WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
 WORKLOADS.register("trace")(
-    WorkloadKind(
+    WorkloadSpec(
         HPCLog,
         lambda world: {"capacity": world.capacity, "resources": world.resources},
         own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
@@ -272,13 +272,13 @@ class PandaLog(LogWorkload):
         )
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _nodes(world: Any) -> dict[str, Any]:
     return {"nodes": world.nodes}
 
 
-WORKLOADS.register("clustered")(WorkloadKind(ClusteredWorkload, _nodes))
-WORKLOADS.register("trace")(WorkloadKind(PandaLog, _nodes, own=("window",)))  # in seconds
+WORKLOADS.register("clustered")(WorkloadSpec(ClusteredWorkload, _nodes))
+WORKLOADS.register("trace")(WorkloadSpec(PandaLog, _nodes, own=("window",)))  # in seconds
 WORKLOADS.alias("log", "trace")

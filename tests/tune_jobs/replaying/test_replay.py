@@ -61,15 +61,15 @@ def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> No
 
 
 def world_metrics() -> tuple[str, ...]:
-    from cluster_env.worlds.hpc import KIND
+    from cluster_env.worlds.hpc import SPEC
 
-    return KIND.metrics
+    return SPEC.metrics
 
 
 def test_without_a_name_the_baselines_play(log: Path, capsys: Shown) -> None:
-    from cluster_env.worlds.hpc import KIND
+    from cluster_env.worlds.hpc import SPEC
 
-    assert by_policy(replayed(capsys, log, *MACHINE)).keys() == set(KIND.baselines)
+    assert by_policy(replayed(capsys, log, *MACHINE)).keys() == set(SPEC.baselines)
 
 
 def test_groups_add_up_to_all(log: Path, capsys: Shown) -> None:

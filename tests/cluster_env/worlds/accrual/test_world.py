@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import build_world, get_heuristic
+from cluster_env.core.spec import build_world, get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import cost_of, get_metric
 from cluster_env.objectives import UTILITY, get_objective

@@ -21,6 +21,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.log import DeepRMLog
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
+from tests.cluster_env.worlds.deeprm.step_rule import check_step
 
 WIDE = Cluster(capacity=(255, 255), horizon=20)
 WINDOW = 20
@@ -254,7 +255,7 @@ def test_a_file_that_changed_is_read_anew(tmp_path: Path) -> None:
 def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None:
     workload = DeepRMLog(make_trace(tmp_path / "jobs.csv"), window=30)
     env = gymnasium.make(rules, workload=workload, observation="state")
-    check_cluster_env(env, num_episodes=2)
+    check_cluster_env(env, num_episodes=2, step_rule=check_step)
     expected = sample_jobsets(workload, 5, Split.TRAIN, range(3))
     for index, jobset in enumerate(expected):
         env.reset(seed=5 if index == 0 else None)

@@ -2,15 +2,29 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
-from cluster_env.core.shorthand import Shorthand
+from cluster_env.core.spec import (
+    Axis,
+    CliOption,
+    Environments,
+    Optimum,
+    Presentation,
+    Tools,
+    Training,
+    Value,
+    WorkloadSpec,
+    WorldSpec,
+)
 from cluster_env.core.task import Task
-from cluster_env.core.world import Axis, Kind, Optimum, Value, WorkloadKind
+from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
     DEFAULT_TIME_LIMIT_S,
@@ -19,11 +33,11 @@ from cluster_env.worlds.deeprm.clairvoyant import (
     clairvoyant_reference,
     require_solver,
 )
+from cluster_env.worlds.deeprm.features import window_features
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.log import DeepRMLog
+from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
-from cluster_env.worlds.deeprm.plain import PlainCluster
-from cluster_env.worlds.deeprm.promises import PROMISES
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
@@ -36,15 +50,18 @@ _SHIPPED = Path(__file__).parent / "policies"
 NUM_DURATIONS = 20
 """Mean durations of a job that are measured in a window of recorded jobs."""
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
 
-
-def _given(world: DeepRM) -> Mapping[str, Any]:
+def _from_world(world: DeepRM) -> Mapping[str, Any]:
     return {"cluster": world.cluster, "first_step": world.switches.first_arrival}
 
 
-WORKLOADS.register("bimodal")(WorkloadKind(BimodalWorkload, _given))
-WORKLOADS.register("trace")(WorkloadKind(DeepRMLog, _given))
+WORKLOADS = Registry(
+    "workload",
+    {
+        "bimodal": WorkloadSpec(BimodalWorkload, _from_world),
+        "trace": WorkloadSpec(DeepRMLog, _from_world),
+    },
+)
 
 
 def _columns(task: Task) -> dict[str, Value]:
@@ -102,7 +119,7 @@ def _range(low: float, high: float) -> str:
     return f"{100 * low:.0f} to {high:.0%}"
 
 
-def _check(task: Task) -> None:
+def _check_task(task: Task) -> None:
     """Refuses arrival windows that are longer than episodes, and objectives that lack a class."""
     world: Any = task.world
     workload: Any = task.workload
@@ -136,21 +153,32 @@ def _reach(task: Task) -> float:
     return float(workload.max_load)
 
 
-def _warm() -> None:
-    from cluster_env.worlds.deeprm.warm import warm  # which needs the registration
+def _loses_jobs(world: DeepRM) -> bool:
+    return world.switches.stop != "all_done" or world.switches.drop_when_backlog_full
 
-    warm()
+
+def _returns_cost(world: DeepRM) -> bool:
+    return not (world.switches.charge_after_step or world.switches.linger_finished)
+
+
+def _warm(world: DeepRM, jobsets: Sequence[JobSet]) -> None:
+    """Shows classes of jobs, and looks parts of the image up in tables, as its own network does."""
+    simulator = DeepRM(replace(world.cluster, num_classes=2)).simulator()
+    simulator.load(jobsets, get_objective("slowdown"))
+    states = np.zeros((2, world.layout.size), np.uint8)
+    window_features(states, world.layout)
+    lookups = LookupLayout(world.layout)
+    lookups.lookups(states)
+    weight = np.zeros((lookups.image.size, 3), np.float32)
+    for dtype in (np.float32, np.float64):
+        lookups.spread_table_gradient(lookups.prefix_table(weight.astype(dtype)))
 
 
 def _search(jobset: JobSet, world: DeepRM, metric: str, **options: Any) -> ClairvoyantReference:
     return clairvoyant_reference(jobset, world.cluster, metric, **options)
 
 
-def _plain(world: DeepRM, jobset: JobSet) -> PlainCluster:
-    return PlainCluster(world.cluster, jobset)
-
-
-KIND = Kind(
+SPEC = WorldSpec(
     world=DeepRM,
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
@@ -162,39 +190,49 @@ KIND = Kind(
         *("utilization_to_end", "idle", "wait", "longest_wait", "largest_slowdown"),
         *("within_1", "within_2", "within_3", "within_5"),
     ),
-    price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
-    observations=OBSERVATIONS,
-    masks=MASKS,
-    axis=Axis("workload.load", "load {:.0%}".format, _reach, option="loads"),
-    shorthands={
-        "window": Shorthand(
-            "workload.window",
-            "Steps in which jobs may arrive. Episodes get at least ten times as long, unless "
-            "--set task.world.max_time says how long.",
-            _long_episodes,
-        ),
-        "rules": Shorthand(
-            "world.rules",
-            "Rules of DeepRM's paper or of its released code (paper, released), or others that "
-            "are registered.",
-        ),
-    },
-    steady=_steady,
-    columns=_columns,
-    describe=_describe,
-    remarks=_remarks,
-    words=_words,
-    check=_check,
-    # An environment that changes its behavior gets a new id: published results stay comparable.
-    environments={
-        "DeepRM-v0": {"world": {"kind": "deeprm"}},
-        "DeepRMReleased-v0": {"world": {"kind": "deeprm", "rules": "released", "max_time": 200}},
-    },
-    draw=draw,
-    promises=PROMISES,
-    warm=_warm,
-    plain=_plain,
-    optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S),
-    transfers=("rules", "max_time"),
-    policies={file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))},
+    side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
+    presentation=Presentation(
+        columns=_columns,
+        describe=_describe,
+        remarks=_remarks,
+        words=_words,
+        axis=Axis("workload.load", "load {:.0%}".format, _reach, option="loads"),
+        options={
+            "window": CliOption(
+                "workload.window",
+                "Steps in which jobs may arrive. Episodes get at least ten times as long, unless "
+                "--set task.world.max_time says how long.",
+                _long_episodes,
+            ),
+            "rules": CliOption(
+                "world.rules",
+                "Rules of DeepRM's paper or of its released code (paper, released), or others "
+                "that are registered.",
+            ),
+        },
+        steady=_steady,
+    ),
+    environments=Environments(
+        ids={
+            "DeepRM-v0": {"world": {"kind": "deeprm"}},
+            "DeepRMReleased-v0": {
+                "world": {"kind": "deeprm", "rules": "released", "max_time": 200}
+            },
+        },
+        observations=OBSERVATIONS,
+        masks=MASKS,
+        draw=draw,
+        loses_jobs=_loses_jobs,
+        returns_cost=_returns_cost,
+    ),
+    training=Training(
+        transfers=("rules", "max_time"),
+        policies={
+            file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
+        },
+        check_task=_check_task,
+    ),
+    tools=Tools(
+        optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S), warm=_warm
+    ),
 )

@@ -8,7 +8,7 @@ SHORT = ("utilization", "wait", "longest_wait")
 
 
 def in_words(row: Cells) -> str:
-    """Says it: ``util 49%, wait 5.1, longest 21.3``; empty for a table that has no prices."""
+    """Says it: ``util 49%, wait 5.1, longest 21.3``; empty for a table without side metrics."""
     if not all(row.get(name) for name in SHORT):
         return ""
     shown = (column_of(name) for name in SHORT)

@@ -1,4 +1,4 @@
-"""Options that a world declares: commands offer what its kind has shorthands for."""
+"""Options that a world declares: commands offer them."""
 
 import json
 from dataclasses import replace
@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.shorthand import Shorthand
-from cluster_env.core.world import WORLDS
+from cluster_env.core.spec import WORLDS, CliOption
 from tune_jobs import cli, compare, figure, guard
 from tune_jobs.comparing.choices import choose_config
 
@@ -26,7 +25,7 @@ def test_help_lists_what_each_world_declares(command) -> None:
     assert ("--loads VALUE,..." in shown) == (command is not guard.command)
 
 
-def test_a_shorthand_changes_its_setting_and_what_goes_with_it() -> None:
+def test_an_option_changes_its_setting_and_what_goes_with_it() -> None:
     row = json.loads(run("--window", "120", "--rules", "released").stdout)[0]
     assert (row["window"], row["rules"]) == (120, "released")
     task = choose_config(None, [], {"window": 120}, []).task
@@ -37,10 +36,11 @@ def test_the_axis_of_a_world_may_have_an_option_of_its_name() -> None:
     assert run("--loads", "0.5,0.9").stdout == run("--at", "0.5,0.9").stdout
 
 
-def test_a_new_shorthand_is_an_option_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = WORLDS.get("deeprm")
-    slots = Shorthand("world.cluster.num_slots", "Jobs that the policy sees.")
-    changed = replace(kind, shorthands={**kind.shorthands, "slots": slots})
+def test_a_new_option_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = WORLDS.get("deeprm")
+    slots = CliOption("world.cluster.num_slots", "Jobs that the policy sees.")
+    options = {**spec.presentation.options, "slots": slots}
+    changed = replace(spec, presentation=replace(spec.presentation, options=options))
     monkeypatch.setitem(WORLDS._things, "deeprm", changed)
     assert "Jobs that the policy sees" in CliRunner().invoke(compare.command, ["--help"]).stdout
     few, many = (json.loads(run("--slots", slots).stdout)[0] for slots in ("1", "10"))

@@ -1,15 +1,25 @@
 """The registration of the world of heterogeneous, elastic nodes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 import cluster_env.worlds.panda.objectives  # noqa: F401  enters the paper's rewards
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.spec import (
+    Axis,
+    Environments,
+    Presentation,
+    Tools,
+    Training,
+    Value,
+    WorldSpec,
+)
 from cluster_env.core.task import Task
-from cluster_env.core.world import Axis, Kind, Value
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.panda.heuristics import HEURISTICS
-from cluster_env.worlds.panda.plain import PlainCloud
+from cluster_env.worlds.panda.proposals import proposals
 from cluster_env.worlds.panda.workloads import WORKLOADS
 from cluster_env.worlds.panda.world import Panda
 
@@ -42,17 +52,13 @@ def _words(task: Task) -> str:
     return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
 
 
-def _plain(world: Panda, jobset: JobSet) -> PlainCloud:
-    return PlainCloud(world, jobset)
+def _warm(world: Panda, jobsets: Sequence[JobSet]) -> None:
+    """Reads the plans of a state, as networks of agents do."""
+    size = int(world.state_space.shape[0])
+    proposals(np.zeros((1, size), np.int32), world.observed + world.held)
 
 
-def _warm() -> None:
-    from cluster_env.worlds.panda.warm import warm  # which needs the registration
-
-    warm()
-
-
-KIND = Kind(
+SPEC = WorldSpec(
     world=Panda,
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
@@ -61,17 +67,20 @@ KIND = Kind(
         *("completion_time", "wait", "run_time", "longest_wait", "slowdown"),
         *("flow_rate", "utilization", "class_deviation", "jain_index", "valid"),
     ),
-    objective="completion_time",
-    price={"utilization": 0.1, "longest_wait": 0.25, "class_deviation": 0.25},
-    axis=Axis("workload.load", "load {:.0%}".format),
-    columns=_columns,
-    describe=_describe,
-    words=_words,
-    warm=_warm,
-    plain=_plain,
-    agents=True,
-    transfers=(
-        *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
-        *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
+    side_metrics={"utilization": 0.1, "longest_wait": 0.25, "class_deviation": 0.25},
+    presentation=Presentation(
+        columns=_columns,
+        describe=_describe,
+        words=_words,
+        axis=Axis("workload.load", "load {:.0%}".format),
     ),
+    environments=Environments(agents=True),
+    training=Training(
+        objective="completion_time",
+        transfers=(
+            *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
+            *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
+        ),
+    ),
+    tools=Tools(warm=_warm),
 )

@@ -1,4 +1,4 @@
-"""The promises of an environment of this world are looked at, one by one."""
+"""Faults in a step of this world are found, one by one."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cluster_env.core.promises import CheckError, Moment
+from cluster_env.envs.checker import CheckError, Moment
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.promises import PROMISES
 from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
+from tests.cluster_env.worlds.hpc.step_rule import check_step
 
 WORLD = HPC(processors=8, queue=3)
 
@@ -38,7 +38,7 @@ def moment(core: Any) -> Moment:
 def test_a_step_by_the_rules_is_let_pass(action: int) -> None:
     core, before, after = decision(action)
     assert before.mask.tolist() == [0, 1, 0, 1]
-    PROMISES.step(core, before, after, action, 0.0, "here")
+    check_step(core, before, after, action, 0.0, "here")
 
 
 def spoiled(fault: str, core: Any, before: Moment, after: Moment) -> tuple[Moment, Moment]:
@@ -48,8 +48,6 @@ def spoiled(fault: str, core: Any, before: Moment, after: Moment) -> tuple[Momen
     if fault == "too early":
         start[2] -= 1
         return before, replace(after, schedule=replace(after.schedule, start=start))
-    if fault == "back":
-        return before, replace(after, time=before.time - 1)
     core.simulator.states[0, WORLD.layout.jobs_at - 1] += 1
     return before, after
 
@@ -59,7 +57,6 @@ def spoiled(fault: str, core: Any, before: Moment, after: Moment) -> tuple[Momen
     [
         ("nothing starts", "0 jobs start instead of 1 here"),
         ("too early", "does not start at the time of the decision here"),
-        ("back", "the clock goes back here"),
         ("units", "the free units are not those of the schedule here"),
     ],
 )
@@ -67,10 +64,10 @@ def test_a_step_that_breaks_a_rule_is_named(fault: str, words: str) -> None:
     core, before, after = decision(1)
     before, after = spoiled(fault, core, before, after)
     with pytest.raises(CheckError, match=words):
-        PROMISES.step(core, before, after, 1, 0.0, "here")
+        check_step(core, before, after, 1, 0.0, "here")
 
 
 def test_starting_where_the_policy_waits_is_named() -> None:
     core, before, after = decision(1)
     with pytest.raises(CheckError, match="1 jobs start instead of 0"):
-        PROMISES.step(core, before, after, WORLD.queue, 0.0, "here")
+        check_step(core, before, after, WORLD.queue, 0.0, "here")

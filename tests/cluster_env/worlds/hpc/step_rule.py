@@ -1,18 +1,18 @@
-"""What an environment of this world promises at every step."""
+"""What every step in this world keeps, beside what the checker of environments knows."""
 
 from typing import Any
 
 import numpy as np
 
-from cluster_env.core.promises import Moment, Promises, require
+from cluster_env.envs.checker import Moment, require
 
 
-def _check_step(
+def check_step(
     core: Any, before: Moment, after: Moment, action: int, reward: float, where: str
 ) -> None:
     """An allowed job starts at once; waiting starts none, but on an empty machine the oldest.
 
-    Time never goes back, and the free units are those that the schedule says.
+    The free units are those that the schedule says.
     """
     started = after.num_placed - before.num_placed
     jobs = before.schedule
@@ -21,7 +21,6 @@ def _check_step(
     forced = not runs.any() and bool(before.mask[:-1].any())
     expected = 1 if allowed or forced else 0
     require(started == expected, f"{started} jobs start instead of {expected} {where}")
-    require(after.time >= before.time, f"the clock goes back {where}")
     new = after.schedule.start[: jobs.start.size] != jobs.start
     at_once = bool((after.schedule.start[: jobs.start.size][new] == before.time).all())
     require(at_once, f"a job does not start at the time of the decision {where}")
@@ -40,8 +39,3 @@ def _check_units(core: Any, where: str) -> None:
         np.array_equal(np.asarray(core.world.capacity) - used, free),
         f"the free units are not those of the schedule {where}",
     )
-
-
-PROMISES = Promises(
-    _check_step, lambda world: int(world.max_time), lambda world: world.reward == "at_start"
-)

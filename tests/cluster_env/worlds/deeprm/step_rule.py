@@ -1,15 +1,14 @@
-"""What an environment of DeepRM promises at every step."""
+"""What every step in DeepRM's world keeps, beside what the checker of environments knows."""
 
 from typing import Any
 
 import numpy as np
 
-from cluster_env.core.promises import Moment, Promises, require
 from cluster_env.core.schedule import Schedule
-from cluster_env.worlds.deeprm.world import DeepRM
+from cluster_env.envs.checker import Moment, require
 
 
-def _check_step(
+def check_step(
     core: Any, before: Moment, after: Moment, action: int, reward: float, where: str
 ) -> None:
     """An allowed slot books one job and takes no time; void lets one step pass.
@@ -23,7 +22,6 @@ def _check_step(
     _check_units(core, where)
     late = after.time > core.world.max_time
     require(late or not after.truncated, f"an episode is truncated before max_time {where}")
-    require(after.terminated or after.truncated or not late, f"max_time is ignored {where}")
 
 
 def _check_action(
@@ -66,16 +64,3 @@ def _check_units(core: Any, where: str) -> None:
         np.array_equal(used, runs @ jobs.demand.astype(np.int64)),
         f"the units in use are not those of the schedule {where}",
     )
-
-
-def _complete_until(world: DeepRM) -> int | None:
-    rules = world.switches
-    loses_none = rules.stop == "all_done" and not rules.drop_when_backlog_full
-    return world.max_time if loses_none else None
-
-
-def _return_holds(world: DeepRM) -> bool:
-    return not (world.switches.charge_after_step or world.switches.linger_finished)
-
-
-PROMISES = Promises(_check_step, _complete_until, _return_holds)

@@ -4,21 +4,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cluster_env.core.durations import duration
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.shorthand import Shorthand
+from cluster_env.core.spec import (
+    Axis,
+    CliOption,
+    Environments,
+    Presentation,
+    Tools,
+    Training,
+    Value,
+    WorldSpec,
+)
 from cluster_env.core.task import Task
-from cluster_env.core.world import Axis, Kind, Value
+from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
+from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.advice import advise
 from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.observations import OBSERVATIONS
-from cluster_env.worlds.hpc.promises import PROMISES
 from cluster_env.worlds.hpc.protocols import PROTOCOLS
+from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.sites import any_site, capability_site
-from cluster_env.worlds.hpc.workloads import WORKLOADS
+from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload
 from cluster_env.worlds.hpc.world import HPC
 
 _SHIPPED = Path(__file__).parent / "policies"
@@ -96,12 +109,6 @@ def _words(task: Task) -> str:
     return f"load {load:.0%}" if load else type(workload).__name__
 
 
-def _warm() -> None:
-    from cluster_env.worlds.hpc.warm import warm  # which needs the registration
-
-    warm()
-
-
 def _thesis(**options: Any) -> dict[str, Any]:
     """A formulation of `cluster_env.worlds.hpc.mdp`; the thesis steps by the second."""
     return {
@@ -111,7 +118,17 @@ def _thesis(**options: Any) -> dict[str, Any]:
     }
 
 
-KIND = Kind(
+def _warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
+    """Draws and corrects estimates, and plays a scorer."""
+    rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
+    LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
+    histories(one, one, np.ones(1), one)
+    simulator = world.simulator()
+    simulator.load(jobsets, get_objective("bounded_slowdown"))
+    simulator.play(Scorer.linear())
+
+
+SPEC = WorldSpec(
     world=HPC,
     workloads=WORKLOADS,
     heuristics=HEURISTICS,
@@ -121,68 +138,74 @@ KIND = Kind(
         *("bounded_slowdown_wide", "utilization", "utilization_to_end", "wait", "longest_wait"),
         *("slowdown", "completion_time", "makespan"),
     ),
-    objective="bounded_slowdown",
-    observations=OBSERVATIONS,
-    axis=Axis("workload.load", "load {:.0%}".format),
-    shorthands={
-        "processors": Shorthand("world.processors", "Processors of the machine."),
-        "memory": Shorthand("world.memory", "Units of memory; 0 if it is not counted."),
-        "gpus": Shorthand("world.gpus", "GPUs; 0 if they are not counted."),
-        "backfilling": Shorthand(
-            "world.backfilling",
-            "What may start before the first waiting job, where a policy does not name it: strict, "
-            "skip, easy or conservative.",
-        ),
-        "kill-at-estimate": Shorthand(
-            "world.kill_at_estimate",
-            "Whether jobs are killed when their estimate is over (true, false).",
-        ),
-        "window": Shorthand(
-            "workload.window",
-            "Seconds of a window of a log. By default 20 mean run times or more, between two "
-            "warm-ups in which the machine fills.",
-        ),
-        "log-format": Shorthand(
-            "workload.log_format",
-            "Format of a log: auto, by its first line and name; swf, csv, sacct or jobcomp.",
-        ),
-        "time-zone": Shorthand(
-            "workload.time_zone",
-            "Zone of the times in a log of Slurm that name none, such as Europe/Berlin; by "
-            "default UTC.",
-        ),
-        "run-times": Shorthand(
-            "workload.run_times",
-            "What is believed of the run times of a log's jobs: user (what users ask for), recent "
-            "(mean of the user's last two), learned, or actual.",
-        ),
-    },
-    steady=_steady,
-    columns=_columns,
-    describe=_describe,
-    remarks=_remarks,
-    words=_words,
-    time=duration,
-    time_unit="s",
-    environments={
-        "HPC-v0": {"world": {"kind": "hpc"}, "objective": "bounded_slowdown"},
-        "HPCBase-v0": _thesis(reward="base", time_step=60, every_step=True),
-        "HPCSparse-v0": _thesis(reward="sparse", time_step=60),
-        "HPCReduced-v0": _thesis(reward="reduced", time_step=60),
-        "HPCOptions-v0": _thesis(reward="options", time_step=60),
-    },
-    promises=PROMISES,
-    warm=_warm,
-    price={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
-    # Limits in training are relative to it, too; the best baseline may leave the machine idle.
-    reference=lambda world: "saf" if world.backfilling == "easy" else "saf:easy",
-    protocols=PROTOCOLS,
-    families={"any-site": any_site, "capability": capability_site},
-    policies={file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))},
-    transfers=(
-        *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
-        *("horizon", "horizon_step"),
+    side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
+    presentation=Presentation(
+        columns=_columns,
+        describe=_describe,
+        remarks=_remarks,
+        words=_words,
+        time=duration,
+        time_unit="s",
+        axis=Axis("workload.load", "load {:.0%}".format),
+        options={
+            "processors": CliOption("world.processors", "Processors of the machine."),
+            "memory": CliOption("world.memory", "Units of memory; 0 if it is not counted."),
+            "gpus": CliOption("world.gpus", "GPUs; 0 if they are not counted."),
+            "backfilling": CliOption(
+                "world.backfilling",
+                "What may start before the first waiting job, where a policy does not name it: "
+                "strict, skip, easy or conservative.",
+            ),
+            "kill-at-estimate": CliOption(
+                "world.kill_at_estimate",
+                "Whether jobs are killed when their estimate is over (true, false).",
+            ),
+            "window": CliOption(
+                "workload.window",
+                "Seconds of a window of a log. By default 20 mean run times or more, between two "
+                "warm-ups in which the machine fills.",
+            ),
+            "log-format": CliOption(
+                "workload.log_format",
+                "Format of a log: auto, by its first line and name; swf, csv, sacct or jobcomp.",
+            ),
+            "time-zone": CliOption(
+                "workload.time_zone",
+                "Zone of the times in a log of Slurm that name none, such as Europe/Berlin; by "
+                "default UTC.",
+            ),
+            "run-times": CliOption(
+                "workload.run_times",
+                "What is believed of the run times of a log's jobs: user (what users ask for), "
+                "recent (mean of the user's last two), learned, or actual.",
+            ),
+        },
+        steady=_steady,
     ),
-    discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
-    advise=advise,
+    environments=Environments(
+        ids={
+            "HPC-v0": {"world": {"kind": "hpc"}, "objective": "bounded_slowdown"},
+            "HPCBase-v0": _thesis(reward="base", time_step=60, every_step=True),
+            "HPCSparse-v0": _thesis(reward="sparse", time_step=60),
+            "HPCReduced-v0": _thesis(reward="reduced", time_step=60),
+            "HPCOptions-v0": _thesis(reward="options", time_step=60),
+        },
+        observations=OBSERVATIONS,
+        returns_cost=lambda world: bool(world.reward == "at_start"),
+    ),
+    training=Training(
+        objective="bounded_slowdown",
+        # Limits in training are relative to it, too; the best baseline may leave the machine idle.
+        reference=lambda world: "saf" if world.backfilling == "easy" else "saf:easy",
+        families={"any-site": any_site, "capability": capability_site},
+        transfers=(
+            *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
+            *("horizon", "horizon_step"),
+        ),
+        policies={
+            file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
+        },
+        discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
+    ),
+    tools=Tools(protocols=PROTOCOLS, advise=advise, warm=_warm),
 )

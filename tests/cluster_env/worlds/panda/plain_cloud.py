@@ -1,4 +1,4 @@
-"""The same cloud in plain Python: a second opinion for tests, and a reference for benchmarks."""
+"""The same cloud in plain Python, a second opinion on the compiled simulator."""
 
 import math
 from collections.abc import Mapping, Sequence
