@@ -9,6 +9,7 @@ vector, so that this takes a few operations on few arrays.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -23,6 +24,9 @@ from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
 
 Vector = NDArray[np.float32]  # (num_parameters,)
+
+# Megabytes of room to work in, which worlds of one shape share: each task may have its own world.
+_policy_gradient = lru_cache(maxsize=4)(PolicyGradient)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +61,7 @@ class FirstOrder:
         item_size = network.job.weight.shape[1]
         self._weights = weights_type(context_size, item_size, width)
         num_items = world.num_actions - 1
-        self._gradient = PolicyGradient(context_size, num_items, item_size, width)
+        self._gradient = _policy_gradient(context_size, num_items, item_size, width)
         self._names = (*PARAMETERS, *network.skip_names)
         found = dict(network.named_parameters())
         sizes = [found[name].numel() for name in self._names]
