@@ -66,27 +66,27 @@ def _policy_loss(experiment: ExperimentConfig, module: MetaSetScorerModule) -> P
     )
 
 
+@dataclass(frozen=True, eq=False)
 class GraphGradients:
     """By PyTorch, through the inner steps; see `task_gradients`.
 
     One task's graph at a time is in memory.
     """
 
-    def __init__(
-        self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
-    ) -> None:
-        self._experiment, self._module, self._networks = experiment, module, networks
+    experiment: ExperimentConfig
+    module: MetaSetScorerModule
+    networks: Networks
 
     def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, network = self._module, self._networks(task.world)
+        module, network = self.module, self.networks(task.world)
         loss, stats = outer_loss(
             scorer_of(network, task.world),
             module.parameters_by_name(),
             module.rates_by_name(),
             [task.stages],
-            StepOptions.of(maml_options(self._experiment), network),
-            _policy_loss(self._experiment, module),
+            StepOptions.of(maml_options(self.experiment), network),
+            _policy_loss(self.experiment, module),
         )
         if not stats.num_tasks:
             return None

@@ -15,7 +15,7 @@ from cluster_env.core.world import World, get_heuristic
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions
-from meta.maml.rewards import RewardSums, told_world
+from meta.maml.rewards import RewardSums, world_in_context
 from meta.maml.steps import Parameters, StepOptions
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.sampling import SamplingPolicy
@@ -131,7 +131,7 @@ class StageSampler:
                 parameters = inner.inner_step(parameters, rates, stages[-1], stage)
             else:
                 rewards.add(rollouts)
-                seen = told_world(seen, rewards.told())
+                seen = world_in_context(seen, rewards.context())
             adapt_s += perf_counter() - started
         if rewards is not None:  # nothing is learned from but the last stage
             del stages[:-1]
