@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from cluster_env.core.policy import choose
 from cluster_env.core.world import get_heuristic
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.panda.proposals import proposals
+from cluster_env.worlds.panda.features import proposals
 from cluster_env.worlds.panda.workloads import ClusteredWorkload
 from cluster_env.worlds.panda.world import Panda
 
@@ -17,7 +18,7 @@ def warm() -> None:
     simulator.load([jobset], get_objective("slowdown"))
     rows = np.flatnonzero(simulator.active).astype(np.int32)
     states = simulator.states[rows]
-    actions = get_heuristic("best_fit", world).act(states, np.zeros(rows.size))
+    actions = choose(get_heuristic("best_fit", world), simulator, rows, np.zeros(rows.size))
     simulator.step(rows, actions, np.empty(rows.size))
     world.features(states)
     proposals(states, world.observed + world.held)

@@ -8,33 +8,31 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
-from cluster_env.worlds.panda.acting import act_rows
-from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT, Cloud
+from cluster_env.worlds.panda.allocation import GOLDEN
 from cluster_env.worlds.panda.consumers import (
     ANYWHERE,
     CORE_TYPE,
     MEMORY,
     ONE_RACK,
-    ONE_REGION,
     TOPOLOGY,
     absences,
+    can_be_satisfied,
     specification,
 )
-from cluster_env.worlds.panda.features import CONTEXT, ITEM, describe
+from cluster_env.worlds.panda.features import CONTEXT, ITEM, Largest, decide_alone, describe
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST
-from cluster_env.worlds.panda.planning import new_plan
-from cluster_env.worlds.panda.play import GOLDEN
+from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST, new_offer
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from cluster_env.worlds.panda.state import LARGEST, Cloud, state_space
 
 COLLISION = ("arrival", "need")
 ON_LOSS = ("restart", "resume")
 PACE = ("slowest", "mean")
-LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -96,6 +94,7 @@ class Panda:
     max_time: int = 20_000
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         for name, least, most in (
             *(("observed", 1, 1024), ("held", 1, 1024), ("max_time", 1, LARGEST)),
             *(("rounds", 1, 1024), ("patience", 0, LARGEST)),
@@ -125,7 +124,7 @@ class Panda:
             memory=nodes.of("memory").astype(np.int64),
             core_type=nodes.of("core_type").astype(np.int64),
             speed=nodes.of("speed"),
-            first=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
+            first_of_type=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
             across_racks=float(self.across_racks),
             across_regions=float(self.across_regions),
             collision=COLLISION.index(self.collision),
@@ -143,8 +142,7 @@ class Panda:
     @cached_property
     def state_space(self) -> spaces.Box:
         """Whole numbers, see `cluster_env.worlds.panda.arrays`."""
-        size = NODES_AT + (self.observed + self.held) * len(NODE_SEEN)
-        return spaces.Box(0, LARGEST, (size,), np.int32)
+        return state_space(self.observed + self.held)
 
     @property
     def num_actions(self) -> int:
@@ -154,7 +152,7 @@ class Panda:
     @property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `cluster_env.worlds.panda.features`."""
-        return ITEM, CONTEXT
+        return ITEM._fields, CONTEXT._fields
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every consumer could run if all nodes were there.
@@ -183,21 +181,20 @@ class Panda:
         alone &= (kind == specs[:, 2:3]) | (specs[:, 2:3] < 0)
         for spec in np.unique(specs[~alone.any(axis=1)], axis=0):  # one node is not enough
             asked = tuple(spec.tolist())
-            if asked in self._can_be_held:
+            if asked in self._can_be_satisfied:
                 continue
-            if not self._can_hold(*asked):
+            if not can_be_satisfied(self.nodes, self.held, *asked):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
                     f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
                     f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
                     f"cannot give; it could never run"
                 )
-            self._can_be_held.add(asked)
+            self._can_be_satisfied.add(asked)
 
     def simulator(self) -> PandaSimulator:
         """A new simulator, with nothing loaded."""
-        size = int(self.state_space.shape[0])
-        return PandaSimulator(self.nodes, self.cloud, self.reach, size, self.check)
+        return PandaSimulator(self)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
         """What a network sees: observed nodes, then held ones.
@@ -206,36 +203,41 @@ class Panda:
             states: int32 ``(n, state_size)``.
             out: written if given.
         """
-        if out is None:
-            n, num_items = states.shape[0], self.observed + self.held
-            out = Features(
-                np.empty((n, num_items, len(ITEM)), np.float32),
-                np.empty((n, len(CONTEXT)), np.float32),
-                np.empty((n, self.num_actions), np.bool_),
-            )
+        require_states(states, self.state_space)
+        n, num_items = states.shape[0], self.observed + self.held
+        written = outputs(
+            out,
+            ((n, num_items, len(ITEM)), np.float32),
+            ((n, len(CONTEXT)), np.float32),
+            ((n, self.num_actions), np.bool_),
+        )
         states = np.ascontiguousarray(states)
-        ruled = (self.ruled(states, how) for how in (BEST_FIT, FASTEST))
-        describe(states, self.observed, self._largest, *ruled, *out)
-        return out
+        ruled = (self.ruled(states, order) for order in (BEST_FIT, FASTEST))
+        describe(states, self.observed, self._largest, *ruled, *written)
+        return Features(*written)
 
     def ruled(
-        self, states: NDArray[np.int32], how: int, uniforms: NDArray[np.float64] | None = None
+        self, states: NDArray[np.int32], order: int, uniforms: NDArray[np.float64] | None = None
     ) -> NDArray[np.int8]:
         """What agents would do that follow a rule by themselves, by what they see.
 
         Args:
             states: int32 ``(n, state_size)``.
-            how: the rule picks, see `cluster_env.worlds.panda.picking`.
-            uniforms: float64 ``(n,)`` in [0, 1), if it picks at random.
+            order: how the next node is picked, see `cluster_env.worlds.panda.plans.pick`.
+            uniforms: float64 ``(n,)`` in [0, 1), if it is picked at random.
 
         Returns:
             int8 ``(n, num_actions)``.
+
+        Raises:
+            InputError: for states of another world.
         """
+        require_states(states, self.state_space)
         bits = np.empty((states.shape[0], self.num_actions), np.int8)
         drawn = np.zeros(states.shape[0]) if uniforms is None else uniforms
-        act_rows(
-            *(np.ascontiguousarray(states), how, self.observed, self.held),
-            *(new_plan(self.observed, 0).offer, drawn, bits),
+        decide_alone(
+            *(np.ascontiguousarray(states), order, self.observed, self.held),
+            *(new_offer(self.observed), drawn, bits),
         )
         return bits
 
@@ -244,49 +246,18 @@ class Panda:
         return np.asarray(clock * GOLDEN % 1.0 < self.hybrid)
 
     @cached_property
-    def _largest(self) -> NDArray[np.float64]:
+    def _largest(self) -> Largest:
         nodes = self.nodes
-        most = (max(nodes.cores), max(nodes.memory), 100 * max(nodes.speed))
-        totals = (nodes.num_nodes, nodes.of("cores").sum())
-        return np.array([*most, max(nodes.core_type) + 1, *totals], np.float64)
+        return Largest(
+            cores=float(max(nodes.cores)),
+            memory=float(max(nodes.memory)),
+            speed=100.0 * max(nodes.speed),
+            num_core_types=max(nodes.core_type) + 1.0,
+            num_nodes=float(nodes.num_nodes),
+            num_cores=float(nodes.of("cores").sum()),
+        )
 
     @cached_property
-    def _can_be_held(self) -> set[tuple[int, ...]]:
+    def _can_be_satisfied(self) -> set[tuple[int, ...]]:
         """Specifications that have passed `check`: searches play the same ones again and again."""
         return set()
-
-    def _can_hold(self, cores: int, memory: int, core_type: int, topology: int) -> bool:
-        """Whether nodes that an agent can hold, if all are there, satisfy a specification."""
-        nodes = self.nodes
-        usable = (nodes.of("core_type") == core_type) | (core_type < 0)
-        where = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region}.get(
-            topology, nodes.rack
-        )
-        have = np.stack([nodes.of("cores"), nodes.of("memory")], axis=1)
-        for place in np.unique(where[usable]):
-            here = have[usable & (where == place)]
-            largest = here[np.lexsort(here.T[::-1])][::-1][: self.held].sum(axis=0)
-            if (largest >= (cores, memory)).all() or _can_reach(here, cores, memory, self.held):
-                return True
-        return False
-
-
-def _can_reach(have: NDArray[np.float64], cores: int, memory: int, most: int) -> bool:
-    """Whether some nodes, at most so many, have enough cores and enough memory.
-
-    Args:
-        have: cores and memory of each node, ``(n, 2)``.
-        cores: wanted.
-        memory: wanted.
-        most: nodes.
-    """
-    best = {0: {0: 0}}  # by number of nodes and their cores, capped: the most memory
-    for node_cores, node_memory in have[np.lexsort(have.T)].astype(int).tolist():
-        for count in sorted(best, reverse=True):
-            if count == most:
-                continue
-            further = best.setdefault(count + 1, {})
-            for c, m in list(best[count].items()):
-                key = min(c + node_cores, cores)
-                further[key] = max(further.get(key, -1), m + node_memory)
-    return any(by_cores.get(cores, -1) >= memory for by_cores in best.values())

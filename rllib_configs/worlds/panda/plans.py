@@ -4,9 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_kernel
-from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT, PLANS
-from cluster_env.worlds.panda.proposals import Proposals, proposals, write_seen
-from cluster_env.worlds.panda.scoring import PAIR, START
+from cluster_env.worlds.panda.features import PAIR, START, Proposals, proposals, write_seen
+from cluster_env.worlds.panda.state import NODE_SEEN, NODE_SIZE, NODES_AT, PLANS
 
 __all__ = ["PAIR", "START", "Proposals", "decide_by_plans", "proposals"]
 
@@ -39,9 +38,10 @@ def decide_by_plans(
     """
     bits[:] = 0
     for i in range(states.shape[0]):
-        s, theta, best, most = states[i], thetas[which[i]], -1, -np.inf
+        state, theta, best, most = states[i], thetas[which[i]], -1, -np.inf
+        # The plan with the highest score.
         for p in range(len(PLANS)):
-            if not write_seen(s, p, pair):
+            if not write_seen(state, p, pair):
                 continue
             score = -bias
             for k in range(pair.size):
@@ -49,11 +49,13 @@ def decide_by_plans(
             if score > most:
                 most, best = score, p
         if most > 0.0:
+            # Its nodes are caught, the more urgently the higher it scores.
             need = 1 + np.int32(min(NEED * most, NEEDS))
             for k in range(observed):
-                if (s[NODES_AT + k * len(NODE_SEEN) + 7] >> best) & 1:
+                if (state[NODES_AT + k * NODE_SIZE + NODE_SEEN.plans] >> best) & 1:
                     bits[i, k] = need
         else:
+            # No plan is worth it: the agent waits, and releases what it holds.
             bits[i, observed + held] = 1
             for k in range(observed, observed + held):
-                bits[i, k] = s[NODES_AT + k * len(NODE_SEEN)] > 0
+                bits[i, k] = state[NODES_AT + k * NODE_SIZE + NODE_SEEN.present] > 0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.scoring import PAIR, START
+from cluster_env.worlds.panda.features import PAIR, START
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 

@@ -13,12 +13,13 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.world import get_heuristic
 from cluster_env.objectives import LateCost, Objective, get_objective
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.arrays import DONE, NODE_SEEN, NODES_AT, RUNNING, WAITING
 from cluster_env.worlds.panda.consumers import NEVER, Consumers
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.nodes import Nodes
 from cluster_env.worlds.panda.plain import Action, PlainCloud
+from cluster_env.worlds.panda.plans import BEST_FIT
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from cluster_env.worlds.panda.state import DONE, NODE_SEEN, NODES_AT, RUNNING, WAITING
 
 FOUR = Nodes(count=(2, 2), cores=(4, 2), speed=(1.0, 2.0), memory=(8, 4), core_type=(0, 1), racks=2)
 """Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
@@ -310,13 +311,13 @@ def test_episodes_side_by_side_and_under_way_are_as_they_are_alone() -> None:
     ]
     many, later = world.simulator(), world.simulator()
     many.load(sets, get_objective("slowdown"), 2)
-    policy, rewards = get_heuristic("best_fit", world), np.empty(10)
+    rewards = np.empty(10)
 
     def go_on(simulator: PandaSimulator, steps: int) -> PandaSimulator:
         for _ in range(steps):
             rows = np.flatnonzero(simulator.active).astype(np.int32)
             if rows.size:
-                simulator.step(rows, policy.act(simulator.states[rows], rewards * 0), rewards)
+                simulator.step(rows, world.ruled(simulator.states[rows], BEST_FIT), rewards)
         return simulator
 
     go_on(many, 3)
