@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK
+from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK, ONE_REGION
 from cluster_env.worlds.panda.plans import (
     Scratch,
     count_free,
@@ -22,17 +22,8 @@ from cluster_env.worlds.panda.state import (
     PLAN_SIZE,
     PLANS,
     PLANS_AT,
-    Cloud,
     Episode,
 )
-
-
-@njit_inlined
-def is_near(cloud: Cloud, topology: int, node: int, other: int) -> bool:
-    """Whether a node stands where a consumer prefers it that holds another one."""
-    if topology == ONE_RACK:
-        return cloud.rack[node] == cloud.rack[other]
-    return topology == ANYWHERE or cloud.region[node] == cloud.region[other]
 
 
 @njit_inlined
@@ -44,10 +35,9 @@ def filter_attention(episode: Episode, consumer: int) -> None:
     """
     cloud, spec, shown = episode.cloud, episode.consumers[consumer], episode.shown[consumer]
     shown[:] = -1
-    has_first = episode.agents[consumer].held > 0 and spec.topology != ANYWHERE
-    first = episode.held[consumer, 0] if has_first else -1
-    count = 0
-    for near in range(1 if has_first else 0, -1, -1):
+    has_place = spec.topology != ANYWHERE and episode.agents[consumer].held > 0
+    place, first, count = cloud.place[spec.topology], episode.held[consumer, 0], 0
+    for near in range(1 if has_place else 0, -1, -1):
         for k in range(spec.num_types):
             kind = episode.types[consumer, k]
             for node in range(cloud.first_of_type[kind], cloud.first_of_type[kind + 1]):
@@ -55,7 +45,7 @@ def filter_attention(episode: Episode, consumer: int) -> None:
                     return
                 if episode.nodes[node].holder >= 0 or episode.nodes[node].away:
                     continue
-                if not has_first or is_near(cloud, spec.topology, node, first) == (near == 1):
+                if not has_place or (place[node] == place[first]) == (near == 1):
                     shown[count] = node
                     count += 1
 
@@ -69,8 +59,9 @@ def write_node(episode: Episode, consumer: int, node: int, out: NDArray[np.int32
     out[NODE_SEEN.speed] = np.int32(math.floor(100 * cloud.speed[node] + 0.5))
     if episode.agents[consumer].held:
         first = episode.held[consumer, 0]
-        out[NODE_SEEN.same_rack] = cloud.rack[node] == cloud.rack[first]
-        out[NODE_SEEN.same_region] = cloud.region[node] == cloud.region[first]
+        out[NODE_SEEN.same_rack] = cloud.place[ONE_RACK, node] == cloud.place[ONE_RACK, first]
+        same_region = cloud.place[ONE_REGION, node] == cloud.place[ONE_REGION, first]
+        out[NODE_SEEN.same_region] = same_region
     out[NODE_SEEN.notice] = 0 if leaves < 0 else 1 + leaves - episode.progress[0].time
 
 

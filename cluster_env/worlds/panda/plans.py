@@ -101,10 +101,10 @@ class Search(NamedTuple):
 @njit_inlined
 def stretch(cloud: Cloud, topology: int, nodes: NDArray[np.int64]) -> float:
     """Factor on the run time of a consumer whose nodes are not where it prefers them."""
-    racks, regions = True, True
-    for k in range(1, nodes.size):
-        racks &= cloud.rack[nodes[k]] == cloud.rack[nodes[0]]
-        regions &= cloud.region[nodes[k]] == cloud.region[nodes[0]]
+    racks, regions, first = True, True, nodes[0]
+    for node in nodes:
+        racks &= cloud.place[ONE_RACK, node] == cloud.place[ONE_RACK, first]
+        regions &= cloud.place[ONE_REGION, node] == cloud.place[ONE_REGION, first]
     if topology >= ONE_REGION and not regions:
         return cloud.across_regions
     if topology == ONE_RACK and not racks:
@@ -227,17 +227,6 @@ def pick(
 
 
 @njit_inlined
-def num_places(cloud: Cloud, level: int) -> int:
-    """How many racks or regions there are, or one place of all."""
-    if level == ANYWHERE:
-        return 1
-    last = 0
-    for node in range(cloud.type.size):
-        last = max(last, cloud.rack[node] if level == ONE_RACK else cloud.region[node])
-    return last + 1
-
-
-@njit_inlined
 def free_from(episode: Episode, node: int) -> int:
     """When a node is free as far as is known; `max_time` for one that is away or kept waiting."""
     here = episode.nodes[node]
@@ -260,8 +249,7 @@ def collect(episode: Episode, scratch: Scratch, consumer: int, search: Search) -
             continue
         if spec.core_type >= 0 and cloud.core_type[node] != spec.core_type:
             continue
-        place = cloud.rack[node] if search.level == ONE_RACK else cloud.region[node]
-        if search.level != ANYWHERE and place != search.place:
+        if cloud.place[search.level, node] != search.place:
             continue
         clock, leaves = free_from(episode, node), episode.nodes[node].leaves
         if clock > search.until or clock >= cloud.max_time:
@@ -319,7 +307,7 @@ def fit(episode: Episode, scratch: Scratch, consumer: int, order: int, key: np.u
     level = lowest if order == RANDOM else spec.topology  # random does not ask for the place
     chosen, least = ZERO, np.inf
     while chosen == 0 and level >= lowest:
-        for place in range(num_places(cloud, level)):
+        for place in range(cloud.num_places[level]):
             search = Search(level, place, now, 0.0)
             picked, cores = complete(episode, scratch, consumer, search, order, key)
             score = 1.0 * cores
@@ -348,9 +336,8 @@ def finish_early(episode: Episode, scratch: Scratch, consumer: int) -> tuple[int
     lowest = spec.topology if cloud.strict else ANYWHERE
     chosen, begin, least = ZERO, now, np.inf
     for level in range(spec.topology, lowest - 1, -1):
-        for place in range(num_places(cloud, level)):
-            for kind in range(cloud.first_of_type.size - 1):
-                slowest = cloud.speed[cloud.first_of_type[kind]]
+        for place in range(cloud.num_places[level]):
+            for slowest in cloud.type_speed:
                 for k in range(-1, episode.progress[0].num_running):
                     until = now if k < 0 else episode.agents[episode.running[k]].finish
                     search = Search(level, place, until, slowest)
@@ -386,9 +373,8 @@ def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
         keep_best(episode, scratch, consumer, ZERO, episode.agents[consumer].held_cores)
         return True
     for level in range(spec.topology, lowest - 1, -1):
-        for place in range(num_places(cloud, level)):
-            for kind in range(cloud.first_of_type.size - 1):
-                slowest = cloud.speed[cloud.first_of_type[kind]]
+        for place in range(cloud.num_places[level]):
+            for slowest in cloud.type_speed:
                 search = Search(level, place, episode.progress[0].time, slowest)
                 picked, cores = complete(episode, scratch, consumer, search, _BEST_FIT, _NO_KEY)
                 if picked:

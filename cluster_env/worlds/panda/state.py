@@ -113,13 +113,14 @@ def state_space(num_items: int) -> spaces.Box:
 class Cloud(NamedTuple):
     """The nodes and the rules; see `cluster_env.worlds.panda.world.Panda`."""
 
-    type: NDArray[np.int32]  # (num_nodes,), as the next six
-    rack: NDArray[np.int32]
-    region: NDArray[np.int32]
+    type: NDArray[np.int32]  # (num_nodes,), as the next four
     cores: NDArray[np.int64]
     memory: NDArray[np.int64]
     core_type: NDArray[np.int64]
     speed: NDArray[np.float64]
+    place: NDArray[np.int32]  # (3, num_nodes), by topology: 0 for all, its region, its rack
+    num_places: NDArray[np.int64]  # (3,), by topology
+    type_speed: NDArray[np.float64]  # (num_types,)
     first_of_type: NDArray[np.int64]  # (num_types + 1,), the last one is the number of nodes
     across_racks: float
     across_regions: float

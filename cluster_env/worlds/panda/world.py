@@ -1,4 +1,4 @@
-"""A cloud of unlike nodes as a world: its options, and what an agent sees."""
+"""A cloud of unlike nodes as a world: its decision process, its options, and its features."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,35 +37,62 @@ PACE = ("slowest", "mean")
 
 @dataclass(frozen=True)
 class Panda:
-    """Agents that collect nodes for their consumers (PANDA, section 3.2).
+    """Agents that collect nodes for their consumers, a decision process of many (PANDA, 3.2).
 
-    An action is a row of zeros and ones, one for each observed node (catch it), one for each held
-    node (release it), and a last one (wait). An integer in its place is the one bit that is 1. All
-    catches of an instant come first, then all releases, whose nodes are free for the next catch.
-    Then the consumer of each agent that does not wait starts if the held nodes satisfy its
-    specification: enough cores and memory, all of the right core type. It holds all of them until
-    it is done.
+    A consumer asks for cores and memory, perhaps for a core type and a place. Its agent collects
+    nodes for it until they satisfy that specification, and lives from its arrival to its departure.
+    As several agents decide, Gymnasium's environments of one agent refuse this world, and it has no
+    id there: `multiagent.PandaParallelEnv` is it for PettingZoo, `PandaMultiAgentEnv` in
+    `rllib_configs.worlds.panda.multi_agent` for RLlib.
+
+    **State.** Of one agent, int32, with names in `state`: the `HEADER` has the specification, what
+    is held of it, and how many others wait; then each of the supervisor's `PLANS` has `PLAN_SEEN`,
+    and each observed and each held node has `NODE_SEEN`. Observed are free nodes that pass the
+    attention filter (3.2.2), those of the nearest type first.
+
+    **Action.** A row of zeros and ones: one for each observed node (*catch* it), one for each held
+    node (*release* it), and a last one (*wait*) (3.2.2). An integer in its place is the one bit
+    that is 1. All catches come first, and the supervisor resolves collisions (3.2.3); then all
+    releases, whose nodes are free for the next catch; then each consumer starts whose agent does
+    not wait and whose held nodes satisfy its specification: enough cores and memory, all of the
+    right core type. It holds all of them until it is done. A rule that knows all nodes may decide
+    in place of all agents, see `PandaSimulator.step`.
+
+    **Mask.** A bit makes sense where there is a node, and to wait always does; others do nothing.
+
+    **Clock.** Whole steps. At one instant consumers finish, nodes return, are announced to leave
+    and leave, nodes that were held too long are reclaimed, consumers arrive, and then the agents of
+    all decide who wait. As long as one waits, decisions are one step apart; else the clock goes on
+    to what happens next. A run takes the consumer's duration over the speed of its nodes.
+
+    **Reward.** Minus what the consumer costs under the objective until its agent's next decision
+    (3.2.3); a start is charged for the whole run ahead, which its nodes decide, and if one of them
+    leaves, the next decision is given back the rest. So the undiscounted return of an agent is
+    exactly minus what its consumer costs: at most 0, but for objectives with a gain. Objectives of
+    whole episodes, such as the makespan, are refused.
+
+    **End.** An agent is done when its consumer departs. All are truncated at `max_time`.
 
     What the paper leaves open is an option here.
 
     Attributes:
         nodes: what there is, when all of them are there.
         collision: who gets a node that several agents catch: whose consumer arrived first
-            (``arrival``), or whose actor needs it most (``need``).
+            (``arrival``), or whose actor needs it most (``need``), as in its footnote 2.
         on_loss: what a consumer has left to do when one of the nodes that it runs on leaves: all of
             it (``restart``), or what it had not yet done (``resume``). It waits again, and keeps
             its other nodes.
         pace: how fast several nodes are: as their slowest (``slowest``), or as their cores in the
             mean (``mean``).
-        across_racks: factor on the run time of a consumer that wants one rack, on nodes of several
-            racks of a region.
-        across_regions: the same of one that wants one rack or one region, on several regions.
+        across_racks: factor on the run time of a consumer that prefers one rack, on nodes of
+            several racks of a region.
+        across_regions: the same of one that prefers one rack or one region, on several regions.
         strict: whether such consumers may not start there at all.
         observed: nodes that an agent sees at most.
         held: nodes that it can hold at most.
         reach: of the attention filter, in root mean square distances of types from their mean: how
             unlike the best node a type may be whose nodes an agent sees; large for no limit.
-        patience: steps after which nodes that an agent holds without a start are taken back; 0 for
+        patience: steps after which nodes that an agent holds without a start are reclaimed; 0 for
             never. Two agents that each hold what the other one needs wait for ever without it.
         rounds: decisions at most at one clock. After one in which somebody caught or released a
             node or started, all that still wait decide again, so that who lost a node to another
@@ -116,14 +143,16 @@ class Panda:
     def cloud(self) -> Cloud:
         """Nodes and rules as compiled code reads them."""
         nodes = self.nodes
+        place = np.stack([np.zeros_like(nodes.rack), nodes.region, nodes.rack])
         return Cloud(
             type=nodes.type,
-            rack=nodes.rack,
-            region=nodes.region,
             cores=nodes.of("cores").astype(np.int64),
             memory=nodes.of("memory").astype(np.int64),
             core_type=nodes.of("core_type").astype(np.int64),
             speed=nodes.of("speed"),
+            place=place,
+            num_places=place.max(axis=1) + np.int64(1),
+            type_speed=np.array(nodes.speed, np.float64),
             first_of_type=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
             across_racks=float(self.across_racks),
             across_regions=float(self.across_regions),
@@ -141,7 +170,7 @@ class Panda:
 
     @cached_property
     def state_space(self) -> spaces.Box:
-        """Whole numbers, see `cluster_env.worlds.panda.arrays`."""
+        """Of the state of one agent."""
         return state_space(self.observed + self.held)
 
     @property
