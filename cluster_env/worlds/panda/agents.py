@@ -24,6 +24,7 @@ class Decisions(NamedTuple):
 def catch(episode: Episode, consumer: int, node: int) -> None:
     """Gives a free node to a consumer that waits and has room for it."""
     agent = episode.agents[consumer]
+    # Patience counts from the first node.
     if agent.held == 0:
         agent.since = episode.progress[0].time
     episode.held[consumer, agent.held] = node
@@ -171,6 +172,7 @@ def interrupt(episode: Episode, consumer: int) -> None:
     run = episode.runs[last]
     # The whole run was paid ahead: its next decision is given back the rest.
     agent.refund += paid_at_finish(episode, consumer) - cost(episode, consumer, now - spec.arrival)
+    # The run ends here; all of it is to be done anew, or what is left.
     if episode.cloud.on_loss == RESTART:
         agent.left, agent.start = spec.duration, -1
         run.counts = 0
@@ -212,6 +214,7 @@ def resolve_catches(episode: Episode, decisions: Decisions, first: int, last: in
     """
     rows, bits, cloud = decisions.rows, decisions.bits, episode.cloud
     for i in range(first, last):
+        # Each has its turn by arrival, and gets what it catches, unless another needs it more.
         consumer = rows[i] - episode.first_row
         if episode.agents[consumer].stage != WAITING:
             continue
@@ -238,6 +241,7 @@ def neediest(episode: Episode, decisions: Decisions, i: int, last: int, place: i
     rows, bits, needs = decisions.rows, decisions.bits, decisions.needs
     winner, most = rows[i] - episode.first_row, needs[i, place]
     node = episode.shown[winner, place]
+    # Rivals may see the node in another place.
     for j in range(i + 1, last):
         rival = rows[j] - episode.first_row
         agent = episode.agents[rival]
@@ -286,6 +290,7 @@ def cost(episode: Episode, consumer: int, elapsed: int) -> float:
 @njit_inlined
 def paid_at_finish(episode: Episode, consumer: int) -> float:
     """Cost until the planned finish, less what that gains; an episode is cut at `max_time`."""
+    # Who would finish later is cut, pays until then and gains nothing.
     spec, end = episode.consumers[consumer], episode.agents[consumer].finish
     until = min(end, episode.cloud.max_time)
     gain = spec.finish_gain if end <= episode.cloud.max_time else 0.0

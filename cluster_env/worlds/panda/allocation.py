@@ -10,8 +10,8 @@ from cluster_env.worlds.panda.agents import allocate
 from cluster_env.worlds.panda.features import Request, write_pair
 from cluster_env.worlds.panda.plans import (
     BEST_FIT,
+    MIX,
     RANDOM,
-    Scratch,
     Search,
     collect,
     count_free,
@@ -20,7 +20,7 @@ from cluster_env.worlds.panda.plans import (
     fit,
     propose,
 )
-from cluster_env.worlds.panda.state import WAITING, Episode
+from cluster_env.worlds.panda.state import WAITING, Episode, Scratch
 
 CHOICES = ("best_fit", "fastest_fit", "random", "earliest_finish", "envy_free", "scored")
 """How a rule chooses nodes; the first three are those of `plans.pick`, and the last one takes the
@@ -31,19 +31,16 @@ EARLIEST_FINISH, ENVY_FREE, SCORED = 3, 4, 5
 ORDERS = ("arrival", "shortest")
 """Who gets its turn first: whoever arrived first, or who has the least left to do."""
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 GOLDEN = 0.6180339887498949
 """Its multiples are spread most evenly over a circle: the clocks at which a hybrid is static."""
 
 
 class Rule(NamedTuple):
-    """What decides for all."""
+    """What decides for all consumers."""
 
     choice: int  # of `CHOICES`
     shortest: bool  # whether those with the least left go first
-    keys: NDArray[
-        np.uint64
-    ]  # (num_rows,), of random numbers; that of an episode's first row counts
+    keys: NDArray[np.uint64]  # (num_rows,), of random numbers; an episode takes its first row's
     weights: NDArray[np.float64]  # (len(PAIR),), of a scorer
 
 
@@ -52,6 +49,7 @@ def order_queue(episode: Episode, scratch: Scratch, shortest: bool) -> None:
     """Writes the consumers that wait to ``scratch.queue``."""
     queue, agents = scratch.queue, episode.agents
     for k in range(episode.progress[0].num_waiting):
+        # Waiting consumers stand in the order of arrival, which decides between equals.
         consumer, place = episode.waiting[k], k
         while shortest and place > 0 and agents[queue[place - 1]].left > agents[consumer].left:
             queue[place] = queue[place - 1]
@@ -77,8 +75,8 @@ def pick_in_turn(episode: Episode, scratch: Scratch, num_waiting: int, free: int
     """
     withdrawn = scratch.withdrawn
     withdrawn[:num_waiting] = False
-    again = True
-    while again:
+    unsatisfied = num_waiting
+    while unsatisfied >= 0:
         # Those at the end of the queue for whom there is no node do not take part.
         taking_part, end = 0, 0
         while end < num_waiting and taking_part < free:
@@ -97,8 +95,8 @@ def pick_in_turn(episode: Episode, scratch: Scratch, num_waiting: int, free: int
                         picking = True
                     else:
                         unsatisfied = k
-        again = unsatisfied >= 0
-        if again:
+        # If somebody still lacks something, the last of these withdraws, and all pick anew.
+        if unsatisfied >= 0:
             withdrawn[unsatisfied] = True
             withdrawn[end:num_waiting] = False
     scratch.reserved[:] = False
@@ -128,6 +126,7 @@ def pick_next(episode: Episode, scratch: Scratch, k: int) -> bool:
         held += scratch.picker[node] == k
     if held == cloud.held:
         return False
+    # It picks among all nodes that are free now, wherever they stand and however fast they are.
     spec, search = episode.consumers[consumer], Search(ZERO, ZERO, episode.progress[0].time, 0.0)
     best, most = -1, -np.inf
     for i in range(collect(episode, scratch, consumer, search)):
@@ -173,6 +172,7 @@ def best_plan(
         *(episode.agents[consumer].left, spec.cores, progress.time - spec.arrival, spec.topology),
         *(spec.core_type >= 0, num_waiting, free),
     )
+    # The score of a plan is linear in the features of the pair.
     for p in range(scratch.facts.shape[0]):
         write_pair(request, scratch.facts[p], scratch.pair)
         score = 0.0
@@ -219,9 +219,11 @@ def start_pairs(
         score, count = best_plan(episode, scratch, consumer, weights, num_waiting, free)
         scratch.score[place] = score
         if scored > 0:
+            # All get a score first, from behind, each into its place.
             sift_down(scratch, place, num_waiting)
             scored -= 1
         elif score < before:
+            # Others have taken its nodes: it may no longer be the first.
             sift_down(scratch, place, num_waiting)
         elif score > 0.0:
             allocate(episode, consumer, scratch.chosen[:count])
@@ -247,6 +249,7 @@ def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) 
     order_queue(episode, scratch, rule.shortest)
     scratch.reserved[:] = False
     free, _, free_work = count_free(episode)
+    # Two rules need all consumers at once.
     if choice == SCORED:
         count_nearest(episode, scratch)
         start_pairs(episode, scratch, rule.weights, num_waiting, free_work)
@@ -255,6 +258,7 @@ def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) 
         pick_in_turn(episode, scratch, num_waiting, free)
     for turn in range(2 if choice == ENVY_FREE and episode.cloud.strict else 1):
         for k in range(num_waiting):
+            # Which nodes, and when are they free?
             consumer, start, count = scratch.queue[k], now, ZERO
             if episode.agents[consumer].stage != WAITING:
                 continue
@@ -267,11 +271,12 @@ def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) 
                         count += 1
             else:
                 order = choice if choice <= RANDOM else BEST_FIT + ZERO
-                key = rule.keys[episode.first_row] + np.uint64(1 + now) * _MIX
+                key = rule.keys[episode.first_row] + np.uint64(1 + now) * MIX
                 key += np.uint64(consumer) << np.uint64(32)
                 count = fit(episode, scratch, consumer, order, key)
             if start == now and count:
                 allocate(episode, consumer, scratch.chosen[:count])
-            elif count:  # it waits for these nodes, which nobody else gets
+            elif count:
+                # It waits for these nodes, which nobody else gets.
                 for i in range(count):
                     scratch.reserved[scratch.chosen[i]] = True

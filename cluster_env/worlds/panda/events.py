@@ -15,7 +15,6 @@ from cluster_env.worlds.panda.agents import (
 )
 from cluster_env.worlds.panda.allocation import ENVY_FREE, GOLDEN, SCORED, Rule, decide_for_all
 from cluster_env.worlds.panda.observation import observe
-from cluster_env.worlds.panda.plans import Scratch
 from cluster_env.worlds.panda.state import (
     ANNOUNCE,
     COMING,
@@ -26,6 +25,7 @@ from cluster_env.worlds.panda.state import (
     Episode,
     Episodes,
     Jobs,
+    Scratch,
     episode_of,
 )
 
@@ -56,6 +56,7 @@ def next_event(episode: Episode) -> int:
     """The clock of what happens next, at most `max_time`."""
     progress, patience = episode.progress[0], episode.cloud.patience
     time = episode.cloud.max_time
+    # A finish, an event of a node, an arrival, or the end of somebody's patience.
     for k in range(progress.num_running):
         time = min(time, episode.agents[episode.running[k]].finish)
     if progress.num_events < episode.events.shape[0]:
@@ -138,9 +139,11 @@ def decide(
     """
     cloud, progress, held_before = episode.cloud, episode.progress[0], decisions.held_before
     now, changed = progress.time, False
+    # Agents release by the places of nodes that they held before they caught others.
     for i in range(first, last):
         agent = episode.agents[decisions.rows[i] - episode.first_row]
         held_before[i] = agent.held if agent.stage == WAITING else -1
+    # Who decides: the static scheduler, a rule, or each agent for itself.
     is_static = now * GOLDEN % 1.0 < cloud.hybrid and (mode == STEP or rule.choice == SCORED)
     if is_static or mode != STEP:
         release_waiting(episode)
@@ -151,12 +154,14 @@ def decide(
     # As long as agents change something, those that still wait decide again at the same clock.
     again = changed and progress.num_waiting > 0 and progress.round + 1 < cloud.rounds
     progress.round = progress.round + 1 if again else 0
+    # When the next decision comes: now, after a step, or when something happens.
     if again:
         time = now
     elif progress.num_waiting > 0 and (mode == STEP or (mode == PLAY and rule.choice == SCORED)):
         time = now + 1  # whoever is held back may decide otherwise then
     else:
         time = next_event(episode)
+    # What happens until then is what agents are charged for.
     for i in range(first, last if mode != PLAY else first):
         if held_before[i] >= 0:
             consumer = decisions.rows[i] - episode.first_row
@@ -202,7 +207,7 @@ def run_episodes(
         episode = episode_of(cloud, jobs, episodes, number)
         progress = episode.progress[0]
         if mode in (RESET, PLAY):
-            begin(episode)
+            begin(episode)  # at a clock of 0, with nobody there
         # Time passes up to the next decision, but for episodes that are played.
         stops = mode == RESET
         while progress.active and not (stops and progress.num_waiting > 0):
@@ -212,6 +217,7 @@ def run_episodes(
             else:
                 time = next_event(episode)
             advance(episode, time)
+        # What rows show is written once, at the end.
         episode.time[:] = progress.time
         if mode != PLAY:
             observe(episode, scratch)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit, njit_inlined, njit_kernel
 from cluster_env.worlds.panda.consumers import ONE_RACK, ONE_REGION
-from cluster_env.worlds.panda.plans import Offer, pick
+from cluster_env.worlds.panda.plans import MIX, pick
 from cluster_env.worlds.panda.state import (
     HEADER,
     NODE_SEEN,
@@ -19,10 +19,10 @@ from cluster_env.worlds.panda.state import (
     PLAN_SIZE,
     PLANS,
     PLANS_AT,
+    Offer,
     state_space,
 )
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF_STEPS, _HALF_AGENTS = 32.0, 8.0
 """Steps and agents of which a feature n / (n + these) is a half."""
 
@@ -241,6 +241,7 @@ def decide_alone(
         state, count = states[i], 0
         if state[HEADER.satisfied]:
             continue
+        # The nodes that it sees are its offer, called by their places.
         for k in range(observed):
             node = state[NODES_AT + k * NODE_SIZE : NODES_AT + (k + 1) * NODE_SIZE]
             if node[NODE_SEEN.present]:
@@ -250,9 +251,10 @@ def decide_alone(
                 )
                 offer.speed[count], offer.node[count] = node[NODE_SEEN.speed], k
                 count += 1
+        # It picks for what is missing, or gives up.
         cores = state[HEADER.cores] - state[HEADER.held_cores]
         memory = state[HEADER.memory] - state[HEADER.held_memory]
-        key = np.uint64(uniforms[i] * 2.0**53) * _MIX
+        key = np.uint64(uniforms[i] * 2.0**53) * MIX
         picked = pick(offer, count, cores, memory, held - state[HEADER.held_nodes], order, key)
         for k in range(picked):
             bits[i, offer.node[offer.picked[k]]] = 1

@@ -7,13 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK, ONE_REGION
-from cluster_env.worlds.panda.plans import (
-    Scratch,
-    count_free,
-    count_nearest,
-    is_satisfied,
-    propose,
-)
+from cluster_env.worlds.panda.plans import count_free, count_nearest, is_satisfied, propose
 from cluster_env.worlds.panda.state import (
     HEADER,
     NODE_SEEN,
@@ -23,6 +17,7 @@ from cluster_env.worlds.panda.state import (
     PLANS,
     PLANS_AT,
     Episode,
+    Scratch,
 )
 
 
@@ -37,6 +32,7 @@ def filter_attention(episode: Episode, consumer: int) -> None:
     shown[:] = -1
     has_place = spec.topology != ANYWHERE and episode.agents[consumer].held > 0
     place, first, count = cloud.place[spec.topology], episode.held[consumer, 0], 0
+    # Those beside its first node, then the others; all at once where that does not matter.
     for near in range(1 if has_place else 0, -1, -1):
         for k in range(spec.num_types):
             kind = episode.types[consumer, k]
@@ -70,6 +66,7 @@ def write_plans(
     episode: Episode, scratch: Scratch, consumer: int, state: NDArray[np.int32]
 ) -> None:
     """Writes what a state has of the plans among the nodes that the agent sees."""
+    # Nodes that it does not see are none for it.
     shown = episode.shown[consumer]
     scratch.reserved[:] = True
     for place in range(shown.size):
@@ -94,6 +91,7 @@ def observe(episode: Episode, scratch: Scratch) -> None:
     """Writes the states of all agents of an episode that wait."""
     cloud, progress = episode.cloud, episode.progress[0]
     free_nodes, free_cores, work = count_free(episode)
+    # What is the same for all: free nodes, and who waits.
     free_work, waiting_cores = np.int64(work), 0
     for k in range(progress.num_waiting):
         waiting_cores += episode.consumers[episode.waiting[k]].cores
@@ -126,6 +124,7 @@ def observe(episode: Episode, scratch: Scratch) -> None:
         for place in range(cloud.observed, cloud.observed + agent.held):
             seen = state[NODES_AT + place * NODE_SIZE : NODES_AT + (place + 1) * NODE_SIZE]
             write_node(episode, consumer, episode.held[consumer, place - cloud.observed], seen)
+        # Whether it could start, and plans by which it can.
         state[HEADER.satisfied] = is_satisfied(episode, consumer)
         if state[HEADER.satisfied] or free_work > 0:
             write_plans(episode, scratch, consumer, state)

@@ -16,77 +16,25 @@ from cluster_env.worlds.panda.state import (
     RUNNING,
     Cloud,
     Episode,
+    Offer,
+    Scratch,
 )
 
 BEST_FIT, FASTEST, RANDOM = range(3)
 """How the next node is picked."""
 
-TIGHT, FAST, LEAN = range(3)
-"""The plans."""
+MIX = np.uint64(0x9E3779B97F4A7C15)
+"""Keys of random numbers that belong to each other are so far apart."""
 
+# Scores of several criteria in one number: each is far above all that comes after it.
 _NO_FIT = 1e6  # above the excess of any node
 _MEMORY = 1.0 / 2**22  # below one core, for any memory
 _SPEED = 1e8
 _LARGE = 1e6
+
+_FAST = PLANS.index("fast")
 _NO_KEY = np.uint64(0)
 _BEST_FIT = BEST_FIT + ZERO
-
-
-class Offer(NamedTuple):
-    """Nodes that can be picked from; a rule writes to ``picked``."""
-
-    cores: NDArray[np.int64]  # (most,), as the next four
-    memory: NDArray[np.int64]
-    speed: NDArray[np.float64]
-    node: NDArray[np.int64]  # what to call it; of equal ones, the lowest goes first
-    left: NDArray[np.bool_]  # whether it has not been picked
-    picked: NDArray[np.int64]  # (most,), places of this offer
-
-
-class Scratch(NamedTuple):
-    """Room for what is worked out at one instant."""
-
-    offer: Offer
-    chosen: NDArray[np.int64]  # (num_nodes,): begins with the best set so far
-    tried: NDArray[np.int64]  # (num_nodes,): begins with one that is compared with it
-    reserved: NDArray[np.bool_]  # (num_nodes,): nodes that are kept for somebody
-    queue: NDArray[np.int64]  # (most consumers,): those that wait, as they get their turn
-    picker: NDArray[np.int64]  # (num_nodes,): place in the queue of who has picked it, or -1
-    withdrawn: NDArray[np.bool_]  # (most consumers,), by place in the queue
-    score: NDArray[np.float64]  # (most consumers,), the same
-    nearest: NDArray[np.int64]  # (num_nodes,): consumers that wait, by the type nearest to them
-    least: NDArray[np.float64]  # (plans,): what each of `PLANS` has the least of
-    members: NDArray[np.int64]  # (plans, num_nodes): begins with the nodes that are to be caught
-    num_members: NDArray[np.int64]  # (plans,)
-    facts: NDArray[np.int64]  # (plans, `PLAN_SEEN`)
-    pair: NDArray[np.float64]  # features of a consumer and one of its plans
-
-
-def new_offer(num_nodes: int) -> Offer:
-    """Makes room for so many nodes."""
-    numbers = np.zeros((4, num_nodes), np.int64)
-    speed, left = np.zeros(num_nodes), np.zeros(num_nodes, np.bool_)
-    return Offer(numbers[0], numbers[1], speed, numbers[2], left, numbers[3])
-
-
-def new_scratch(num_nodes: int, most_consumers: int, num_features: int) -> Scratch:
-    """Makes room for a cloud, its largest jobset, and the features of a pair."""
-    return Scratch(
-        new_offer(num_nodes),
-        chosen=np.zeros(num_nodes, np.int64),
-        tried=np.zeros(num_nodes, np.int64),
-        reserved=np.zeros(num_nodes, np.bool_),
-        queue=np.zeros(most_consumers, np.int64),
-        picker=np.zeros(num_nodes, np.int64),
-        withdrawn=np.zeros(most_consumers, np.bool_),
-        score=np.zeros(most_consumers),
-        nearest=np.zeros(num_nodes, np.int64),
-        least=np.zeros(len(PLANS)),
-        members=np.zeros((len(PLANS), num_nodes), np.int64),
-        num_members=np.zeros(len(PLANS), np.int64),
-        facts=np.zeros((len(PLANS), len(PLAN_SEEN)), np.int64),
-        pair=np.zeros(num_features),
-    )
 
 
 class Search(NamedTuple):
@@ -101,6 +49,7 @@ class Search(NamedTuple):
 @njit_inlined
 def stretch(cloud: Cloud, topology: int, nodes: NDArray[np.int64]) -> float:
     """Factor on the run time of a consumer whose nodes are not where it prefers them."""
+    # Nodes stand together if all stand where the first one does.
     racks, regions, first = True, True, nodes[0]
     for node in nodes:
         racks &= cloud.place[ONE_RACK, node] == cloud.place[ONE_RACK, first]
@@ -139,6 +88,7 @@ def is_satisfied(episode: Episode, consumer: int) -> bool:
     spec, agent = episode.consumers[consumer], episode.agents[consumer]
     if agent.held == 0 or agent.held_cores < spec.cores or agent.held_memory < spec.memory:
         return False
+    # Each held node is of the right core type: others cannot be caught.
     nodes = episode.held[consumer, : agent.held]
     return not episode.cloud.strict or stretch(episode.cloud, spec.topology, nodes) == 1.0
 
@@ -201,6 +151,7 @@ def pick(
     while cores > 0 or memory > 0:
         if picked == most:
             return 0
+        # The node with the lowest score is next; of equal ones, that with the lowest number.
         best, least = -1, np.inf
         for k in range(count):
             if not offer.left[k]:
@@ -218,6 +169,7 @@ def pick(
                 best, least = k, score
         if best < 0:
             return 0
+        # What it has is no longer missing.
         offer.left[best] = False
         offer.picked[picked] = best
         picked += 1
@@ -245,6 +197,7 @@ def collect(episode: Episode, scratch: Scratch, consumer: int, search: Search) -
     spec, left = episode.consumers[consumer], episode.agents[consumer].left
     count = 0
     for node in range(cloud.type.size):
+        # It must be of use, stand where the search is, and be free in time.
         if scratch.reserved[node] or cloud.speed[node] < search.slowest:
             continue
         if spec.core_type >= 0 and cloud.core_type[node] != spec.core_type:
@@ -277,6 +230,7 @@ def complete(
     cores, memory = spec.cores - agent.held_cores, spec.memory - agent.held_memory
     most = episode.cloud.held - agent.held
     picked = pick(scratch.offer, count, cores, memory, most, order, key)
+    # Places of the offer become numbers of nodes.
     cores = agent.held_cores
     for k in range(picked):
         scratch.tried[k] = scratch.offer.node[scratch.offer.picked[k]]
@@ -306,6 +260,7 @@ def fit(episode: Episode, scratch: Scratch, consumer: int, order: int, key: np.u
     lowest = spec.topology if cloud.strict else ANYWHERE
     level = lowest if order == RANDOM else spec.topology  # random does not ask for the place
     chosen, least = ZERO, np.inf
+    # In one rack, else in one region, else anywhere.
     while chosen == 0 and level >= lowest:
         for place in range(cloud.num_places[level]):
             search = Search(level, place, now, 0.0)
@@ -344,6 +299,7 @@ def finish_early(episode: Episode, scratch: Scratch, consumer: int) -> tuple[int
                     picked, cores = complete(episode, scratch, consumer, search, _BEST_FIT, _NO_KEY)
                     if picked == 0:
                         continue
+                    # It can start when the last of them is free.
                     start = now
                     for i in range(picked):
                         start = max(start, free_from(episode, scratch.tried[i]))
@@ -379,14 +335,15 @@ def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
                 picked, cores = complete(episode, scratch, consumer, search, _BEST_FIT, _NO_KEY)
                 if picked:
                     keep_best(episode, scratch, consumer, picked, cores)
-    return scratch.least[FAST] < np.inf
+    return scratch.least[_FAST] < np.inf
 
 
 @njit_inlined
 def keep_best(episode: Episode, scratch: Scratch, consumer: int, picked: int, cores: int) -> None:
     """Makes what was tried each of the plans that it is better than."""
     agent = episode.agents[consumer]
-    for k in range(agent.held):  # what is held belongs to each plan
+    # What is held belongs to each plan.
+    for k in range(agent.held):
         scratch.tried[picked + k] = episode.held[consumer, k]
     nodes = scratch.tried[: picked + agent.held]
     work, rivals = add_up(episode.cloud, scratch, nodes)

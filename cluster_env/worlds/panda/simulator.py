@@ -5,16 +5,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.batch import BatchSimulator
+from cluster_env.core.batch import Batch, BatchSimulator
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Pieces, Schedule
 from cluster_env.objectives import Objective
 from cluster_env.worlds.panda.agents import Decisions
 from cluster_env.worlds.panda.allocation import CHOICES, ORDERS, Rule
+from cluster_env.worlds.panda.consumers import (
+    CORE_TYPE,
+    MEMORY,
+    NEVER,
+    TOPOLOGY,
+    absences,
+    nearest_types,
+    specification,
+)
 from cluster_env.worlds.panda.events import PLAY, RESET, RULE_STEP, STEP, run_episodes
 from cluster_env.worlds.panda.features import PAIR
-from cluster_env.worlds.panda.plans import new_scratch
-from cluster_env.worlds.panda.state import BY_NEED, Episodes, Jobs, new_episodes, new_jobs
+from cluster_env.worlds.panda.nodes import Nodes
+from cluster_env.worlds.panda.state import (
+    AGENT,
+    ANNOUNCE,
+    BY_NEED,
+    CONSUMER,
+    LEAVE,
+    NODE,
+    PROGRESS,
+    RETURN,
+    RUN,
+    SPAN,
+    Cloud,
+    Episodes,
+    Jobs,
+    new_scratch,
+    state_space,
+)
 
 _NO_BITS, _NO_NEEDS = np.empty((0, 0), np.int8), np.empty((0, 0), np.float32)
 _NO_REWARDS = np.empty(0)
@@ -57,8 +82,8 @@ class PandaSimulator(BatchSimulator):
     def allocate(self) -> None:
         """Makes room for the episodes of `batch`, and sets the views."""
         world, batch = self.world, self.batch
-        self._jobs: Jobs = new_jobs(batch, world.nodes, world.reach)
-        self._episodes: Episodes = new_episodes(batch, world.cloud)
+        self._jobs: Jobs = _jobs_of(batch, world.nodes, world.reach)
+        self._episodes: Episodes = _episodes_of(batch, world.cloud)
         self._held_before = np.empty(batch.num_places, np.int64)
         self._scratch = new_scratch(world.nodes.num_nodes, batch.most_jobs, len(PAIR))
         no_keys = np.zeros(batch.num_places, np.uint64)
@@ -238,3 +263,77 @@ class PandaSimulator(BatchSimulator):
             units=(share * runs["work"][run])[:, None],
             node=nodes[run, column].astype(np.int32),
         )
+
+
+def _jobs_of(batch: Batch, nodes: Nodes, reach: float) -> Jobs:
+    """The consumers of a batch as compiled code reads them.
+
+    Args:
+        batch: what is loaded.
+        nodes: of the cloud.
+        reach: of the attention filter.
+    """
+    near = [nearest_types(one, nodes, reach) for one in batch.jobsets]
+    consumers = np.zeros(int(batch.first[-1]), CONSUMER)
+    consumers["arrival"] = batch.column("arrival", np.int64)
+    consumers["duration"] = batch.column("duration", np.int64)
+    consumers["cores"] = batch.column("demand", np.int64)[:, 0]
+    for name in (MEMORY, CORE_TYPE, TOPOLOGY):
+        consumers[name] = np.concatenate([specification(one, name) for one in batch.jobsets])
+    consumers["num_types"] = np.concatenate([passing for _, passing in near])
+    consumers["rate"], consumers["finish_gain"] = batch.costs.rate, batch.costs.finish_gain
+    return Jobs(
+        consumers,
+        types=np.concatenate([types for types, _ in near]),
+        late_rate=np.ascontiguousarray(batch.costs.late_rate.T),
+        late_after=np.ascontiguousarray(batch.costs.late_after.T),
+        events=np.concatenate([_events_of(absences(one)) for one in batch.jobsets]),
+    )
+
+
+def _episodes_of(batch: Batch, cloud: Cloud) -> Episodes:
+    """Room for the episodes of a batch, not yet begun."""
+    away = [absences(one) for one in batch.jobsets]
+    num_events = np.array([_events_of(one).shape[0] for one in away])
+    # Each run ends with its consumer or with a node that leaves.
+    most_runs = batch.num_jobs + np.array([one.shape[0] for one in away])[batch.jobset]
+    num_episodes, num_rows = batch.num_episodes, batch.num_places
+    spans = np.zeros(num_episodes, SPAN)
+    spans["consumer"], spans["count"] = batch.first[batch.jobset], batch.num_jobs
+    spans["row"] = batch.place
+    spans["event"] = (np.cumsum(num_events) - num_events)[batch.jobset]
+    spans["num_events"] = num_events[batch.jobset]
+    spans["run"], spans["most_runs"] = np.cumsum(most_runs) - most_runs, most_runs
+    return Episodes(
+        spans=spans,
+        progress=np.zeros(num_episodes, PROGRESS),
+        nodes=np.zeros((num_episodes, cloud.type.size), NODE),
+        runs=np.zeros(int(most_runs.sum()), RUN),
+        run_nodes=np.zeros((int(most_runs.sum()), cloud.held), np.int64),
+        number=np.repeat(np.arange(num_episodes, dtype=np.int32), batch.num_jobs),
+        agents=np.zeros(num_rows, AGENT),
+        held=np.zeros((num_rows, cloud.held), np.int64),
+        shown=np.full((num_rows, cloud.observed), -1, np.int64),
+        waiting=np.zeros(num_rows, np.int64),
+        running=np.zeros(num_rows, np.int64),
+        active=np.zeros(num_rows, np.bool_),
+        truncated=np.zeros(num_rows, np.bool_),
+        time=np.zeros(num_rows, np.int64),
+        states=np.zeros((num_rows, *state_space(cloud.observed + cloud.held).shape), np.int32),
+    )
+
+
+def _events_of(away: NDArray[np.int32]) -> NDArray[np.int64]:
+    """What happens to nodes that are away at times, by clock; see `Jobs.events`."""
+    node, announced, leaves, returns = away.T.astype(np.int64)
+    kinds = (
+        (announced, ANNOUNCE, leaves, announced < leaves),
+        (leaves, LEAVE, leaves, leaves >= 0),
+        (returns, RETURN, returns, returns < NEVER),
+    )
+    rows = [
+        np.stack([clock, np.full_like(node, what), node, until], axis=1)[happens]
+        for clock, what, until, happens in kinds
+    ]
+    events = np.concatenate(rows)
+    return np.ascontiguousarray(events[np.lexsort(events.T[::-1])])

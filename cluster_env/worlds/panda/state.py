@@ -12,18 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.batch import Batch
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.panda.consumers import (
-    CORE_TYPE,
-    MEMORY,
-    NEVER,
-    TOPOLOGY,
-    absences,
-    nearest_types,
-    specification,
-)
-from cluster_env.worlds.panda.nodes import Nodes
 
 COMING, WAITING, RUNNING, DONE = range(4)
 """What has become of a consumer."""
@@ -253,6 +242,63 @@ class Episode(NamedTuple):
     states: NDArray[np.int32]
 
 
+class Offer(NamedTuple):
+    """Nodes that can be picked from; a rule writes to ``picked``."""
+
+    cores: NDArray[np.int64]  # (most,), as the next four
+    memory: NDArray[np.int64]
+    speed: NDArray[np.float64]
+    node: NDArray[np.int64]  # what to call it; of equal ones, the lowest goes first
+    left: NDArray[np.bool_]  # whether it has not been picked
+    picked: NDArray[np.int64]  # (most,), places of this offer
+
+
+class Scratch(NamedTuple):
+    """Room for what is worked out at one instant."""
+
+    offer: Offer
+    chosen: NDArray[np.int64]  # (num_nodes,): begins with the best set so far
+    tried: NDArray[np.int64]  # (num_nodes,): begins with one that is compared with it
+    reserved: NDArray[np.bool_]  # (num_nodes,): nodes that are kept for somebody
+    queue: NDArray[np.int64]  # (most consumers,): those that wait, as they get their turn
+    picker: NDArray[np.int64]  # (num_nodes,): place in the queue of who has picked it, or -1
+    withdrawn: NDArray[np.bool_]  # (most consumers,), by place in the queue
+    score: NDArray[np.float64]  # (most consumers,), the same
+    nearest: NDArray[np.int64]  # (num_nodes,): consumers that wait, by the type nearest to them
+    least: NDArray[np.float64]  # (plans,): what each of `PLANS` has the least of
+    members: NDArray[np.int64]  # (plans, num_nodes): begins with the nodes that are to be caught
+    num_members: NDArray[np.int64]  # (plans,)
+    facts: NDArray[np.int64]  # (plans, `PLAN_SEEN`)
+    pair: NDArray[np.float64]  # features of a consumer and one of its plans
+
+
+def new_offer(num_nodes: int) -> Offer:
+    """Makes room for so many nodes."""
+    numbers = np.zeros((4, num_nodes), np.int64)
+    speed, left = np.zeros(num_nodes), np.zeros(num_nodes, np.bool_)
+    return Offer(numbers[0], numbers[1], speed, numbers[2], left, numbers[3])
+
+
+def new_scratch(num_nodes: int, most_consumers: int, num_features: int) -> Scratch:
+    """Makes room for a cloud, its largest jobset, and the features of a pair."""
+    return Scratch(
+        new_offer(num_nodes),
+        chosen=np.zeros(num_nodes, np.int64),
+        tried=np.zeros(num_nodes, np.int64),
+        reserved=np.zeros(num_nodes, np.bool_),
+        queue=np.zeros(most_consumers, np.int64),
+        picker=np.zeros(num_nodes, np.int64),
+        withdrawn=np.zeros(most_consumers, np.bool_),
+        score=np.zeros(most_consumers),
+        nearest=np.zeros(num_nodes, np.int64),
+        least=np.zeros(len(PLANS)),
+        members=np.zeros((len(PLANS), num_nodes), np.int64),
+        num_members=np.zeros(len(PLANS), np.int64),
+        facts=np.zeros((len(PLANS), len(PLAN_SEEN)), np.int64),
+        pair=np.zeros(num_features),
+    )
+
+
 @njit_inlined
 def episode_of(cloud: Cloud, jobs: Jobs, episodes: Episodes, number: int) -> Episode:
     """Views of one episode."""
@@ -282,77 +328,3 @@ def episode_of(cloud: Cloud, jobs: Jobs, episodes: Episodes, number: int) -> Epi
         episodes.time[row:end],
         episodes.states[row:end],
     )
-
-
-def new_jobs(batch: Batch, nodes: Nodes, reach: float) -> Jobs:
-    """The consumers of a batch as compiled code reads them.
-
-    Args:
-        batch: what is loaded.
-        nodes: of the cloud.
-        reach: of the attention filter.
-    """
-    near = [nearest_types(one, nodes, reach) for one in batch.jobsets]
-    consumers = np.zeros(int(batch.first[-1]), CONSUMER)
-    consumers["arrival"] = batch.column("arrival", np.int64)
-    consumers["duration"] = batch.column("duration", np.int64)
-    consumers["cores"] = batch.column("demand", np.int64)[:, 0]
-    for name in (MEMORY, CORE_TYPE, TOPOLOGY):
-        consumers[name] = np.concatenate([specification(one, name) for one in batch.jobsets])
-    consumers["num_types"] = np.concatenate([passing for _, passing in near])
-    consumers["rate"], consumers["finish_gain"] = batch.costs.rate, batch.costs.finish_gain
-    return Jobs(
-        consumers,
-        types=np.concatenate([types for types, _ in near]),
-        late_rate=np.ascontiguousarray(batch.costs.late_rate.T),
-        late_after=np.ascontiguousarray(batch.costs.late_after.T),
-        events=np.concatenate([_events_of(absences(one)) for one in batch.jobsets]),
-    )
-
-
-def new_episodes(batch: Batch, cloud: Cloud) -> Episodes:
-    """Room for the episodes of a batch, not yet begun."""
-    away = [absences(one) for one in batch.jobsets]
-    num_events = np.array([_events_of(one).shape[0] for one in away])
-    # Each run ends with its consumer or with a node that leaves.
-    most_runs = batch.num_jobs + np.array([one.shape[0] for one in away])[batch.jobset]
-    num_episodes, num_rows = batch.num_episodes, batch.num_places
-    spans = np.zeros(num_episodes, SPAN)
-    spans["consumer"], spans["count"] = batch.first[batch.jobset], batch.num_jobs
-    spans["row"] = batch.place
-    spans["event"] = (np.cumsum(num_events) - num_events)[batch.jobset]
-    spans["num_events"] = num_events[batch.jobset]
-    spans["run"], spans["most_runs"] = np.cumsum(most_runs) - most_runs, most_runs
-    return Episodes(
-        spans=spans,
-        progress=np.zeros(num_episodes, PROGRESS),
-        nodes=np.zeros((num_episodes, cloud.type.size), NODE),
-        runs=np.zeros(int(most_runs.sum()), RUN),
-        run_nodes=np.zeros((int(most_runs.sum()), cloud.held), np.int64),
-        number=np.repeat(np.arange(num_episodes, dtype=np.int32), batch.num_jobs),
-        agents=np.zeros(num_rows, AGENT),
-        held=np.zeros((num_rows, cloud.held), np.int64),
-        shown=np.full((num_rows, cloud.observed), -1, np.int64),
-        waiting=np.zeros(num_rows, np.int64),
-        running=np.zeros(num_rows, np.int64),
-        active=np.zeros(num_rows, np.bool_),
-        truncated=np.zeros(num_rows, np.bool_),
-        time=np.zeros(num_rows, np.int64),
-        states=np.zeros((num_rows, *state_space(cloud.observed + cloud.held).shape), np.int32),
-    )
-
-
-def _events_of(away: NDArray[np.int32]) -> NDArray[np.int64]:
-    """What happens to nodes that are away at times, by clock; see `Jobs.events`."""
-    node, announced, leaves, returns = away.T.astype(np.int64)
-    kinds = (
-        (announced, ANNOUNCE, leaves, announced < leaves),
-        (leaves, LEAVE, leaves, leaves >= 0),
-        (returns, RETURN, returns, returns < NEVER),
-    )
-    rows = [
-        np.stack([clock, np.full_like(node, what), node, until], axis=1)[happens]
-        for clock, what, until, happens in kinds
-    ]
-    events = np.concatenate(rows)
-    return np.ascontiguousarray(events[np.lexsort(events.T[::-1])])

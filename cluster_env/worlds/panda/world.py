@@ -26,9 +26,9 @@ from cluster_env.worlds.panda.consumers import (
 )
 from cluster_env.worlds.panda.features import CONTEXT, ITEM, Largest, decide_alone, describe
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST, new_offer
+from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST
 from cluster_env.worlds.panda.simulator import PandaSimulator
-from cluster_env.worlds.panda.state import LARGEST, Cloud, state_space
+from cluster_env.worlds.panda.state import LARGEST, Cloud, new_offer, state_space
 
 COLLISION = ("arrival", "need")
 ON_LOSS = ("restart", "resume")
