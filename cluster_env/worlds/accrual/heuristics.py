@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.world import Heuristic, no_argument
+from cluster_env.core.spec import Heuristic, no_argument
 from cluster_env.worlds.accrual.play import ORDERS, SCORERS, Rule, choose_all
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.td import new_learners

@@ -81,6 +81,16 @@ HEADER = Header(*range(len(Header._fields)))
 PLAN_SEEN = PlanColumns(*range(len(PlanColumns._fields)))
 NODE_SEEN = NodeColumns(*range(len(NodeColumns._fields)))
 
+_SPECIFICATION = np.array(
+    [HEADER.left, HEADER.cores, HEADER.memory, HEADER.core_type, HEADER.topology]
+)
+
+
+def specification_columns(states: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The columns of some states that say what a consumer asks for, int32 ``(n, 5)``."""
+    return states.take(_SPECIFICATION, axis=1)
+
+
 PLANS = ("tight", "fast", "lean")
 """Sets of nodes that the supervisor works out for each agent among those that it sees, with which
 what it holds would satisfy its specification: those with the fewest cores, those with the shortest

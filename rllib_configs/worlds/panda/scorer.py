@@ -26,7 +26,7 @@ class PairScorer:
 
     Args:
         weights: of the features of a pair, float32 ``(26,)``, see
-            `cluster_env.worlds.panda.scoring.PAIR`.
+            `cluster_env.worlds.panda.features.PAIR`.
     """
 
     def __init__(self, weights: NDArray[np.float32]) -> None:

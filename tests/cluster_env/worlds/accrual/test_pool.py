@@ -16,11 +16,11 @@ from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
 from cluster_env.worlds.accrual.play import Rule
 from cluster_env.worlds.accrual.pool import ALLOCATIONS, AccrualPool
-from cluster_env.worlds.accrual.promises import PROMISES
 from cluster_env.worlds.accrual.td import Learners, new_learners
 from cluster_env.worlds.accrual.values import PAPER_RULEBASE, RULEBASE
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
+from tests.cluster_env.worlds.accrual.step_rule import complete_until
 
 scorers = st.sampled_from(("none", "aggressive", "value"))
 PAPER = np.array([PAPER_RULEBASE])
@@ -52,7 +52,7 @@ def test_no_machine_holds_too_much_and_work_is_conserved(
     pool = AccrualPool(world, machines, allocation)
     schedule = played(pool, jobset, scorer)
     capacity = np.full((machines, 1), world.processors, np.int32)
-    complete = PROMISES.complete_until(world)
+    complete = complete_until(world)
     check_schedule(schedule, [jobset], complete_until=complete, node_capacity=capacity)
     assert pool.earned.sum() == pytest.approx(final_utility(schedule).sum(), rel=1e-12)
 
