@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import Features, Observation
-from cluster_env.worlds.accrual.features import CONTEXT, ITEM
+from cluster_env.worlds.accrual.features import Context, Item
 from cluster_env.worlds.accrual.world import Accrual
 
 OBSERVATIONS: Registry[Callable[[Accrual], Observation]] = Registry("observation")
@@ -30,8 +30,8 @@ def _candidates(world: Accrual) -> Observation:
     """What networks see: features of each candidate, and of the server."""
     space = spaces.Dict(
         {
-            "candidates": spaces.Box(0, 1, (world.candidates, len(ITEM)), np.float32),
-            "context": spaces.Box(0, 1, (len(CONTEXT),), np.float32),
+            "candidates": spaces.Box(0, 1, (world.candidates, len(Item._fields)), np.float32),
+            "context": spaces.Box(0, 1, (len(Context._fields),), np.float32),
         }
     )
     return Observation(space, partial(_write_candidates, world))

@@ -7,8 +7,6 @@ from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
-from cluster_env.worlds.accrual.play import Rule
-from cluster_env.worlds.accrual.pool import AccrualPool
 from cluster_env.worlds.accrual.values import RULEBASE, RULES, mean_values
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from cluster_env.worlds.accrual.world import Accrual
@@ -25,7 +23,4 @@ def warm() -> None:
     action = get_heuristic("rulebase", world).act(simulator.states, np.zeros(1))
     simulator.step(np.zeros(1, np.int32), action, np.empty(1))
     world.features(simulator.states)
-    pool = AccrualPool(world, 2)
-    pool.load([jobset])
-    pool.play(Rule())
     mean_values(RULEBASE, np.zeros((1, len(RULES))), np.zeros((1, 3), np.float32), np.empty(1))
