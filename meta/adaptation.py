@@ -2,7 +2,7 @@
 
 policy = load_meta_policy("runs/MY_RUN")
 task = read_task(["objective=makespan"], policy)
-before, *_, after = adapt_policy(policy, task, 3)
+before, *_, after = adapt_policy(policy, task, 3).policies()
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,18 +15,19 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
-from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.checks import MAX_STEPS, check_numbers, require_features, require_scorer
+from meta.maml.decisions import decisions_of
+from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions, maml_options
 from meta.maml.rewards import RewardSums, told_parameters
-from meta.maml.steps import Parameters
-from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
+from meta.maml.steps import Parameters, StepOptions
+from meta.study import StudyPlan
 from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.conditions import Wanted, seen_world
+from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import Rollouts, rollout
@@ -49,13 +50,13 @@ class AdaptedStep:
 
     Attributes:
         parameters: after it.
-        moved: whether it moved any of them; the start has not.
-        still: why not, as a clause.
+        changed: whether it changed any of them; the start has not.
+        reason: why it did not, as a clause.
     """
 
     parameters: Parameters
-    moved: bool = False
-    still: str = ""
+    changed: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,44 @@ class MetaPolicy:
         if not rate > 0:
             raise InputError(f"an inner rate must be above 0, but {rate:g} was given")
         return replace(self, rates=dict.fromkeys(self.rates, rate), learned_rates=False)
+
+    def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
+        """The policies after each of a plan's numbers of steps on a task, see `adapt_policy`."""
+        numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
+        adaptation = adapt_policy(self, task, plan.steps[-1], **numbers, seed=seed)
+        policies = adaptation.policies(plan.decode)
+        return [policies[step] for step in plan.steps]
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """A policy that was adapted to a task.
+
+    Attributes:
+        policy: before.
+        task: what it was adapted to.
+        steps: the start, then what each step came to.
+    """
+
+    policy: MetaPolicy
+    task: Task
+    steps: Sequence[AdaptedStep]
+
+    @property
+    def parameters(self) -> list[Parameters]:
+        """The parameters after 0, 1, ... and all steps."""
+        return [step.parameters for step in self.steps]
+
+    def policies(self, decode: Decode = "argmax") -> list[LearnedPolicy]:
+        """The policies after 0, 1, ... and all steps, for the task's world.
+
+        Args:
+            decode: how they act, see `LearnedPolicy`; the episodes of steps are drawn in any case.
+        """
+        return [
+            learned_policy(self.policy, self.task, parameters, f"{self.policy.name} +{k}", decode)
+            for k, parameters in enumerate(self.parameters)
+        ]
 
 
 def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
@@ -154,8 +193,8 @@ def adapt_policy(
     num_episodes: int = 20,
     num_jobsets: int = 4,
     seed: int = 0,
-    decode: Decode = "argmax",
-) -> list[LearnedPolicy]:
+    warmup: int = 0,
+) -> Adaptation:
     """Adapts a policy to a task.
 
     Each step samples episodes of new jobsets of the task's training split with the parameters that
@@ -165,118 +204,86 @@ def adapt_policy(
         policy: what to adapt.
         task: what to adapt to; its world may differ from the policy's in capacities and slots.
         num_steps: how many steps, 0 or more.
-        num_episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
+        num_episodes: episodes of a step, divided evenly among its jobsets, at least 2 each.
         num_jobsets: jobsets of a step.
         seed: of jobsets and actions; different seeds share neither.
-        decode: how the policies that are given back act, see `LearnedPolicy`. The steps' episodes
-            are drawn, whatever this says.
-
-    Returns:
-        The policies after 0, 1, ... and all steps.
+        warmup: units of time at the beginning and at the end of a jobset's window whose jobs do not
+            count, as in `cluster_env.evaluation.summarize`: they cost nothing.
 
     Raises:
         InputError: if a number is out of range, or the world has other features than the policy
             was trained for, as with other resources, another horizon or other job classes.
     """
-    found = adapt_parameters(
-        policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
-    )
-    return [
-        learned_policy(policy, task, parameters, f"{policy.name} +{step}", decode)
-        for step, parameters in enumerate(found)
-    ]
-
-
-def adapt_parameters(
-    policy: MetaPolicy,
-    task: Task,
-    num_steps: int,
-    *,
-    num_episodes: int = 20,
-    num_jobsets: int = 4,
-    seed: int = 0,
-    warmup: int = 0,
-) -> list[Parameters]:
-    """The parameters of `adapt_steps`; arguments and errors are the same."""
-    steps = adapt_steps(
-        policy,
-        task,
-        num_steps,
-        num_episodes=num_episodes,
-        num_jobsets=num_jobsets,
-        seed=seed,
-        warmup=warmup,
-    )
-    return [step.parameters for step in steps]
-
-
-def adapt_steps(
-    policy: MetaPolicy,
-    task: Task,
-    num_steps: int,
-    *,
-    num_episodes: int = 20,
-    num_jobsets: int = 4,
-    seed: int = 0,
-    warmup: int = 0,
-) -> list[AdaptedStep]:
-    """What `adapt_policy` does, with what each step came to; arguments and errors are the same.
-
-    Args:
-        policy: see `adapt_policy`, as for the next five.
-        task: see there.
-        num_steps: see there.
-        num_episodes: see there.
-        num_jobsets: see there.
-        seed: see there.
-        warmup: units of time at the beginning and at the end of a jobset's window whose jobs do not
-            count, as in `cluster_env.evaluation.summarize`: they cost nothing in a world that has
-            it so (`cluster_env.core.jobs.JobSet.counted`), as that of batch scheduling.
-
-    Returns:
-        The start, then the steps.
-    """
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     require_features(policy.config, task.world, f"the policy {policy.name}")
+    meta = policy.meta
     seen = seen_world(policy.config.training, task.world, task.objective)
-    inner = FirstOrder(_network(policy, seen), seen, StepOptions.of(policy.meta))
-    rewards = _rewards_of(policy, task)
-    found = [AdaptedStep(policy.parameters)]
+    network = _network(policy, seen)
+    inner = FirstOrder(network, seen, StepOptions.of(meta, network))
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
+    rewards = None
+    if meta.adapt == "context":
+        # What it was conditioned on before is mixed into its parameters, and cannot be taken out.
+        if policy.config.name.endswith(_ADAPTED):
+            raise InputError(
+                f"{policy.config.name} was told what its rewards went with, and has not kept them; "
+                f"adapt the run that it came from, with more steps"
+            )
+        rewards = RewardSums(task.world)
+    steps = [AdaptedStep(policy.parameters)]
     with single_threaded():
         for step in range(num_steps):
+            before = steps[-1].parameters
+            acting = learned_policy(policy, task, before, policy.name).network
             batch = seed * MAX_STEPS + step
-            before = found[-1].parameters
-            drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
-            jobsets = [jobset.counting(warmup) for jobset in drawn]
-            rollouts = _sample(policy, task, before, jobsets, batch, num_episodes)
+            rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets, warmup)
+            # Learn from them: by a gradient, or by what all rewards so far go with.
             if rewards is None:
-                decisions = _decisions(policy, rollouts)
+                decisions = decisions_of(
+                    rollouts,
+                    gamma=policy.config.training.gamma,
+                    floor=meta.advantage_floor,
+                    discount_per=meta.discount_per,
+                )
                 after = inner.inner_step(before, rates, decisions, step)
-                why = inner.why_still(decisions)
+                reason = inner.why_unchanged(decisions)
             else:
                 rewards.add(rollouts)
-                after = told_parameters(found[0].parameters, rewards.told())
-                why = "its rewards said nothing new"
-            moved = any(not torch.equal(after[name], before[name]) for name in after)
-            found.append(AdaptedStep(after, moved, "" if moved else why))
-    return found
+                after = told_parameters(policy.parameters, rewards.told())
+                reason = "its rewards said nothing new"
+            changed = any(not torch.equal(after[name], before[name]) for name in after)
+            steps.append(AdaptedStep(after, changed, "" if changed else reason))
+    return Adaptation(policy, task, steps)
 
 
-def _rewards_of(policy: MetaPolicy, task: Task) -> RewardSums | None:
-    """What a policy is to be told of its rewards; none if it takes gradient steps.
+def sample_step(
+    task: Task,
+    acting: SamplingPolicy,
+    batch: int,
+    num_episodes: int,
+    num_jobsets: int,
+    warmup: int = 0,
+) -> Rollouts:
+    """Plays the episodes of one step of adaptation.
 
-    Raises:
-        InputError: if it was told of others before, which its parameters hold now.
+    Args:
+        task: whose training jobsets are played.
+        acting: what draws the actions.
+        batch: number of the step among those of all seeds; no two share a jobset or a random
+            number.
+        num_episodes: see `adapt_policy`, as for the next two.
+        num_jobsets: see there.
+        warmup: see there.
     """
-    if policy.meta.adapt != "context":
-        return None
-    if policy.config.name.endswith(_ADAPTED):
-        raise InputError(
-            f"{policy.config.name} was told what its rewards went with, and has not kept them; "
-            f"adapt the run that it came from, with more steps"
-        )
-    return RewardSums(task.world)
+    drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
+    return rollout(
+        task.world,
+        acting,
+        [jobset.counting(warmup) for jobset in drawn],
+        task.objective,
+        num_episodes // num_jobsets,
+        episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
+    )
 
 
 def learned_policy(
@@ -298,7 +305,7 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
     Args:
         policy: what was adapted.
         task: what it was adapted to.
-        parameters: one of the results of `adapt_parameters`.
+        parameters: some of `Adaptation.parameters`.
         folder: created if need be; see `rllib_configs.policies.load_policy`.
     """
     name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
@@ -309,34 +316,6 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
 def _by_weight(parameters: Parameters) -> dict[str, NDArray[np.float32]]:
     """Parameters by the names of the RLModule's weights."""
     return {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
-
-
-def _sample(
-    policy: MetaPolicy,
-    task: Task,
-    parameters: Parameters,
-    jobsets: Sequence[JobSet],
-    batch: int,
-    num_episodes: int,
-) -> Rollouts:
-    """Plays one step's episodes; ``batch`` numbers the steps of all seeds."""
-    return rollout(
-        task.world,
-        learned_policy(policy, task, parameters, policy.name).network,
-        jobsets,
-        task.objective,
-        num_episodes // len(jobsets),
-        episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
-    )
-
-
-def _decisions(policy: MetaPolicy, rollouts: Rollouts) -> Decisions:
-    """What an inner step is made from."""
-    gamma = policy.config.training.gamma
-    meta = policy.meta
-    return decisions_of(
-        rollouts, gamma=gamma, floor=meta.advantage_floor, discount_per=meta.discount_per
-    )
 
 
 def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:

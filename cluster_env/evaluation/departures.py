@@ -78,7 +78,7 @@ def valid(schedule: Schedule) -> NDArray[np.float64]:
 
 
 DEPARTURES: Registry[Metric] = Registry("metric")
-"""Metrics for worlds that name them in `Kind.metrics`."""
+"""Metrics for worlds that name them in `WorldSpec.metrics`."""
 
 for _metric in (
     Metric("run_time", "mean run time", "job", run_time),

@@ -190,7 +190,7 @@ for _metric in (
 
 
 BY_SIZE: Registry[Metric] = Registry("metric")
-"""Bounded slowdowns of jobs of each `size_class`, for worlds that name them in `Kind.metrics`."""
+"""Bounded slowdowns of jobs of each `size_class`, for worlds whose metrics name them."""
 
 for _which, _size in enumerate(_SIZES):
     BY_SIZE.register(f"bounded_slowdown_{_size}")(

@@ -11,8 +11,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import World, kind_of
-from cluster_env.evaluation.intervals import Estimate, jobset_interval
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import World
+from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
 from cluster_env.evaluation.rollouts import evaluate
 
@@ -60,7 +61,7 @@ class Summary:
 
     def estimate(self, metric: str) -> Estimate:
         """The mean with its 95 % interval over jobsets."""
-        return jobset_interval(self.totals[metric], self.counts[metric])
+        return jobset_interval(Pooled(self.totals[metric], self.counts[metric]))
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -91,7 +92,7 @@ def summarize(
         also: names of further metrics; see `get_metric`.
         warmup: time steps at the beginning and at the end of the arrival window whose jobs do not
             count: measured are those that arrive in ``[warmup, window - warmup)``.
-        metrics: names of what is measured, usually `Kind.metrics`; all of `METRICS` if not given.
+        metrics: names of what is measured, usually the world's; all of `METRICS` if not given.
 
     Raises:
         InputError: if the warm-up leaves nothing of an arrival window.
@@ -179,10 +180,10 @@ def evaluate_summary(
 
 def flat_summary(schedule: Schedule, world: World, also: Sequence[str] = ()) -> dict[str, float]:
     """The numbers of `evaluate_summary` of a schedule that is there already."""
-    kind = kind_of(world)
-    summary = summarize(schedule, also, metrics=kind.metrics)
-    estimate = summary.estimate(kind.headline)
-    name = kind.headline
+    spec = spec_of(world)
+    summary = summarize(schedule, also, metrics=spec.metrics)
+    estimate = summary.estimate(spec.headline)
+    name = spec.headline
     return {**summary.means, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 

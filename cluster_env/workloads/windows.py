@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.workloads.recorded import RecordedJobs
 
@@ -53,9 +54,13 @@ def window_by_count(
 
 
 def window_by_time(
-    jobs: RecordedJobs, length: int, offset: int, rng: np.random.Generator
+    jobs: RecordedJobs,
+    length: int,
+    offset: int,
+    rng: np.random.Generator,
+    bounds: tuple[int, int] | None = None,
 ) -> JobSet:
-    """All jobs that are submitted in some stretch of time; it holds at least one.
+    """All jobs that are submitted in some stretch of time; at least one, without `bounds`.
 
     Args:
         jobs: of the log.
@@ -63,17 +68,30 @@ def window_by_time(
         offset: seconds from the first submission to the beginning; below 0, any, all moments being
             equally likely where the log is not empty for as long as the stretch.
         rng: the generator.
+        bounds: first second and length of a part of the log's time: a stretch may lie anywhere in
+            it, also where no job is submitted.
+
+    Raises:
+        InputError: if there is no job at an offset without bounds.
     """
-    begins, length = int(jobs.submit[0]), min(length, jobs.span)
+    begins, span = bounds or (int(jobs.submit[0]), jobs.span)
+    length = min(length, span)
     if offset >= 0:
-        return _between(jobs, begins + offset, length)
-    last = begins + jobs.span - length
+        window = _between(jobs, begins + offset, length)
+        if not window.num_jobs and bounds is None:
+            raise InputError(
+                f"no job of {jobs.path} was submitted in the {length:,} seconds from offset "
+                f"{offset:,} on; take another offset or a longer window"
+            )
+        return window
+    last = begins + span - length
     for _ in range(_TRIES):
         begin = int(rng.integers(begins, last, endpoint=True))
         first, stop = np.searchsorted(jobs.submit, (begin, begin + length))
-        if stop > first:
+        if stop > first or bounds is not None:
             return _between(jobs, begin, length)
-    job = int(rng.integers(jobs.num_jobs))  # of a log that is nearly empty, around any job
+    # The log is nearly empty: take a window around any of its jobs.
+    job = int(rng.integers(jobs.num_jobs))
     return _between(jobs, min(int(jobs.submit[job]), last), length)
 
 

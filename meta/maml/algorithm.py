@@ -14,8 +14,8 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from meta.maml.guard import CollapseGuard, Weights, next_coefficient
-from meta.maml.learner import MAMLLearner
+from meta.maml.collapse import CollapseDetector, Weights
+from meta.maml.learner import MAMLLearner, next_coefficient
 from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
 from meta.maml.runner import MetaWork, OuterStep, is_warm_up, iteration_tasks
 from meta.maml.stages import StageScore
@@ -26,7 +26,7 @@ from rllib_configs.schema import ExperimentConfig
 
 logger = logging.getLogger(__name__)
 
-_GUARD = "guard"
+_DETECTOR = "guard"  # among the state of a checkpoint
 
 Scores = tuple[StageScore, ...]  # of a task, by stage
 
@@ -94,7 +94,7 @@ class MAML(UnitAlgorithm):
                 "the task of a maml run is the base of its family; "
                 "rllib_configs.registries.prepare puts it there"
             )
-        self._guard = CollapseGuard()
+        self._detector = CollapseDetector()
         super().setup(config)
 
     def training_step(self) -> None:
@@ -138,7 +138,7 @@ class MAML(UnitAlgorithm):
     @property
     def lr(self) -> float:
         """It falls with the run, and by half with each collapse."""
-        return super().lr * self._guard.scale
+        return super().lr * self._detector.scale
 
     def _learn(self, iteration: Iteration) -> UpdateStats:
         """Makes the updates of an iteration, each along the gradients of a few of its tasks."""
@@ -169,7 +169,7 @@ class MAML(UnitAlgorithm):
         """Goes back if the run has collapsed, and says whether it has."""
         experiment: ExperimentConfig = self.config.experiment
         value = float(np.mean([task[-1].value for task in scores]))
-        best = self._guard.observe(weights, value, stats.entropy, stats.finite)
+        best = self._detector.observe(weights, value, stats.entropy, stats.finite)
         if best is not None:
             # Too little of the bonus may have been what was wrong, so it stays as it is now.
             kept = {ENTROPY: module_weights(self)[ENTROPY]}
@@ -179,23 +179,23 @@ class MAML(UnitAlgorithm):
                 "learning rate. If it comes again, lower training.lr or inner_rate, or raise "
                 "training.tasks_per_update",
                 self.iteration + 1,
-                self._guard.reason,
+                self._detector.reason,
             )
         iteration = self.iteration
         if is_warm_up(experiment, iteration) and not is_warm_up(experiment, iteration + 1):
-            self._guard.reset()
+            self._detector.reset()
         return best is not None
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """RLlib's state, and that of the collapse guard."""
+        """RLlib's state, and that of the collapse detector."""
         state: dict[str, Any] = super().get_state(*args, **kwargs)
-        return state | {_GUARD: self._guard.get_state()}
+        return state | {_DETECTOR: self._detector.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` gave."""
-        super().set_state({name: value for name, value in state.items() if name != _GUARD})
-        if _GUARD in state:
-            self._guard.set_state(state[_GUARD])
+        super().set_state({name: value for name, value in state.items() if name != _DETECTOR})
+        if _DETECTOR in state:
+            self._detector.set_state(state[_DETECTOR])
 
 
 def update_plan(experiment: ExperimentConfig, iteration: int) -> list[list[int]]:

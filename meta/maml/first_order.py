@@ -16,47 +16,13 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
-from meta.maml.options import MAMLOptions
-from meta.maml.steps import (
-    LEAST_SQUARE,
-    Adapt,
-    Parameters,
-    Surrogate,
-    adapted_names,
-    rate_of_step,
-)
+from meta.maml.steps import LEAST_SQUARE, Parameters, StepOptions, rate_of_step
 from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
 from rllib_configs.networks.set_scorer.kernels import weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
 
 Vector = NDArray[np.float32]  # (num_parameters,)
-
-
-@dataclass(frozen=True)
-class StepOptions:
-    """How inner steps are made; see `meta.maml.steps.inner_step`.
-
-    Attributes:
-        surrogate: the inner loss.
-        gradient_clip: largest norm of an inner gradient.
-        shrink: whether a step is shortened to what the jobsets agree on.
-        adapt: which parameters move, see `meta.maml.steps.adapted_names`.
-        normalize: whether the gradient of each block gets length 1, and none is clipped.
-    """
-
-    surrogate: Surrogate = "ratio"
-    gradient_clip: float = 0.1
-    shrink: bool = False
-    adapt: Adapt = "all"
-    normalize: bool = False
-
-    @staticmethod
-    def of(meta: MAMLOptions) -> "StepOptions":
-        """Those that a config asks for."""
-        return StepOptions(
-            meta.surrogate, meta.gradient_clip, meta.shrink, meta.adapt, meta.normalize
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,9 +64,9 @@ class FirstOrder:
         rest = self._weights.itemsize // 4 - sum(sizes)  # a skip connection that is not there
         self._sizes = np.array([*sizes, *([rest] if rest else [])])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        moving = adapted_names(self._names, options.adapt, network.parts)
-        stays = [name not in moving for name in self._names] + [True] * (rest > 0)
-        self._still = np.repeat(stays, self._sizes) if any(stays) else None
+        adapted = self._names if options.adapted is None else options.adapted
+        fixed = [name not in adapted for name in self._names] + [True] * (rest > 0)
+        self._fixed = np.repeat(fixed, self._sizes) if any(fixed) else None
 
     def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
         """All parameters by name as one vector."""
@@ -152,16 +118,16 @@ class FirstOrder:
             return np.zeros_like(at)
         options = self._options
         parts, _ = self._gradient(at, choices, PolicyLoss(options.surrogate == "ratio"))
-        if self._still is not None:
-            parts[:, self._still] = 0
+        if self._fixed is not None:
+            parts[:, self._fixed] = 0
         gradient = parts.sum(axis=0)
         factor = self._lengths(gradient) if options.normalize else self._clip(gradient)
         if len(parts) > 1:
             return rates * (factor * self._shrinkage(parts, gradient) * gradient)
         return rates * (factor * gradient)
 
-    def why_still(self, decisions: Decisions) -> str:
-        """Why a step on these decisions moved nothing, as a clause."""
+    def why_unchanged(self, decisions: Decisions) -> str:
+        """Why a step on these decisions changed no parameter, as a clause."""
         if decisions.num_rows == 0:
             return "no decision had a choice"
         if not decisions.advantages.any():

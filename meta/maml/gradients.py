@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.world import World
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.module import NETWORK, RATES, MetaSetScorerModule, block
 from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
-from meta.maml.steps import adapted_names, outer_loss, scorer_of
+from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
@@ -39,11 +38,11 @@ class TaskGradient:
     inner_norm: float
 
 
-class TaskGradients(Protocol):
-    """Gradients of the tasks of an iteration, at the weights that a module has at the time."""
+TaskGradients = Callable[[TaskSample], TaskGradient | None]
+"""Gradients of the tasks of an iteration, at the weights that a module has at the time.
 
-    def __call__(self, task: TaskSample) -> TaskGradient | None:
-        """That of a task; None if its last stage holds no decision."""
+That of a task is None if its last stage holds no decision.
+"""
 
 
 def task_gradients(
@@ -52,12 +51,19 @@ def task_gradients(
     """Gradients in the order that an experiment asks for.
 
     Args:
-        experiment: how steps are made.
+        experiment: how steps are taken.
         module: whose weights count.
         networks: a network for each world; its own parameters are not used.
     """
     kind = FirstOrderGradients if experiment.training.order == "first" else GraphGradients
     return kind(experiment, module, networks)
+
+
+def _policy_loss(experiment: ExperimentConfig, module: MetaSetScorerModule) -> PolicyLoss:
+    """The loss of a last stage, with the bonus for entropy of the time."""
+    return PolicyLoss(
+        clip=experiment.training.clip, entropy_coefficient=float(module.entropy_coefficient)
+    )
 
 
 class GraphGradients:
@@ -73,22 +79,14 @@ class GraphGradients:
 
     def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, meta = self._module, self._experiment.training
-        parameters = module.parameters_by_name()
-        network = self._networks(task.world)
+        module, network = self._module, self._networks(task.world)
         loss, stats = outer_loss(
             scorer_of(network, task.world),
-            parameters,
+            module.parameters_by_name(),
             module.rates_by_name(),
             [task.stages],
-            clip=self._experiment.training.clip,
-            entropy_coefficient=float(module.entropy_coefficient),
-            surrogate=meta.surrogate,
-            create_graph=meta.order == "second",
-            gradient_clip=meta.gradient_clip,
-            shrink=meta.shrink,
-            normalize=meta.normalize,
-            names=adapted_names(tuple(parameters), meta.adapt, network.parts),
+            StepOptions.of(maml_options(self._experiment), network),
+            _policy_loss(self._experiment, module),
         )
         if not stats.num_tasks:
             return None
@@ -105,7 +103,6 @@ class FirstOrderGradients:
     def __init__(
         self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
     ) -> None:
-        self._options = StepOptions.of(maml_options(experiment))
         self._experiment, self._module, self._networks = experiment, module, networks
         self._steps: dict[World, FirstOrder] = {}
         self._kept: dict[TaskSample, list[Choices]] = {}
@@ -121,10 +118,7 @@ class FirstOrderGradients:
             steps.flatten(module.parameters_by_name()),
             steps.spread_rates(module.rates_by_name()),
             self._choices(task, steps),
-            PolicyLoss(
-                clip=self._experiment.training.clip,
-                entropy_coefficient=float(module.entropy_coefficient),
-            ),
+            _policy_loss(self._experiment, module),
         )
         slopes: dict[str, NDArray[np.float32]] = {
             f"{NETWORK}{name}": slope.ravel()
@@ -151,5 +145,7 @@ class FirstOrderGradients:
 
     def _steps_in(self, world: World) -> FirstOrder:
         if world not in self._steps:
-            self._steps[world] = FirstOrder(self._networks(world), world, self._options)
+            network = self._networks(world)
+            options = StepOptions.of(maml_options(self._experiment), network)
+            self._steps[world] = FirstOrder(network, world, options)
         return self._steps[world]

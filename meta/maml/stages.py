@@ -8,13 +8,14 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import State, World, get_heuristic
+from cluster_env.core.world import State, World
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions
 from meta.maml.rewards import RewardSums, told_world
-from meta.maml.steps import Parameters
+from meta.maml.steps import Parameters, StepOptions
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
@@ -163,7 +164,7 @@ class StageSampler:
 
     def _steps_in(self, network: SetScorer, world: World) -> FirstOrder:
         if world not in self._steps:
-            self._steps[world] = FirstOrder(network, world, StepOptions.of(self._meta))
+            self._steps[world] = FirstOrder(network, world, StepOptions.of(self._meta, network))
         return self._steps[world]
 
 
@@ -171,12 +172,12 @@ class _BaselineSampler:
     """The heuristic as a `SamplingPolicy`."""
 
     def __init__(self, task: Task) -> None:
-        if not task.kind.baselines:
+        if not task.spec.baselines:
             raise InputError(
                 f"the world {task.world.kind} has no baseline that returns could be measured in; "
                 f"name one in its registration"
             )
-        self._policy = get_heuristic(task.kind.baselines[0], task.world)
+        self._policy = get_heuristic(task.spec.baselines[0], task.world)
 
     def sample(
         self, states: State, uniforms: NDArray[np.float64]

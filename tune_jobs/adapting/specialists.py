@@ -7,8 +7,8 @@ import yaml
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from meta.costs import baselines_of, costs_on
 from meta.maml.options import MAMLOptions
-from meta.scoring import costs_on
 from meta.tasks import Task, TaskSplit, get_distribution
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
@@ -127,7 +127,6 @@ def _train(
 def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
     # Here, because they import PyTorch and Ray, which takes longer than to refuse the options.
     from meta.adaptation import learned_policy, load_meta_policy
-    from meta.study import baselines_of
 
     policy = load_meta_policy(run)
     acting = learned_policy(policy, task, policy.parameters, "specialist")
@@ -137,7 +136,7 @@ def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
         "task_name": task.name,
         "cost": cost.value,
         "unfinished": cost.num_unfinished,
-        **cost.price,
-        "best": baseline.cost,
-        "ratio": cost.value / baseline.cost,
+        **cost.side_metrics,
+        "best": baseline.value,
+        "ratio": cost.value / baseline.value,
     }

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import Heuristic, no_argument, number_of
+from cluster_env.core.spec import Heuristic, no_argument, number_of
 from cluster_env.worlds.deeprm import heuristic_kernels
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout

@@ -8,8 +8,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.observation import Observation
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import Mask, Observation
+from cluster_env.core.world import Mask
 from cluster_env.worlds.deeprm.compact import compact
 from cluster_env.worlds.deeprm.features import (
     context_feature_names,
@@ -54,10 +55,6 @@ def _write_slots(world: DeepRM, states: States, out: Any) -> None:
     )
 
 
-def _write_state(states: States, out: Any) -> None:
-    out[:] = states
-
-
 @OBSERVATIONS.register("image")
 def _image(world: DeepRM) -> Observation:
     space = spaces.Box(0, 1, ImageLayout(world.cluster).shape, np.uint8)
@@ -90,8 +87,3 @@ def _slots(world: DeepRM) -> Observation:
         }
     )
     return Observation(space, partial(_write_slots, world))
-
-
-@OBSERVATIONS.register("state")
-def _state(world: DeepRM) -> Observation:
-    return Observation(world.state_space, _write_state)

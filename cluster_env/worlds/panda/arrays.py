@@ -36,6 +36,16 @@ HEADER = (
 specification; ``free_work`` is what all free nodes can do in a step, in core steps at speed 1.
 """
 
+_SPECIFICATION = np.array(
+    [HEADER.index(name) for name in ("left", "cores", "memory", "core_type", "topology")]
+)
+
+
+def specification_columns(states: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The columns of some states that say what a consumer asks for, int32 ``(n, 5)``."""
+    return states.take(_SPECIFICATION, axis=1)
+
+
 PLANS = ("tight", "fast", "lean")
 """Sets of nodes that the supervisor works out for each agent among those that it sees, with which
 what it holds would satisfy its specification: those with the fewest cores, those with the shortest

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import Heuristic, no_argument
+from cluster_env.core.spec import Heuristic, no_argument
 from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST, RANDOM
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from cluster_env.worlds.panda.world import Panda

@@ -7,15 +7,16 @@ import torch
 from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from meta.adaptation import adapt_parameters, learned_policy, save_adapted, untrained_policy
+from meta.adaptation import adapt_policy, learned_policy, save_adapted, untrained_policy
 from meta.adaptation import load_meta_policy as load
 from meta.maml.rewards import RewardSums
 from meta.maml.stages import StageSampler
-from meta.maml.steps import outer_loss, scorer_of
+from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.networks.conditions import rewards_told, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 CONFIG = load_config(  # the default cluster, for which networks are compiled
@@ -87,8 +88,8 @@ def test_episodes_add_up_and_no_episode_tells_nothing() -> None:
 
 def test_adapting_moves_the_biases_that_what_is_told_would_move_and_is_repeatable() -> None:
     task = task_of("slowdown")
-    found = adapt_parameters(POLICY, task, 2, num_episodes=4, num_jobsets=2)
-    again = adapt_parameters(POLICY, task, 2, num_episodes=4, num_jobsets=2)
+    found = adapt_policy(POLICY, task, 2, num_episodes=4, num_jobsets=2).parameters
+    again = adapt_policy(POLICY, task, 2, num_episodes=4, num_jobsets=2).parameters
     for parameters, others in zip(found, again, strict=True):
         assert all(torch.equal(parameters[name], others[name]) for name in parameters)
     moved = [name for name, value in found[2].items() if not torch.equal(value, found[0][name])]
@@ -123,7 +124,9 @@ def test_a_stage_is_learned_from_as_it_was_told() -> None:
     )
     network.compiled = False
     learned = {name: value.clone().requires_grad_() for name, value in parameters.items()}
-    loss, stats = outer_loss(scorer_of(network, sample.world), learned, rates, [sample.stages])
+    scorer, policy_loss = scorer_of(network, sample.world), PolicyLoss(clip=0.2)
+    stages, options = [sample.stages], StepOptions()
+    loss, stats = outer_loss(scorer, learned, rates, stages, options, policy_loss)
     loss.backward()
     slopes = learned["context.weight"].grad
     assert slopes is not None
@@ -134,10 +137,10 @@ def test_a_stage_is_learned_from_as_it_was_told() -> None:
 
 def test_who_was_told_is_not_told_anew(tmp_path) -> None:  # type: ignore[no-untyped-def]
     task = task_of("slowdown")
-    adapted = adapt_parameters(POLICY, task, 1, num_episodes=4, num_jobsets=2)[1]
+    adapted = adapt_policy(POLICY, task, 1, num_episodes=4, num_jobsets=2).parameters[1]
     save_adapted(POLICY, task, adapted, tmp_path)
     with pytest.raises(InputError, match="adapt the run that it came from"):
-        adapt_parameters(load(tmp_path), task, 1, num_episodes=4, num_jobsets=2)
+        adapt_policy(load(tmp_path), task, 1, num_episodes=4, num_jobsets=2)
 
 
 def test_context_needs_a_stage_before_the_one_that_counts() -> None:

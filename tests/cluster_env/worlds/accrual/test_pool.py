@@ -12,20 +12,21 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
+from cluster_env.envs.checker import check_cluster_env
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
 from cluster_env.worlds.accrual.orders import ALLOCATIONS
-from cluster_env.worlds.accrual.promises import PROMISES
 from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.td import Learners, new_learners
 from cluster_env.worlds.accrual.values import PAPER_RULEBASE, RULEBASE
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
+from tests.cluster_env.worlds.accrual.step_rule import check_step, complete_until
 
 scorers = st.sampled_from(("none", "aggressive", "value"))
 PAPER = np.array([PAPER_RULEBASE])
@@ -64,7 +65,7 @@ def check_pool(schedule: Schedule, jobset: JobSet, world: Accrual) -> None:
     check_schedule(
         schedule,
         [jobset],
-        complete_until=PROMISES.complete_until(world),
+        complete_until=complete_until(world),
         node_capacity=capacity if world.machines > 1 else None,
     )
 
@@ -197,20 +198,11 @@ def test_machines_decide_one_after_the_other_at_one_instant() -> None:
     assert simulator.time[0] > 2
 
 
-def test_a_pool_is_an_environment_as_any() -> None:
-    options = {"kind": "accrual", "machines": 2, "candidates": 4}
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+def test_a_pool_is_an_environment_as_any(allocation: str) -> None:
+    options = {"kind": "accrual", "machines": 2, "candidates": 4, "allocation": allocation}
     env = gymnasium.make("Accrual-v0", world=options, workload={"rate": 0.4, "window": 60})
-    for seed in range(3):
-        _, info = env.reset(seed=seed)
-        env.action_space.seed(seed)
-        total, ended = 0.0, False
-        while not ended:
-            action = env.action_space.sample(mask=info["action_mask"])
-            _, reward, terminated, truncated, info = env.step(action)
-            total, ended = total + float(reward), terminated or truncated
-        schedule = env.unwrapped.schedule()  # type: ignore[attr-defined]
-        assert schedule.finished.all()
-        assert total == pytest.approx(final_utility(schedule).sum(), rel=1e-12)
+    check_cluster_env(env, step_rule=check_step)
 
 
 def test_machines_learn_by_themselves_or_share_a_value_function() -> None:

@@ -9,13 +9,18 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import HEURISTICS, AccrualPolicy
-from cluster_env.worlds.accrual.plain import (
+from cluster_env.worlds.accrual.rules import Rule
+from cluster_env.worlds.accrual.state import CANDIDATE, HEADER
+from cluster_env.worlds.accrual.td import new_learners
+from cluster_env.worlds.accrual.values import RULEBASE, value_of
+from cluster_env.worlds.accrual.workloads import PoissonWorkload
+from rllib_configs.worlds.accrual.plain import (
     Choice,
     PlainLearner,
     PlainServer,
@@ -23,13 +28,8 @@ from cluster_env.worlds.accrual.plain import (
     nothing,
     smallest,
 )
-from cluster_env.worlds.accrual.promises import PROMISES
-from cluster_env.worlds.accrual.rules import Rule
-from cluster_env.worlds.accrual.state import CANDIDATE, HEADER
-from cluster_env.worlds.accrual.td import new_learners
-from cluster_env.worlds.accrual.values import RULEBASE, value_of
-from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
+from tests.cluster_env.worlds.accrual.step_rule import complete_until
 
 parameters = st.lists(st.sampled_from((-2.0, -0.5, 0.0, 0.25, 1.0, 3.0)), min_size=8, max_size=8)
 
@@ -77,7 +77,7 @@ def test_it_does_what_the_plain_server_does(
     plain.play()
     policy = AccrualPolicy(world, scorer, Rule("best_fit", scorer), parameters=tuple(p))
     schedule = evaluate(policy, [jobset], world)
-    complete = PROMISES.complete_until(world)
+    complete = complete_until(world)
     check_schedule(schedule, [jobset], complete_until=complete)
     assert_same(schedule, plain)
 
@@ -121,7 +121,7 @@ def test_work_is_conserved_and_the_return_is_what_the_schedule_is_worth(
         total[rows] += rewards[: rows.size]
         rows = np.flatnonzero(simulator.active).astype(np.int32)
     schedule = simulator.schedule()
-    complete = PROMISES.complete_until(world)
+    complete = complete_until(world)
     check_schedule(schedule, jobsets, complete_until=complete)
     if schedule.finished.all() and schedule.job.size == sum(one.num_jobs for one in jobsets):
         np.testing.assert_allclose(total, -objective.cost_of_episodes(schedule), atol=1e-9)
@@ -255,7 +255,7 @@ def test_pieces_find_room_however_many_there_are() -> None:
     while simulator.active[0]:
         simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
     assert simulator._servers.pieces.shape[1] > room
-    check_schedule(simulator.schedule(), [jobset], complete_until=PROMISES.complete_until(world))
+    check_schedule(simulator.schedule(), [jobset], complete_until=complete_until(world))
 
 
 def test_a_state_under_way_is_taken_over_whole() -> None:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import build_world, get_heuristic
+from cluster_env.core.spec import build_world, get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import cost_of, get_metric
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.utilities import read_utility
-from cluster_env.worlds.accrual.workloads import LogWorkload, PoissonWorkload
+from cluster_env.worlds.accrual.workloads import AccrualLog, PoissonWorkload
 from cluster_env.worlds.deeprm import DeepRM
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs
 
@@ -150,7 +150,7 @@ def test_jobs_of_a_log_are_worth_nothing_at_a_multiple_of_the_estimate(
     lines += [f"{100 * k},{50 + k},4,{200 + k}" for k in range(40)]
     path = tmp_path / "log.csv"
     path.write_text("\n".join(lines))
-    workload = LogWorkload(path, processors=8, jobs=5, deadline=3.0)
+    workload = AccrualLog(path, processors=8, jobs=5, deadline=3.0)
     jobset = workload.part(split).sample(np.random.default_rng(0))
     assert jobset.num_jobs == 5
     estimate = jobset.duration + 150

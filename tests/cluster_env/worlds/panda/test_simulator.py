@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.objectives import LateCost, Objective, get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.arrays import DONE, NODE_SEEN, NODES_AT, RUNNING, WAITING
 from cluster_env.worlds.panda.consumers import NEVER, Consumers
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.plain import Action, PlainCloud
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from tests.cluster_env.worlds.panda.plain_cloud import Action, PlainCloud
 
 FOUR = Nodes(count=(2, 2), cores=(4, 2), speed=(1.0, 2.0), memory=(8, 4), core_type=(0, 1), racks=2)
 """Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
