@@ -126,6 +126,9 @@ class AccrualSimulator(BatchSimulator):
         """See `BatchSimulator.allocate`."""
         size = int(self.world.state_space.shape[0])
         self._servers = allocate_servers(self.batch, self._options, size)
+
+    def show(self) -> None:
+        """See `BatchSimulator.show`."""
         self.states, episodes = self._servers.states, self._servers.episodes
         self.time, self.active = episodes["time"], episodes["active"]
         self.truncated = episodes["truncated"]
