@@ -236,8 +236,8 @@ class BatchSimulator(ABC):
     """A simulator of a world whose episodes are those of a `Batch`; see `Simulator`.
 
     A world's own one allocates its arrays in `allocate`, and shows five of them to all: `episode`,
-    `states`, `time`, `active` and `truncated`, views that change. It adds `reset`, `step`,
-    `take_over` and `schedule`.
+    `states`, `time`, `active` and `truncated`, views that change. Where these are fields of
+    records, it sets them in `show`. It adds `reset`, `step`, `take_over` and `schedule`.
 
     Args:
         world: whose episodes are simulated.
@@ -266,7 +266,17 @@ class BatchSimulator(ABC):
         self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
+        self.show()
         self.reset()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A copy of a field of records is no view of the copied records.
+        self.__dict__.update(state)
+        if "batch" in state:
+            self.show()
+
+    def show(self) -> None:  # noqa: B027 - whole arrays are the same in a copy
+        """Sets the views that are fields of records, after `allocate` and in a copy."""
 
     def require(self, objective: Objective) -> None:  # noqa: B027 - most worlds take all
         """Refuses an objective that this world cannot reward.
@@ -277,7 +287,7 @@ class BatchSimulator(ABC):
 
     @abstractmethod
     def allocate(self) -> None:
-        """Makes room for the episodes of `batch`, and sets the five views."""
+        """Makes room for the episodes of `batch`, and sets the five views, or leaves it to `show`."""
 
     @abstractmethod
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
