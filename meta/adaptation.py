@@ -128,7 +128,7 @@ class MetaPolicy:
     def acting(
         self, task: Task, parameters: Parameters, name: str, decode: Decode = "argmax"
     ) -> LearnedPolicy:
-        """A policy for a task's world, with these parameters; for ``decode`` see `LearnedPolicy`."""
+        """A policy for a task's world with these parameters; for ``decode`` see `LearnedPolicy`."""
         weights, wanted = self.weights_with(parameters), Wanted(task.objective)
         return LearnedPolicy(name, make_sampler(self.config, weights, task.world, wanted), decode)
 
