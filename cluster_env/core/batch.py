@@ -101,8 +101,16 @@ class Batch:
         jobsets: Sequence[JobSet],
         objective: Objective,
         episodes_per_jobset: int = 1,
+        check: Callable[[JobSet], None] | None = None,
     ) -> Self:
         """Makes sure that a world can run jobsets, and takes them as it serves them.
+
+        Args:
+            world: what serves them.
+            jobsets: at least one.
+            objective: what the rewards are.
+            episodes_per_jobset: episodes that run each jobset.
+            check: refuses a jobset that cannot run; by default the world's own check.
 
         Raises:
             InputError: if there is no jobset, or a job cannot run in this world.
@@ -110,7 +118,7 @@ class Batch:
         if not jobsets:
             raise InputError("at least one jobset is needed")
         for jobset in jobsets:
-            world.check(jobset)
+            (check or world.check)(jobset)
         return cls([served(world, one) for one in jobsets], objective, episodes_per_jobset)
 
     @property
@@ -263,10 +271,18 @@ class BatchSimulator(ABC):
     ) -> None:
         """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
         self.require(objective)
-        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset)
+        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
         self.reset()
+
+    def check(self, jobset: JobSet) -> None:
+        """Makes sure that every job can be simulated: by default, that the world takes them all.
+
+        Raises:
+            InputError: if one cannot.
+        """
+        self.world.check(jobset)
 
     def require(self, objective: Objective) -> None:  # noqa: B027 - most worlds take all
         """Refuses an objective that this world cannot reward.

@@ -16,7 +16,6 @@ from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.rules import RULES
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
@@ -36,7 +35,7 @@ def warm() -> None:
         for name in HEURISTICS.names():
             schedule = evaluate(get_heuristic(name, world), jobsets, world)
             find_withheld(schedule)
-    with_late_costs = DeepRMSimulator(CLUSTER)
+    with_late_costs = DeepRM(CLUSTER).simulator()
     with_late_costs.load(jobsets, get_objective("fair_slowdown"))
     with_late_costs.step_all(np.zeros(len(jobsets), np.int32))
     for observation in OBSERVATIONS.names():

@@ -106,7 +106,7 @@ class DeepRM:
 
     def simulator(self) -> DeepRMSimulator:
         """A new simulator, with nothing loaded."""
-        return DeepRMSimulator(self.cluster, self.switches, self.max_time)
+        return DeepRMSimulator(self)
 
     def features(self, states: NDArray[np.uint8], out: Features | None = None) -> Features:
         """What a network sees: the slots, the cluster, and the actions of `live_mask`.

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.golden_episodes import cluster_of
@@ -43,7 +43,7 @@ def layout(cluster: Cluster) -> StateLayout:
 def states(cluster: Cluster) -> NDArray[np.uint8]:
     """States of 60 random episodes at a high load, (n, state_size)."""
     workload = BimodalWorkload(load=1.0, cluster=cluster, demands="released")
-    simulator = DeepRMSimulator(cluster)
+    simulator = DeepRM(cluster).simulator()
     jobsets = sample_jobsets(workload, 3, Split.TRAIN, range(60))
     simulator.load(jobsets, get_objective("slowdown"))
     rng = np.random.default_rng(0)

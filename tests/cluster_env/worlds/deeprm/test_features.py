@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import (
     context_feature_names,
@@ -12,7 +13,6 @@ from cluster_env.worlds.deeprm.features import (
     window_features,
 )
 from cluster_env.worlds.deeprm.masks import placeable_mask, start_now_mask
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
@@ -142,7 +142,7 @@ def test_the_window_of_the_task_is_told_and_what_is_left_of_it_is_not() -> None:
     )
     long = replace(workload, window=600)
     rng = np.random.default_rng(0)
-    simulator = DeepRMSimulator(cluster)
+    simulator = DeepRM(cluster).simulator()
     simulator.load([workload.sample(rng), long.sample(rng)], get_objective("slowdown"))
     void = np.full(2, cluster.num_slots, np.int32)
     for _ in range(3):

@@ -8,10 +8,10 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.masks import placeable_mask, start_now_mask
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
@@ -49,7 +49,7 @@ def test_masks_foretell_what_each_action_does(rules: Rules, seed: int, steps: in
     cluster = Cluster(capacity=(6, 4), horizon=10, num_slots=3, backlog_view=5)
     workload = BimodalWorkload(load=1.0, cluster=cluster, large_duration=(7, 10))
     jobset = sample_jobsets(workload, seed, Split.TRAIN, [0])[0]
-    simulator = DeepRMSimulator(cluster, rules)
+    simulator = DeepRM(cluster, rules).simulator()
     # One episode for each action: all play the same actions, and part at the end.
     simulator.load([jobset], get_objective("slowdown"), episodes_per_jobset=cluster.num_actions)
     rng = np.random.default_rng(seed)
@@ -74,7 +74,7 @@ def test_masks_foretell_what_each_action_does(rules: Rules, seed: int, steps: in
 
 def test_all_slots_are_allowed_on_an_empty_cluster_with_a_given_array() -> None:
     cluster = Cluster(num_slots=2)
-    simulator = DeepRMSimulator(cluster)
+    simulator = DeepRM(cluster).simulator()
     jobset = JobSet.of([0, 0], [20, 1], [[10, 10], [1, 1]], window=1)
     simulator.load([jobset], get_objective("slowdown"))
     out = np.zeros((1, 3), np.bool_)
