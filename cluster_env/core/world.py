@@ -179,7 +179,7 @@ class Observation:
     """
 
     space: spaces.Space[Any]
-    write: Callable[[State, Any], None]
+    write: Callable[[State, Any], object]
     world: World | None = None
 
 

@@ -43,7 +43,7 @@ def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
         over = False
         while not over:
             np.testing.assert_array_equal(
-                plain.image(), image(simulator.states, simulator.layout)[0]
+                plain.image(), image(simulator.layout, simulator.states)[0]
             )
             action = int(rng.integers(workload.cluster.num_actions))
             rewards, ended = simulator.step_all(np.array([action], np.int32))

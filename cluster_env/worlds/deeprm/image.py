@@ -6,8 +6,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import output, require_states
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.deeprm.arrays import output, require_states
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import StateLayout
 
@@ -67,7 +67,7 @@ class ImageLayout:
 
 
 def image(
-    states: NDArray[np.uint8], layout: StateLayout, out: NDArray[np.uint8] | None = None
+    layout: StateLayout, states: NDArray[np.uint8], out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
     """Draws DeepRM's image of each state.
 
@@ -78,8 +78,8 @@ def image(
     use can be learned from, so all are 1 here.
 
     Args:
-        states: uint8 ``(n, state_size)``.
         layout: of the states.
+        states: uint8 ``(n, state_size)``.
         out: written if given, uint8 ``(n, horizon, width)`` with `ImageLayout` giving the width.
 
     Returns:
@@ -88,7 +88,7 @@ def image(
     Raises:
         InputError: if an array has the wrong shape or type.
     """
-    require_states(states, layout)
+    require_states(states, layout.space)
     cluster = layout.cluster
     drawn = output(out, (states.shape[0], *_shape_of(cluster)), np.uint8)
     _draw(states, layout.shape.capacity, cluster.num_slots, cluster.backlog_view, drawn)

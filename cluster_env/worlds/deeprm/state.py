@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
@@ -88,6 +89,11 @@ class StateLayout:
     def size(self) -> int:
         """Bytes of a state."""
         return int(self.classes.stop)
+
+    @cached_property
+    def space(self) -> spaces.Box:
+        """Of one state: ``size`` bytes."""
+        return spaces.Box(0, SATURATED, (self.size,), np.uint8)
 
     @cached_property
     def shape(self) -> StateShape:

@@ -11,12 +11,9 @@ from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.features import window_features
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.rules import RULES
-from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from cluster_env.worlds.deeprm.world import DeepRM
 
@@ -28,7 +25,7 @@ WORKLOAD = BimodalWorkload(
 
 
 def warm() -> None:
-    """Runs every simulator, heuristic, observation, mask and look-up once."""
+    """Runs every simulator, heuristic, observation and mask once."""
     jobsets = [WORKLOAD.sample(np.random.default_rng(seed)) for seed in range(2)]
     for rules in RULES.names():
         world = DeepRM(CLUSTER, rules)
@@ -43,8 +40,6 @@ def warm() -> None:
             _warm_environments(observation, mask)
     with_classes = replace(CLUSTER, num_classes=2)
     _warm_environments("slots", "live", replace(WORKLOAD, cluster=with_classes))
-    window_features(np.zeros((2, StateLayout(CLUSTER).size), np.uint8), StateLayout(CLUSTER))
-    _warm_lookups()
 
 
 def _warm_environments(observation: str, mask: str, workload: BimodalWorkload = WORKLOAD) -> None:
@@ -57,11 +52,3 @@ def _warm_environments(observation: str, mask: str, workload: BimodalWorkload = 
     )
     several.reset(seed=0)
     several.step(np.zeros(2, np.int64))
-
-
-def _warm_lookups() -> None:
-    layout = LookupLayout(StateLayout(CLUSTER))
-    layout.lookups(np.zeros((2, StateLayout(CLUSTER).size), np.uint8))
-    weight = np.zeros((layout.image.size, 3), np.float32)
-    for dtype in (np.float32, np.float64):
-        layout.spread_table_gradient(layout.prefix_table(weight.astype(dtype)))

@@ -8,18 +8,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import Features
-from cluster_env.worlds.deeprm.arrays import output, require_states
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import (
+    IDLE_PATIENCE,
     context_feature_names,
-    describe,
-    describe_window,
     slot_feature_names,
+    write_allowed,
+    write_context,
+    write_slots,
 )
-from cluster_env.worlds.deeprm.masks import live_mask
 from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
@@ -45,6 +46,7 @@ class DeepRM:
     max_time: int = DEFAULT_MAX_TIME
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not 1 <= self.max_time <= LONGEST_TIME:
             raise InputError(
                 f"max_time must lie in 1..{LONGEST_TIME}, but {self.max_time} was given"
@@ -65,10 +67,10 @@ class DeepRM:
         """Where the parts of a state lie."""
         return StateLayout(self.cluster)
 
-    @cached_property
+    @property
     def state_space(self) -> spaces.Box:
         """Bytes, see `StateLayout`."""
-        return spaces.Box(0, 255, (self.layout.size,), np.uint8)
+        return self.layout.space
 
     @property
     def num_actions(self) -> int:
@@ -77,11 +79,8 @@ class DeepRM:
 
     @cached_property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Those of `slot_features`, and in the context, last, ``window`` (`window_features`)."""
-        return (
-            slot_feature_names(self.cluster),
-            (*context_feature_names(self.cluster), "window"),
-        )
+        """See `cluster_env.worlds.deeprm.features`."""
+        return slot_feature_names(self.cluster), context_feature_names(self.cluster)
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every job can run on the empty cluster and arrives before the end.
@@ -109,7 +108,7 @@ class DeepRM:
         return DeepRMSimulator(self)
 
     def features(self, states: NDArray[np.uint8], out: Features | None = None) -> Features:
-        """What a network sees: the slots, the cluster, and the actions of `live_mask`.
+        """What a network sees: the slots, the cluster, and the actions of the mask ``live``.
 
         Args:
             states: uint8 ``(n, state_size)``.
@@ -118,12 +117,16 @@ class DeepRM:
         Raises:
             InputError: if an array has the wrong shape or type.
         """
-        require_states(states, self.layout)
+        require_states(states, self.state_space)
         n, (of_slot, of_context) = states.shape[0], map(len, self.feature_names)
-        items, context, allowed = (None, None, None) if out is None else out
-        items = output(items, (n, self.cluster.num_slots, of_slot), np.float32)
-        context = output(context, (n, of_context), np.float32)
-        try_last_start = self.switches.try_last_start
-        describe(states, self.layout.shape, try_last_start, items, context)
-        describe_window(states, self.layout.shape, context)
-        return Features(items, context, live_mask(states, self.layout, try_last_start, allowed))
+        items, context, allowed = outputs(
+            out,
+            ((n, self.cluster.num_slots, of_slot), np.float32),
+            ((n, of_context), np.float32),
+            ((n, self.num_actions), np.bool_),
+        )
+        shape, try_last_start = self.layout.shape, self.switches.try_last_start
+        write_slots(states, shape, try_last_start, items)
+        write_context(states, shape, context)
+        write_allowed(states, shape, try_last_start, 0, IDLE_PATIENCE, allowed)
+        return Features(items, context, allowed)

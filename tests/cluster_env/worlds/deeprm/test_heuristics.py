@@ -110,9 +110,10 @@ def test_hold_rule_withholds_long_jobs_until_arrivals_pause() -> None:
 
 
 def test_random_takes_every_action_equally_often() -> None:
-    policy = get_heuristic("random", DeepRM(CLUSTER))
+    world = DeepRM(CLUSTER)
+    policy = get_heuristic("random", world)
     uniforms = (np.arange(600) + 0.5) / 600
-    actions = policy.act(np.zeros((600, 1), np.uint8), uniforms)
+    actions = policy.act(np.zeros((600, world.layout.size), np.uint8), uniforms)
     assert np.bincount(actions).tolist() == [100] * 6
 
 
