@@ -22,7 +22,7 @@ from cluster_env.worlds.deeprm.features import (
     write_slots,
 )
 from cluster_env.worlds.deeprm.image import ImageLayout, image
-from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.state import StateLayout, StateShape
 from cluster_env.worlds.deeprm.world import DeepRM
 
 States = NDArray[np.uint8]
@@ -162,20 +162,18 @@ def compact(
     """
     require_states(states, layout.space)
     listed: NDArray[np.float32] = output(out, (states.shape[0], compact_size(layout)), np.float32)
-    _list(states, layout.shape.capacity, layout.cluster.horizon, listed)
+    _list(states, layout.shape, listed)
     return listed
 
 
 @njit(cache=True, nogil=True)
-def _list(
-    states: States, capacity: NDArray[np.int64], horizon: int, out: NDArray[np.float32]
-) -> None:
-    resources = capacity.size
+def _list(states: States, shape: StateShape, out: NDArray[np.float32]) -> None:
+    horizon, resources = shape.horizon, shape.capacity.size
     for i in range(states.shape[0]):
-        # A state has the resources of a step beside each other, the list has the steps so.
+        # A state has the resources of a step beside each other, the list the steps of a resource.
         for r in range(resources):
             for h in range(horizon):
-                out[i, r * horizon + h] = capacity[r] - states[i, h * resources + r]
+                out[i, r * horizon + h] = shape.capacity[r] - states[i, h * resources + r]
         # Slots and backlog stand in the same order in both.
-        for k in range(horizon * resources, out.shape[1]):
+        for k in range(shape.slots_at, out.shape[1]):
             out[i, k] = states[i, k]

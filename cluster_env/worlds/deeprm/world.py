@@ -1,4 +1,4 @@
-"""DeepRM's cluster as a world: its options, and what a network sees of it."""
+"""DeepRM's cluster as a world: its rules in words, its options, and what a network sees of it."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,7 +31,55 @@ LONGEST_TIME = 1_000_000_000
 
 @dataclass(frozen=True)
 class DeepRM:
-    """One cluster with a horizon, in which decisions take no time (Mao et al., 2016, section 3).
+    """Which waiting job starts next on one cluster (Mao et al., HotNets 2016, section 3).
+
+    Jobs arrive in the course of time, each with a duration and a demand of every resource. The
+    first `num_slots` waiting jobs stand in slots that the policy sees; more wait in the backlog and
+    move up in the order of their arrival. What runs is booked ahead in a *horizon* of time steps.
+
+    **State.** uint8 ``(83,)`` by default, see `StateLayout`: the units in use in each step of the
+    horizon, the jobs in the slots and how long they have waited, the length of the backlog, the
+    time since the last arrival, and the arrival window. Where the cluster has more than one class
+    of jobs, the class of each job in a slot, too.
+
+    **Action.** ``0..num_slots``. Action ``a < num_slots`` books the job of slot ``a`` at the
+    earliest step of the horizon from which all its demands fit until it is done. The last action,
+    void, books nothing.
+
+    **Clock.** A booking takes no time: the policy decides again in the same time step. Void, an
+    empty slot, or a job that fits nowhere in the horizon lets one step pass: finished jobs leave,
+    then new jobs arrive, then the policy decides.
+
+    **Observation.** By name, all functions of the state. ``image``: uint8 ``(horizon, width)`` of
+    zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``: float32 ``(71,)`` by
+    default, free units, slots and backlog unscaled. ``slots``: a dict of ``slots``, float32
+    ``(num_slots, 11 + num_resources)``, and ``context``, float32
+    ``(horizon * num_resources + 3,)``, all in [0, 1]; with several classes, `num_classes` more for
+    each slot. ``state``: the state itself. Only the last two show classes. A network sees what
+    ``slots`` has, with the arrival window at the end of the context, see `features`.
+
+    **Mask.** bool ``(num_slots + 1,)``. ``placeable``: the jobs that can be placed in the horizon,
+    that is, exactly the slots whose action books something. ``start_now``: the jobs that would
+    start in the present step. ``live``: the same, but where nothing runs, something could and
+    nothing has arrived for 10 steps, void is forbidden, so that every policy finishes all jobs.
+    Void is allowed everywhere else. An action outside the mask is carried out as said above.
+
+    **Reward.** 0 for a booking. For a time step, with the objective ``slowdown``, minus the sum of
+    1 / duration over the jobs in the system (booked, in a slot or in the backlog): it lies in
+    [-jobs in the system, 0], and the undiscounted return of an episode that finishes all jobs is
+    minus the sum of their slowdowns (section 3.2). Other objectives have their identities in
+    `cluster_env.objectives.standard`; of them, ``utilization`` rewards in [0, 1], and all others at
+    most 0. An objective whose jobs gain something when they finish is refused. The released rules
+    charge a step for the jobs in the system after it and let some finished jobs linger; the
+    identity is theirs no more.
+
+    **Episode.** One jobset. It is *terminated* when the arrival window is over and all jobs have
+    finished (with the rule ``no_new_job``: when the window is over), and *truncated* when the clock
+    passes `max_time`. Under the paper's rules no job is ever lost. An empty jobset lasts for its
+    window.
+
+    **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
+    code's rules (`Rules` says each difference), no arrival in step 0, `max_time` 200.
 
     Attributes:
         cluster: resources, horizon, and what a policy sees of the queue.
