@@ -41,10 +41,10 @@ class CostTable(NamedTuple):
         Raises:
             InputError: if a job is to be late before it arrives.
         """
+        counted = np.concatenate([one.counted for one in jobsets])
 
         def column(term: Callable[[JobSet], Any]) -> NDArray[np.float64]:
-            parts = [np.asarray(term(one), np.float64) * one.counted for one in jobsets]
-            return np.concatenate(parts)
+            return _joined(jobsets, term, np.float64) * counted
 
         num_jobs, late = sum(one.num_jobs for one in jobsets), objective.late_costs
         after = np.array([_joined(jobsets, cost.after, np.int64) for cost in late], np.int64)
@@ -59,7 +59,7 @@ class CostTable(NamedTuple):
             late_rate=np.reshape([column(cost.cost) for cost in late], (len(late), num_jobs)),
             late_after=after.reshape(len(late), num_jobs),
             finish_gain=np.zeros(num_jobs) if gain is None else column(gain),
-            utility_gain=column(lambda one: np.full(one.num_jobs, objective.utility_gain)),
+            utility_gain=objective.utility_gain * counted.astype(np.float64),
             busy_cost=float(objective.busy_cost),
             utilization_gain=float(objective.utilization_gain),
         )

@@ -31,7 +31,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_kernel
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.state import SATURATED, StateShape, first_start, last_start
 
@@ -62,7 +62,7 @@ def context_feature_names(cluster: Cluster) -> tuple[str, ...]:
     return (*free, "backlog", "since_arrival", "filled_slots", "window")
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def write_slots(
     states: NDArray[np.uint8], shape: StateShape, try_last_start: bool, out: NDArray[np.float32]
 ) -> None:
@@ -120,7 +120,7 @@ def write_slots(
                     features[behind + 8 + c] = 1.0 if job_class == c else 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def write_context(states: NDArray[np.uint8], shape: StateShape, out: NDArray[np.float32]) -> None:
     """Writes the features of the context; the window only where there is a column for it.
 
@@ -150,7 +150,7 @@ def write_context(states: NDArray[np.uint8], shape: StateShape, out: NDArray[np.
             out[i, num_free + 3] = min(np.float32(2 * horizon) / window, np.float32(1))
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def write_allowed(
     states: NDArray[np.uint8],
     shape: StateShape,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
@@ -137,7 +137,7 @@ HEURISTICS.register("tetris")(
 HEURISTICS.register("hold")(Heuristic(_hold, ("1", "2", "3", "4", "6", "8", "12", "16", "32")))
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def _best_startable(
     states: NDArray[np.uint8],
     shape: StateShape,
@@ -180,7 +180,7 @@ def _best_startable(
                 actions[i] = slot
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def _first_come(
     states: NDArray[np.uint8], shape: StateShape, backfills: bool, actions: NDArray[np.int32]
 ) -> None:
@@ -227,7 +227,7 @@ def _first_come(
                 actions[i] = slot
 
 
-@njit(cache=True, inline="always")
+@njit_inlined
 def _fits_beside(
     state: NDArray[np.uint8],
     place: int,

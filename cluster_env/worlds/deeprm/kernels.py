@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.deeprm.state import SATURATED, StateShape, first_start, last_start
 
 
@@ -25,12 +25,20 @@ class Switches(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """The jobs of the loaded jobsets, padded to the largest, and what they cost."""
+    """The jobs of the loaded jobsets, padded to the largest, and what they cost.
+
+    Late costs are a list for each jobset in the order of time, so that an episode walks on by its
+    clock, instead of asking every job in every step how long it has been in the system.
+    """
 
     arrival: NDArray[np.int32]  # (num_jobsets, most_jobs)
     duration: NDArray[np.int32]  # (num_jobsets, most_jobs)
     demand: NDArray[np.int32]  # (num_jobsets, most_jobs, num_resources)
+    job_class: NDArray[np.uint8]  # (num_jobsets, most_jobs)
     cost: NDArray[np.float64]  # (num_jobsets, most_jobs), charged for each step in the system
+    late_time: NDArray[np.int32]  # (num_jobsets, most_late + 1), ascending, the last never is
+    late_job: NDArray[np.int32]  # (num_jobsets, most_late + 1), the job that then costs more
+    late_cost: NDArray[np.float64]  # (num_jobsets, most_late + 1), for each step from then on
     num_jobs: NDArray[np.int32]  # (num_jobsets,)
     window: NDArray[np.int32]  # (num_jobsets,)
     busy_cost: float
@@ -52,71 +60,56 @@ class EpisodeStates(NamedTuple):
     running: NDArray[np.int32]  # (n, most_jobs), placed jobs in order of placing
     num_running: NDArray[np.int32]  # (n,)
     num_gone: NDArray[np.int32]  # (n,), jobs that finished or were dropped
+    gone: NDArray[np.bool_]  # (n, most_jobs), which they are
     start: NDArray[np.int32]  # (n, most_jobs), -1 before it is placed
     cost_rate: NDArray[np.float64]  # (n,), cost of a step for the jobs in the system
+    next_late: NDArray[np.int32]  # (n,), first late cost that has not begun yet
+    late_rate: NDArray[np.float64]  # (n, most_jobs), late costs of a job that have begun
     active: NDArray[np.bool_]  # (n,)
     truncated: NDArray[np.bool_]  # (n,)
 
 
-class LateCosts(NamedTuple):
-    """What jobs cost beside once they have been in the system for long, and how far each row is.
+class Episodes(NamedTuple):
+    """All that the kernels of a simulator work on."""
 
-    One list for each jobset in the order of time lets a row walk on by its clock alone, instead of
-    asking every job in every step how long it has been in the system. It stands apart because every
-    array in a tuple costs time in each step: without late costs the kernels get None instead, and
-    are compiled without the branches on it.
-    """
-
-    time: NDArray[np.int32]  # (num_jobsets, most_late + 1), ascending, the last of a row never is
-    job: NDArray[np.int32]  # (num_jobsets, most_late + 1), the job that then costs more
-    cost: NDArray[np.float64]  # (num_jobsets, most_late + 1), for each step from then on
-    next: NDArray[np.int32]  # (n,), first late cost that has not begun yet
-    rate: NDArray[np.float64]  # (n, most_jobs), late costs of a job that have begun
-    gone: NDArray[np.bool_]  # (n, most_jobs), whether it finished or was dropped
+    shape: StateShape  # of the states
+    rules: Switches
+    jobs: Jobs
+    state: EpisodeStates
 
 
-@njit(cache=True, nogil=True)
-def reset(
-    shape: StateShape,
-    jobs: Jobs,
-    state: EpisodeStates,
-    late: LateCosts | None,
-    switches: Switches,
-    rows: NDArray[np.int32],
-) -> None:
-    """Puts episodes at time 0, with the jobs that arrive there in the slots; see `step`."""
+@njit_kernel
+def reset(episodes: Episodes, rows: NDArray[np.int32]) -> None:
+    """Puts episodes at time 0, with the jobs that arrive there in the slots."""
+    shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
     for i in range(rows.size):
         row = rows[i]
+        # An empty cluster, of which a state shows the arrival window alone.
         state.packed[row, :] = 0
         state.packed[row, shape.window_at] = min(jobs.window[state.jobset[row]], SATURATED)
         state.clock[row] = 0
-        state.next_job[row] = 0
         state.slots[row, :] = -1
         state.num_in_slots[row] = 0
         state.backlog_head[row] = 0
         state.backlog_tail[row] = 0
         state.num_running[row] = 0
-        state.num_gone[row] = 0
+        # No job has arrived, started, finished or cost anything.
+        state.next_job[row] = 0
         state.start[row, :] = -1
+        state.num_gone[row] = 0
+        state.gone[row, :] = False
         state.cost_rate[row] = 0.0
+        state.next_late[row] = 0
+        state.late_rate[row, :] = 0.0
         state.active[row] = True
         state.truncated[row] = False
-        if late is not None:
-            late.next[row] = 0
-            late.rate[row, :] = 0.0
-            late.gone[row, :] = False
-        _arrive(shape, jobs, state, late, switches, row)
-        if late is not None:
-            _become_late(state, late, row)
+        _arrive(episodes, row)
+        _become_late(episodes, row)
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def step(
-    shape: StateShape,
-    jobs: Jobs,
-    state: EpisodeStates,
-    late: LateCosts | None,
-    switches: Switches,
+    episodes: Episodes,
     rows: NDArray[np.int32],
     actions: NDArray[np.int32],
     rewards: NDArray[np.float64],
@@ -124,11 +117,7 @@ def step(
     """Takes one decision in each of the given episodes.
 
     Args:
-        shape: of the states.
-        jobs: what is scheduled.
-        state: changed in place.
-        late: late costs, changed in place; None without any.
-        switches: rules of the world.
+        episodes: their state is changed in place.
         rows: episodes to step, ``(m,)``; finished ones stay as they are.
         actions: a slot or, for anything else, void, ``(m,)``.
         rewards: written, ``(m,)``.
@@ -136,98 +125,64 @@ def step(
     Returns:
         How many of the given episodes are still active.
     """
+    active = episodes.state.active
     num_active = 0
     for i in range(rows.size):
         row = rows[i]
         rewards[i] = 0.0
-        if not state.active[row]:
+        if not active[row]:
             continue
         # A booking takes no time and costs nothing; whatever cannot be booked lets a step pass.
-        if not _book(shape, jobs, state, switches, row, actions[i]):
-            rewards[i] = _pass_time(shape, jobs, state, late, switches, row)
-        if state.active[row]:
+        if not _book(episodes, row, actions[i]):
+            rewards[i] = _pass_time(episodes, row)
+        if active[row]:
             num_active += 1
     return num_active
 
 
-@njit(cache=True, nogil=True)
-def show_classes(
-    job_class: NDArray[np.uint8], state: EpisodeStates, rows: NDArray[np.int32], classes_at: int
-) -> None:
-    """Writes the class of the job in each slot into states, 0 for an empty slot.
-
-    It stands apart from `step` for the same reason as `LateCosts`: where there is one class, which
-    no state shows, it is not called, and costs nothing.
-
-    Args:
-        job_class: ``(num_jobsets, most_jobs)``.
-        state: its states are changed in place.
-        rows: episodes, ``(m,)``.
-        classes_at: place of the classes in a state.
-    """
-    for i in range(rows.size):
-        row = rows[i]
-        for slot in range(state.slots.shape[1]):
-            job = state.slots[row, slot]
-            shown = job_class[state.jobset[row], job] if job >= 0 else 0
-            state.packed[row, classes_at + slot] = shown
-
-
-@njit(cache=True, inline="always")
-def _book(
-    shape: StateShape,
-    jobs: Jobs,
-    state: EpisodeStates,
-    switches: Switches,
-    row: int,
-    slot: int,
-) -> bool:
+@njit_inlined
+def _book(episodes: Episodes, row: int, slot: int) -> bool:
     """Books the job of a slot at its earliest start; False if there is no job or no room."""
+    shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
     if slot < 0 or slot >= shape.num_slots or state.slots[row, slot] < 0:
         return False
     resources = shape.capacity.size
     place = shape.slots_at + slot * (1 + resources)
     duration = np.int64(state.packed[row, place])
-    last = last_start(duration, shape.horizon, switches.try_last_start)
+    last = last_start(duration, shape.horizon, episodes.rules.try_last_start)
     first = first_start(state.packed, row, place, shape.capacity, last)
     if first < 0:
         return False
-    job = state.slots[row, slot]
-    jobset = state.jobset[row]
     # Hold the job's units from its start to its end.
     for step in range(first, first + duration):
         for r in range(resources):
             state.packed[row, step * resources + r] += state.packed[row, place + 1 + r]
+    job = state.slots[row, slot]
     state.start[row, job] = state.clock[row] + first
     state.running[row, state.num_running[row]] = job
     state.num_running[row] += 1
     # The first job of the backlog moves up into the slot.
     if state.backlog_head[row] < state.backlog_tail[row]:
-        _fill_slot(shape, jobs, state, row, slot, state.backlog[row, state.backlog_head[row]])
+        _fill_slot(episodes, row, slot, state.backlog[row, state.backlog_head[row]])
         state.backlog_head[row] += 1
-        _show_backlog(shape, state, row)
+        _show_backlog(episodes, row)
     else:
-        _fill_slot(shape, jobs, state, row, slot, -1)
+        _fill_slot(episodes, row, slot, -1)
         state.num_in_slots[row] -= 1
     # Those behind the job waited for so long only if it did.
-    if state.clock[row] - jobs.arrival[jobset, job] > SATURATED - shape.num_slots:
-        _show_long_waits(shape, jobs, state, row)
+    waited = state.clock[row] - jobs.arrival[state.jobset[row], job]
+    if waited > SATURATED - shape.num_slots:
+        _show_long_waits(episodes, row)
     return True
 
 
-@njit(cache=True, inline="always")
-def _pass_time(
-    shape: StateShape,
-    jobs: Jobs,
-    state: EpisodeStates,
-    late: LateCosts | None,
-    switches: Switches,
-    row: int,
-) -> float:
+@njit_inlined
+def _pass_time(episodes: Episodes, row: int) -> float:
     """One time step; returns its reward."""
+    shape, jobs, state, rules = episodes.shape, episodes.jobs, episodes.state, episodes.rules
     reward = 0.0
-    if not switches.charge_after_step:
-        reward = _charge(shape, jobs, state, row, state.clock[row])
+    if not rules.charge_after_step:
+        reward = _charge(episodes, row, state.clock[row])
     state.clock[row] += 1
     # Move the horizon on by one step: element by element, without a view, in the hottest loop.
     resources = shape.capacity.size
@@ -248,33 +203,34 @@ def _pass_time(
         else:
             long_waits = True
     if long_waits:
-        _show_long_waits(shape, jobs, state, row)
+        _show_long_waits(episodes, row)
     # Finishes come before arrivals at one instant, so that a job that leaves makes room at once.
-    _finish(jobs, state, late, switches, row)
+    _finish(episodes, row)
     # The episode ends, is cut, or takes in the jobs of the new instant.
     if state.clock[row] >= jobs.window[state.jobset[row]] and (
-        switches.stop_after_window or (state.num_running[row] == 0 and state.num_in_slots[row] == 0)
+        rules.stop_after_window or (state.num_running[row] == 0 and state.num_in_slots[row] == 0)
     ):
         state.active[row] = False
-    elif state.clock[row] > switches.max_time:
+    elif state.clock[row] > rules.max_time:
         state.active[row] = False
         state.truncated[row] = True
     else:
-        _arrive(shape, jobs, state, late, switches, row)
-    if late is not None:
-        _become_late(state, late, row)
-    if switches.charge_after_step:
-        reward = _charge(shape, jobs, state, row, state.clock[row])
+        _arrive(episodes, row)
+    _become_late(episodes, row)
+    if rules.charge_after_step:
+        reward = _charge(episodes, row, state.clock[row])
     return reward
 
 
-@njit(cache=True, inline="always")
-def _charge(shape: StateShape, jobs: Jobs, state: EpisodeStates, row: int, step: int) -> float:
+@njit_inlined
+def _charge(episodes: Episodes, row: int, step: int) -> float:
     """Reward of a time step, from what is in the system now."""
+    shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
     jobset = state.jobset[row]
     reward = -state.cost_rate[row]
     if jobs.busy_cost != 0.0 and state.num_gone[row] < jobs.num_jobs[jobset]:
         reward -= jobs.busy_cost
+    # The present step comes first in a state: its units are in use now.
     if jobs.utilization_gain != 0.0 and step < jobs.window[jobset]:
         used = 0.0
         for r in range(shape.capacity.size):
@@ -283,11 +239,10 @@ def _charge(shape: StateShape, jobs: Jobs, state: EpisodeStates, row: int, step:
     return reward
 
 
-@njit(cache=True, inline="always")
-def _finish(
-    jobs: Jobs, state: EpisodeStates, late: LateCosts | None, switches: Switches, row: int
-) -> None:
+@njit_inlined
+def _finish(episodes: Episodes, row: int) -> None:
     """Removes the finished jobs; see `Rules.linger_finished`."""
+    jobs, state = episodes.jobs, episodes.state
     jobset = state.jobset[row]
     kept = 0
     hidden = False
@@ -296,11 +251,10 @@ def _finish(
         # The released code deletes from the list that it walks, which skips the next entry.
         if not hidden and state.start[row, job] + jobs.duration[jobset, job] <= state.clock[row]:
             state.cost_rate[row] -= jobs.cost[jobset, job]
+            state.cost_rate[row] -= state.late_rate[row, job]
             state.num_gone[row] += 1
-            if late is not None:
-                state.cost_rate[row] -= late.rate[row, job]
-                late.gone[row, job] = True
-            hidden = switches.linger_finished
+            state.gone[row, job] = True
+            hidden = episodes.rules.linger_finished
         else:
             hidden = False
             state.running[row, kept] = job
@@ -311,16 +265,10 @@ def _finish(
         state.cost_rate[row] = 0.0
 
 
-@njit(cache=True, inline="always")
-def _arrive(
-    shape: StateShape,
-    jobs: Jobs,
-    state: EpisodeStates,
-    late: LateCosts | None,
-    switches: Switches,
-    row: int,
-) -> None:
+@njit_inlined
+def _arrive(episodes: Episodes, row: int) -> None:
     """Lets the jobs of the present instant into the slots, else into the backlog."""
+    shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
     jobset = state.jobset[row]
     while (
         state.next_job[row] < jobs.num_jobs[jobset]
@@ -334,68 +282,74 @@ def _arrive(
             slot = 0
             while state.slots[row, slot] >= 0:
                 slot += 1
-            _fill_slot(shape, jobs, state, row, slot, job)
+            _fill_slot(episodes, row, slot, job)
             state.num_in_slots[row] += 1
         elif (
-            switches.drop_when_backlog_full
+            episodes.rules.drop_when_backlog_full
             and state.backlog_tail[row] - state.backlog_head[row] >= shape.backlog_view
         ):
             # A dropped job costs nothing, now or later.
             state.num_gone[row] += 1
-            if late is not None:
-                late.gone[row, job] = True
+            state.gone[row, job] = True
             continue
         else:
             state.backlog[row, state.backlog_tail[row]] = job
             state.backlog_tail[row] += 1
-            _show_backlog(shape, state, row)
+            _show_backlog(episodes, row)
         state.cost_rate[row] += jobs.cost[jobset, job]
 
 
-@njit(cache=True, inline="always")
-def _become_late(state: EpisodeStates, late: LateCosts, row: int) -> None:
+@njit_inlined
+def _become_late(episodes: Episodes, row: int) -> None:
     """Begins the late costs of the present instant, of the jobs that are in the system."""
+    jobs, state = episodes.jobs, episodes.state
     jobset = state.jobset[row]
     # The last entry of each list never begins, so that the walk needs no bound.
-    while late.time[jobset, late.next[row]] <= state.clock[row]:
-        i = late.next[row]
-        late.next[row] += 1
-        job = late.job[jobset, i]
-        if job < state.next_job[row] and not late.gone[row, job]:
-            late.rate[row, job] += late.cost[jobset, i]
-            state.cost_rate[row] += late.cost[jobset, i]
+    while jobs.late_time[jobset, state.next_late[row]] <= state.clock[row]:
+        i = state.next_late[row]
+        state.next_late[row] += 1
+        job = jobs.late_job[jobset, i]
+        # Where the episode ends now, jobs of this instant have not been let in.
+        if job < state.next_job[row] and not state.gone[row, job]:
+            state.late_rate[row, job] += jobs.late_cost[jobset, i]
+            state.cost_rate[row] += jobs.late_cost[jobset, i]
 
 
-@njit(cache=True, inline="always")
-def _fill_slot(
-    shape: StateShape, jobs: Jobs, state: EpisodeStates, row: int, slot: int, job: int
-) -> None:
+@njit_inlined
+def _fill_slot(episodes: Episodes, row: int, slot: int, job: int) -> None:
     """Puts a job into a slot, and into the state; -1 empties the slot."""
-    resources = shape.capacity.size
+    shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
+    resources, jobset = shape.capacity.size, state.jobset[row]
     place = shape.slots_at + slot * (1 + resources)
     state.slots[row, slot] = job
     if job < 0:
-        state.packed[row, place : place + 1 + resources] = 0
+        for i in range(place, place + 1 + resources):
+            state.packed[row, i] = 0
         state.packed[row, shape.waited_at + slot] = 0
-        return
-    jobset = state.jobset[row]
-    waited = state.clock[row] - jobs.arrival[jobset, job]
-    state.packed[row, shape.waited_at + slot] = min(waited, SATURATED)
-    state.packed[row, place] = jobs.duration[jobset, job]
-    for r in range(resources):
-        state.packed[row, place + 1 + r] = jobs.demand[jobset, job, r]
+    else:
+        waited = state.clock[row] - jobs.arrival[jobset, job]
+        state.packed[row, shape.waited_at + slot] = min(waited, SATURATED)
+        state.packed[row, place] = jobs.duration[jobset, job]
+        for r in range(resources):
+            state.packed[row, place + 1 + r] = jobs.demand[jobset, job, r]
+    # A state shows classes only where there are several.
+    if shape.num_classes > 1:
+        shown = jobs.job_class[jobset, job] if job >= 0 else 0
+        state.packed[row, shape.classes_at + slot] = shown
 
 
-@njit(cache=True, inline="always")
-def _show_backlog(shape: StateShape, state: EpisodeStates, row: int) -> None:
+@njit_inlined
+def _show_backlog(episodes: Episodes, row: int) -> None:
     """Writes the number of jobs in the backlog into the state."""
+    state = episodes.state
     waiting = state.backlog_tail[row] - state.backlog_head[row]
-    state.packed[row, shape.backlog_at] = min(waiting, SATURATED)
+    state.packed[row, episodes.shape.backlog_at] = min(waiting, SATURATED)
 
 
-@njit(cache=True)
-def _show_long_waits(shape: StateShape, jobs: Jobs, state: EpisodeStates, row: int) -> None:
+@njit_inlined
+def _show_long_waits(episodes: Episodes, row: int) -> None:
     """Writes waits that a byte cannot tell apart: each keeps behind those that came before it."""
+    shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
     jobset = state.jobset[row]
     for slot in range(shape.num_slots):
         job = state.slots[row, slot]

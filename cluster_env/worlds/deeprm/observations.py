@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import output, require_states
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_kernel
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import Mask, Observation
 from cluster_env.worlds.deeprm.features import (
@@ -166,7 +166,7 @@ def compact(
     return listed
 
 
-@njit(cache=True, nogil=True)
+@njit_kernel
 def _list(states: States, shape: StateShape, out: NDArray[np.float32]) -> None:
     horizon, resources = shape.horizon, shape.capacity.size
     for i in range(states.shape[0]):

@@ -37,15 +37,6 @@ class DeepRMSimulator(BatchSimulator):
         super().__init__(world)
         self.cluster: Cluster = world.cluster
         self.layout: StateLayout = world.layout
-        rules = world.switches
-        self._switches = kernels.Switches(
-            max_time=world.max_time,
-            try_last_start=rules.try_last_start,
-            linger_finished=rules.linger_finished,
-            drop_when_backlog_full=rules.drop_when_backlog_full,
-            charge_after_step=rules.charge_after_step,
-            stop_after_window=rules.stop == "no_new_job",
-        )
 
     def check(self, jobset: JobSet) -> None:
         """Refuses jobs that cannot run; a window may be longer than episodes, which then are cut.
@@ -65,19 +56,23 @@ class DeepRMSimulator(BatchSimulator):
 
     def allocate(self) -> None:
         """Lays out the jobs of the batch, and the arrays of its episodes."""
-        batch, costs = self.batch, self.batch.costs
+        batch, rules = self.batch, self.world.switches
         num_jobs, num_rows = np.diff(batch.first), batch.num_episodes
         self._is_job = np.arange(max(1, batch.most_jobs)) < num_jobs[:, None]
-        self._job_class = _padded(batch.column("job_class", np.uint8), self._is_job)
-        self._jobs = kernels.Jobs(
+        late_time, late_job, late_cost = _late_costs(batch)
+        jobs = kernels.Jobs(
             arrival=_padded(batch.column("arrival", np.int32), self._is_job),
             duration=_padded(batch.column("duration", np.int32), self._is_job),
             demand=_padded(batch.column("demand", np.int32), self._is_job),
-            cost=_padded(costs.rate, self._is_job),
+            job_class=_padded(batch.column("job_class", np.uint8), self._is_job),
+            cost=_padded(batch.costs.rate, self._is_job),
+            late_time=late_time,
+            late_job=late_job,
+            late_cost=late_cost,
             num_jobs=num_jobs.astype(np.int32),
             window=batch.window.astype(np.int32),
-            busy_cost=costs.busy_cost,
-            utilization_gain=costs.utilization_gain,
+            busy_cost=batch.costs.busy_cost,
+            utilization_gain=batch.costs.utilization_gain,
         )
         per_job = (num_rows, self._is_job.shape[1])
         self.state = kernels.EpisodeStates(
@@ -93,43 +88,35 @@ class DeepRMSimulator(BatchSimulator):
             running=np.zeros(per_job, np.int32),
             num_running=np.zeros(num_rows, np.int32),
             num_gone=np.zeros(num_rows, np.int32),
+            gone=np.zeros(per_job, np.bool_),
             start=np.full(per_job, -1, np.int32),
             cost_rate=np.zeros(num_rows, np.float64),
+            next_late=np.zeros(num_rows, np.int32),
+            late_rate=np.zeros(per_job, np.float64),
             active=np.zeros(num_rows, np.bool_),
             truncated=np.zeros(num_rows, np.bool_),
         )
-        self._late = _late_costs(batch, per_job)
+        switches = kernels.Switches(
+            max_time=self.world.max_time,
+            try_last_start=rules.try_last_start,
+            linger_finished=rules.linger_finished,
+            drop_when_backlog_full=rules.drop_when_backlog_full,
+            charge_after_step=rules.charge_after_step,
+            stop_after_window=rules.stop == "no_new_job",
+        )
+        self._episodes = kernels.Episodes(self.layout.shape, switches, jobs, self.state)
         self.states, self.time = self.state.packed, self.state.clock
         self.active, self.truncated = self.state.active, self.state.truncated
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to time 0 of their jobsets."""
-        rows = self.episode if rows is None else rows
-        kernels.reset(self.layout.shape, self._jobs, self.state, self._late, self._switches, rows)
-        self._show_classes(rows)
+        kernels.reset(self._episodes, self.episode if rows is None else rows)
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes, without allocating; see `Simulator.step`."""
-        num_active = kernels.step(
-            self.layout.shape,
-            self._jobs,
-            self.state,
-            self._late,
-            self._switches,
-            rows,
-            actions,
-            rewards,
-        )
-        self._show_classes(rows)
-        return int(num_active)
-
-    def _show_classes(self, rows: NDArray[np.int32]) -> None:
-        """Brings the classes of the jobs in the slots into states that have them."""
-        if self.cluster.num_classes > 1:
-            first = self.layout.shape.classes_at
-            kernels.show_classes(self._job_class, self.state, rows, first)
+        return int(kernels.step(self._episodes, rows, actions, rewards))
 
     def step_all(self, actions: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Takes one decision in every episode.
@@ -149,10 +136,7 @@ class DeepRMSimulator(BatchSimulator):
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
         names = [name for name in self.state._fields if name != "jobset"]
-        parts = [(getattr(self.state, name), getattr(other.state, name)) for name in names]
-        if self._late is not None and other._late is not None:
-            begun = ("next", "rate", "gone")
-            parts += [(getattr(self._late, name), getattr(other._late, name)) for name in begun]
+        parts = ((getattr(self.state, name), getattr(other.state, name)) for name in names)
         for own, others in parts:
             # Columns of jobs may be padded to jobsets of different sizes.
             columns = slice(min(own.shape[-1], others.shape[-1])) if own.ndim > 1 else ...
@@ -183,23 +167,19 @@ def _padded(column: NDArray[Any], present: NDArray[np.bool_], padding: float = 0
     return table
 
 
-def _late_costs(batch: Batch, per_job: tuple[int, int]) -> kernels.LateCosts | None:
-    """The late costs of each jobset in the order of time; None if no job has any."""
+def _late_costs(
+    batch: Batch,
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+    """Times, jobs and costs of the late costs of each jobset, in the order of time; see `Jobs`."""
     term, job = np.nonzero(batch.costs.late_rate)
-    if not job.size:
-        return None
     jobset = np.searchsorted(batch.first, job, side="right") - 1
     time = batch.column("arrival", np.int64)[job] + batch.costs.late_after[term, job]
-    time = np.minimum(time, _NEVER)
     # By jobset and time; of those at one time, in the order of terms and jobs.
     order = np.lexsort((time, jobset))
     counts = np.bincount(jobset, minlength=len(batch.jobsets))
     listed = np.arange(counts.max() + 1) < counts[:, None]  # the last of each list never begins
-    return kernels.LateCosts(
-        time=_padded(time[order].astype(np.int32), listed, _NEVER),
-        job=_padded((job - batch.first[jobset])[order].astype(np.int32), listed),
-        cost=_padded(batch.costs.late_rate[term, job][order], listed),
-        next=np.zeros(per_job[0], np.int32),
-        rate=np.zeros(per_job, np.float64),
-        gone=np.zeros(per_job, np.bool_),
+    return (
+        _padded(np.minimum(time, _NEVER)[order].astype(np.int32), listed, _NEVER),
+        _padded((job - batch.first[jobset])[order].astype(np.int32), listed),
+        _padded(batch.costs.late_rate[term, job][order], listed),
     )

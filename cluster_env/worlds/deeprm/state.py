@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.deeprm.cluster import Cluster
 
 SATURATED = 255
@@ -124,7 +124,7 @@ class StateLayout:
         return states[:, self.slots].reshape(-1, cluster.num_slots, 1 + cluster.num_resources)
 
 
-@njit(cache=True, inline="always")
+@njit_inlined
 def last_start(duration: int, horizon: int, try_last_start: bool) -> int:
     """Latest start in the horizon that the rules allow; negative if there is none.
 
@@ -136,7 +136,7 @@ def last_start(duration: int, horizon: int, try_last_start: bool) -> int:
     return horizon - duration if try_last_start else horizon - duration - 1
 
 
-@njit(cache=True, inline="always")
+@njit_inlined
 def first_start(
     states: NDArray[np.uint8],
     row: int,
@@ -179,7 +179,7 @@ def first_start(
     return -1
 
 
-@njit(cache=True, inline="always")
+@njit_inlined
 def first_free(
     states: NDArray[np.uint8], row: int, place: int, capacity: NDArray[np.int64], horizon: int
 ) -> int:

@@ -1,7 +1,5 @@
 """Runs everything of DeepRM's world that is compiled, once; `cluster_env.warm` calls it."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from cluster_env.core.world import get_heuristic
@@ -9,7 +7,6 @@ from cluster_env.envs.cluster import ClusterEnv
 from cluster_env.envs.vector import ClusterVectorEnv
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.withholding import find_withheld
-from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
@@ -32,14 +29,9 @@ def warm() -> None:
         for name in HEURISTICS.names():
             schedule = evaluate(get_heuristic(name, world), jobsets, world)
             find_withheld(schedule)
-    with_late_costs = DeepRM(CLUSTER).simulator()
-    with_late_costs.load(jobsets, get_objective("fair_slowdown"))
-    with_late_costs.step_all(np.zeros(len(jobsets), np.int32))
     for observation in OBSERVATIONS.names():
         for mask in MASKS.names():
             _warm_environments(observation, mask)
-    with_classes = replace(CLUSTER, num_classes=2)
-    _warm_environments("slots", "live", replace(WORKLOAD, cluster=with_classes))
 
 
 def _warm_environments(observation: str, mask: str, workload: BimodalWorkload = WORKLOAD) -> None:
