@@ -58,7 +58,8 @@ class WorkloadSpec:
     @property
     def names(self) -> tuple[str, ...]:
         """Names of its fields but the refused ones."""
-        return tuple(e.name for e in fields(self.workload) if e.name not in self.refused)
+        names = (entry.name for entry in fields(self.workload))
+        return tuple(name for name in names if name not in self.refused)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
@@ -32,10 +30,8 @@ from cluster_env.worlds.deeprm.clairvoyant import (
     clairvoyant_reference,
     require_solver,
 )
-from cluster_env.worlds.deeprm.features import window_features
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.log import DeepRMLog
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
@@ -147,16 +143,9 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
 
 
 def _warm(world: DeepRM, jobsets: Sequence[JobSet]) -> None:
-    """Shows classes of jobs, and looks parts of the image up in tables, as its own network does."""
+    """Shows classes of jobs."""
     simulator = DeepRM(replace(world.cluster, num_classes=2)).simulator()
     simulator.load(jobsets, get_objective("slowdown"))
-    states = np.zeros((2, world.layout.size), np.uint8)
-    window_features(states, world.layout)
-    lookups = LookupLayout(world.layout)
-    lookups.lookups(states)
-    weight = np.zeros((lookups.image.size, 3), np.float32)
-    for dtype in (np.float32, np.float64):
-        lookups.spread_table_gradient(lookups.prefix_table(weight.astype(dtype)))
 
 
 SPEC = WorldSpec(
