@@ -1,6 +1,7 @@
 """Nodes, consumers, workloads, metrics and commands of the world of elastic nodes."""
 
 import csv
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -74,6 +75,14 @@ def test_consumers_that_could_never_run_are_refused() -> None:
 def test_absences_that_cannot_be_are_refused(away: list[tuple[int, ...]]) -> None:
     with pytest.raises(InputError):
         Consumers.with_supply([0], [1], [1], away=away)
+
+
+def test_consumers_travel_with_the_absences_of_nodes_which_nobody_can_write() -> None:
+    jobset = Consumers.with_supply([0], [1], [1], away=[(0, 1, 2, 3)])
+    for same in (jobset, pickle.loads(pickle.dumps(jobset))):
+        assert same.away.tolist() == [[0, 1, 2, 3]]
+        with pytest.raises(ValueError, match="read-only"):
+            same.away[0, 0] = 5
 
 
 def test_clustered_consumers_have_the_load_and_the_classes_that_are_asked_for() -> None:
