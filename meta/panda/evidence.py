@@ -100,6 +100,7 @@ class Evidence:
         Returns:
             float64 ``(...)``.
         """
+        # Real columns first, then the counts of categories; columns are independent.
         n, num_real = statistics[..., 0], self.mean.size
         sums = statistics[..., 1 : 1 + num_real]
         squares = statistics[..., 1 + num_real : 1 + 2 * num_real]
