@@ -139,6 +139,7 @@ class FirstOrderGradients:
         *before, last = task.stages
         choices = [steps.choices(decisions, adapted_on=True) for decisions in before]
         choices.append(steps.choices(last, adapted_on=False))
+        # Later passes over the iteration's tasks find them here, as long as there is room.
         size = sum(one.num_bytes for one in choices)
         if size <= self._room:
             self._room -= size
