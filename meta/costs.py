@@ -7,8 +7,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WorldSpec, get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import Kind, get_heuristic
 from cluster_env.evaluation import (
     Metric,
     by_size,
@@ -38,14 +38,14 @@ class Cost:
             NaN without any.
         num_unfinished: measured jobs that had not finished when their episode ended, or were
             dropped; they make the cost a lower bound.
-        price: means of the metrics that a low cost may be bought with, see `Kind.price`, and of the
-            world's headline by size of jobs.
+        side_metrics: means of `WorldSpec.side_metrics`, which a low cost may be bought with, and of
+            the world's headline by size of jobs.
     """
 
     policy: str
     value: float
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def mean_cost(metric: Metric, schedule: Schedule) -> float:
@@ -125,9 +125,8 @@ def heuristic_costs(
         split: see there.
         warmup: see there.
     """
-    kind = task.kind
     if names is None:
-        names = tuple(dict.fromkeys((*kind.baselines, *kind.heuristics.names())))
+        names = tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
     policies = heuristics_for(task, names, warmup=warmup)
     costs = costs_on(
         [*policies.values()], task, num_jobsets=num_jobsets, split=split, warmup=warmup
@@ -135,14 +134,14 @@ def heuristic_costs(
     return dict(zip(policies, costs, strict=True))
 
 
-def baseline_of(kind: Kind, costs: Mapping[str, Cost]) -> Cost:
+def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
     """The lowest cost of a world's baselines, the first of equals; other costs are divided by it.
 
     Args:
-        kind: says which heuristics are baselines.
+        spec: says which heuristics are baselines.
         costs: of these at least, by name.
     """
-    return min((costs[name] for name in kind.baselines), key=lambda cost: cost.value)
+    return min((costs[name] for name in spec.baselines), key=lambda cost: cost.value)
 
 
 def baselines_of(
@@ -151,9 +150,9 @@ def baselines_of(
     """The lowest cost of the baselines on each task, on so many jobsets of a split."""
     lowest = []
     for task in tasks:
-        names = task.kind.baselines
+        names = task.spec.baselines
         costs = heuristic_costs(task, names, num_jobsets=num_jobsets, split=split)
-        lowest.append(baseline_of(task.kind, costs))
+        lowest.append(baseline_of(task.spec, costs))
     return lowest
 
 
@@ -166,8 +165,9 @@ def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
 
 def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet]) -> Cost:
     """What a policy costs on jobsets, beside what a low cost may be bought with."""
-    schedule, kind = evaluate(policy, jobsets, task.world), task.kind
+    schedule, spec = evaluate(policy, jobsets, task.world), task.spec
     unfinished = int((~schedule.finished & is_measured(schedule, 0)).sum())
-    names = (*kind.price, *(by_size(kind.headline, kind.metrics) if kind.price else ()))
-    price = {name: mean_cost(get_metric(name), schedule) for name in names}
-    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, price)
+    sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
+    names = (*spec.side_metrics, *sizes)
+    side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}
+    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, side_metrics)

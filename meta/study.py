@@ -101,7 +101,7 @@ class Measured:
         step: steps that were taken.
         cost: on the task's held-out jobsets.
         num_unfinished: jobs that did not finish there, or were dropped.
-        price: see `meta.costs.Cost`.
+        side_metrics: see `meta.costs.Cost`.
     """
 
     task: int
@@ -109,7 +109,7 @@ class Measured:
     step: int
     cost: float
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def measure(
@@ -144,7 +144,8 @@ def measure(
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
             for step, cost in zip(plan.steps, costs, strict=True):
-                yield Measured(index, seed, step, cost.value, cost.num_unfinished, cost.price)
+                measured = (cost.value, cost.num_unfinished, cost.side_metrics)
+                yield Measured(index, seed, step, *measured)
 
 
 def choose_rate(

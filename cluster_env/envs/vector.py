@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.world import kind_of
+from cluster_env.core.spec import spec_of
 from cluster_env.envs.cluster import ClusterEnv, given_option
 from cluster_env.envs.episodes import Episodes, JobsetStream
 from cluster_env.envs.setup import (
@@ -94,7 +94,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             mask_in_observation=mask_in_observation,
         )
         self.num_envs = num_envs
-        if self.setup.task.kind.draw is None:
+        if self.setup.task.spec.environments.draw is None:
             self.metadata = {**self.metadata, "render_modes": []}
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -176,7 +176,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
         """Draws the state of each environment, uint8 ``(height, width, 3)`` each."""
-        draw = kind_of(self.setup.task.world).draw
+        draw = spec_of(self.setup.task.world).environments.draw
         if self.render_mode is None or draw is None:
             return None
         if not self._began:

@@ -10,8 +10,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import choose
 from cluster_env.core.seeding import Split, episode_keys, uniforms
+from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import World, get_heuristic
+from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
 from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions
@@ -148,7 +149,7 @@ class StageEpisodes:
     """
 
     def __init__(self, task: Task, training: TrainingSection, keys: tuple[int, int, int]) -> None:
-        if not task.kind.baselines:
+        if not task.spec.baselines:
             raise InputError(
                 f"the world {task.world.kind} has no baseline that returns could be measured in; "
                 f"name one in its registration"
@@ -187,7 +188,7 @@ class StageEpisodes:
         It is asked through the simulator, because a rule may decide by more than a state shows.
         """
         world = self._task.world
-        policy = get_heuristic(self._task.kind.baselines[0], world)
+        policy = get_heuristic(self._task.spec.baselines[0], world)
         simulator = world.simulator()
         simulator.load(jobsets, self._task.objective)
         steps: list[NDArray[np.float64]] = []

@@ -8,7 +8,7 @@ from torch import nn
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.world import Features, World
-from cluster_env.worlds.panda.proposals import Proposals
+from cluster_env.worlds.panda.features import Proposals
 from meta.panda.actors import LEVELS, ActorShape, PlanShape
 from meta.panda.evidence import Evidence
 from meta.panda.specifications import (

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.seeding import uniforms as drawn_uniforms
 from cluster_env.core.world import State, World
-from cluster_env.worlds.panda.arrays import specification_columns
-from cluster_env.worlds.panda.proposals import proposals
+from cluster_env.worlds.panda.features import proposals
+from cluster_env.worlds.panda.state import specification_columns
 from cluster_env.worlds.panda.world import Panda
 from meta.panda.actors import PlanShape
 from meta.panda.advisor import TREES, PolicyAdvisor

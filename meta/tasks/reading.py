@@ -82,4 +82,4 @@ def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
 
 def describe(task: Task) -> str:
     """What a task is about, in a few words: ``makespan, load 110%``."""
-    return f"{task.objective.name}, {task.kind.words(task)}"
+    return f"{task.objective.name}, {task.spec.presentation.words(task)}"

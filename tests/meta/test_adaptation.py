@@ -193,9 +193,9 @@ def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_pat
 def test_the_baseline_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets() -> None:
     mine = task()
     costs = heuristic_costs(mine, num_jobsets=20)
-    assert mine.kind.baselines == ("sjf", "packer", "tetris")
-    best = baseline_of(mine.kind, costs)
-    assert best.value == min(costs[name].value for name in mine.kind.baselines)
+    assert mine.spec.baselines == ("sjf", "packer", "tetris")
+    best = baseline_of(mine.spec, costs)
+    assert best.value == min(costs[name].value for name in mine.spec.baselines)
     assert costs["random"].value > best.value
     assert costs["tetris"].policy.startswith("tetris:")
     others = heuristic_costs(mine, num_jobsets=20, split=Split.VALIDATION)

@@ -128,7 +128,7 @@ def adapt_to_task(
     elif out is None:
         click.echo("Next     the same with --out FOLDER keeps the adapted policy")
     else:
-        policies = shlex.quote(",".join([*task.kind.baselines, str(out)]))
+        policies = shlex.quote(",".join([*task.spec.baselines, str(out)]))
         click.echo(f"Next     {program()} compare --policies {policies}")
 
 

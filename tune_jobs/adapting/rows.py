@@ -78,7 +78,7 @@ def measure_heuristics(
     rows: list[Row] = []
     of_tasks = spread(_costs_on, plan.num_evaluation_jobsets, tasks)
     for index, (task, costs) in enumerate(zip(tasks, of_tasks, strict=True)):
-        best = baseline_of(task.kind, costs)
+        best = baseline_of(task.spec, costs)
         rows += [
             {
                 "family": distribution.name,
@@ -90,10 +90,10 @@ def measure_heuristics(
                 **_place(task),
                 "cost": costs[name].value,
                 "unfinished": costs[name].num_unfinished,
-                **costs[name].price,
+                **costs[name].side_metrics,
                 "best": best.value,
                 "best_heuristic": best.policy,
-                "baseline": int(name in task.kind.baselines),
+                "baseline": int(name in task.spec.baselines),
                 "ratio": costs[name].value / best.value,
                 "fingerprint": mark,
             }
@@ -220,7 +220,7 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
 
 def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str, Value]:
     best = number(baseline, "best")
-    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).axis)}
+    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).presentation.axis)}
     return {
         "task": one.task,
         "objective": baseline["objective"],
@@ -230,7 +230,7 @@ def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str
         "episodes": one.step * plan.num_episodes,
         "cost": one.cost,
         "unfinished": one.num_unfinished,
-        **one.price,
+        **one.side_metrics,
         "best": best,
         "best_heuristic": baseline["best_heuristic"],
         "ratio": one.cost / best,
@@ -245,7 +245,7 @@ def _baselines(path: Path) -> list[dict[str, str]]:
 
 def _place(task: Task) -> dict[str, Value]:
     """Where a task stands on the axis of its world: ``load`` in DeepRM's."""
-    axis = task.kind.axis
+    axis = task.spec.presentation.axis
     return {} if axis is None else {axis.name: task.position}
 
 

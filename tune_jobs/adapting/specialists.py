@@ -136,7 +136,7 @@ def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
         "task_name": task.name,
         "cost": cost.value,
         "unfinished": cost.num_unfinished,
-        **cost.price,
+        **cost.side_metrics,
         "best": baseline.value,
         "ratio": cost.value / baseline.value,
     }

@@ -64,12 +64,12 @@ def tabulate(
     kept = last if keep == "last" else best_step
     costs = costs_on(policies, task, num_jobsets=num_jobsets, warmup=warmup)
     heuristics = heuristic_costs(task, num_jobsets=num_jobsets, warmup=warmup)
-    best = baseline_of(task.kind, heuristics).value
+    best = baseline_of(task.spec, heuristics).value
     metric = cost_of(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
         "metric": metric.name,
-        "label": metric.label.replace("steps", task.kind.time_unit),
+        "label": metric.label.replace("steps", task.spec.presentation.time_unit),
         "jobsets": num_jobsets,
         "warmup": warmup,
     }
@@ -108,22 +108,22 @@ def _measured(task: Task, rows: Sequence[Row]) -> list[str]:
     first = rows[0]
     words = [f"{first['label']} on {first['jobsets']} held-out jobsets; lower is better"]
     if first["warmup"]:
-        words.append(task.kind.describe({**task.columns(), "warmup": first["warmup"]}))
+        words.append(task.spec.presentation.describe({**task.columns(), "warmup": first["warmup"]}))
     return words
 
 
 def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
     metric = cost_of(task.objective).name
-    known = (*task.kind.price, *by_size(task.kind.headline, rows[0]))
-    price = [(name, *column_of(name)) for name in known if name != metric]
+    known = (*task.spec.side_metrics, *by_size(task.spec.headline, rows[0]))
+    side = [(name, *column_of(name)) for name in known if name != metric]
     repeated = _repeated(rows)
-    lines = [["policy", "cost", "over best baseline", *(title for _, title, _ in price)]]
+    lines = [["policy", "cost", "over best baseline", *(title for _, title, _ in side)]]
     lines += [
         [
             f"{row['policy']}{repeated.get(k, '')}{', kept' if row.get('kept') else ''}",
             f"{row['cost']:.4g}",
             f"{row['ratio']:.3f}",
-            *(write(float(row[name])) for name, _, write in price),
+            *(write(float(row[name])) for name, _, write in side),
         ]
         for k, row in enumerate(rows)
     ]
@@ -153,7 +153,7 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
     if changed < num_steps:
         unchanged = f"{num_steps - changed} of {num_steps} step{plural} moved nothing"
         words.append(f"{unchanged}, because {last['reason']}.")
-    against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.kind.baselines)}"
+    against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.spec.baselines)}"
     if kept["changed"]:
         plural = "s" if int(kept["step"]) > 1 else ""
         why = " (best on validation jobsets)" if kept is not last else ""
@@ -185,7 +185,7 @@ def _cells(cost: Cost, best: float) -> dict[str, Value]:
         "cost": cost.value,
         "ratio": cost.value / best if best else float("nan"),
         "unfinished": cost.num_unfinished,
-        **cost.price,
+        **cost.side_metrics,
     }
 
 

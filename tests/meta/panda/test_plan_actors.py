@@ -8,8 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.panda.proposals import proposals
-from cluster_env.worlds.panda.scoring import PAIR
+from cluster_env.worlds.panda.features import PAIR, proposals
 from meta.panda.advisor import PolicyAdvisor, initial_advisor
 from meta.panda.entry import begin_as_shared
 from meta.panda.sampler import AdvisedSampler
