@@ -101,7 +101,7 @@ class Measured:
         step: steps that were taken.
         cost: on the task's held-out jobsets.
         num_unfinished: jobs that did not finish there, or were dropped.
-        side: see `meta.costs.Cost`.
+        side_metrics: see `meta.costs.Cost`.
     """
 
     task: int

@@ -3,6 +3,7 @@
 `tests.toy_world` is a single machine whose best order is known: weight over duration.
 """
 
+import copy
 import csv
 import importlib
 import itertools
@@ -116,6 +117,20 @@ def test_gymnasium_knows_its_id_as_soon_as_it_is_registered(toy, observation: st
     env = gymnasium.make("SingleMachine-v0", observation=observation)
     check_env(env.unwrapped)
     check_cluster_env(env)
+
+
+def test_a_copy_of_a_simulator_goes_on_by_itself(toy) -> None:
+    simulator = toy.SingleMachine().simulator()
+    jobset = toy.UniformJobs().sample(np.random.default_rng(0))
+    simulator.load([jobset], toy.FLOW)
+    row, rewards = np.zeros(1, np.int32), np.empty(1)
+    simulator.step(row, row, rewards)
+    other = copy.deepcopy(simulator)
+    while other.active[0]:
+        other.step(row, row, rewards)
+    assert (simulator.start >= 0).sum() == 1
+    assert (other.start >= 0).all()
+    assert other.time[0] == other.schedule().finish.max() > simulator.time[0]
 
 
 def test_states_are_taken_over_while_others_begin(toy) -> None:

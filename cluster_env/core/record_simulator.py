@@ -43,7 +43,10 @@ class RecordSimulator(BatchSimulator):
         )
         first["states"], first["start"], first["active"] = states, -1, True
         self._first, self._rows = first, first.copy()
-        for name in first.dtype.names or ():
+
+    def show(self) -> None:
+        """Sets the arrays that all see."""
+        for name in self._rows.dtype.names or ():
             setattr(self, name, self._rows[name])
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:

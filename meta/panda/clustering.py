@@ -28,7 +28,6 @@ class Dendrogram:
         log_evidence: logarithm of p(D | T) at the root.
         statistics: float64 ``(2 n - 1, size)``, of the rows below each node, see `Evidence`.
         evidence: the model of a cluster.
-        alpha: concentration of the Dirichlet process.
     """
 
     children: NDArray[np.int64]
@@ -36,7 +35,6 @@ class Dendrogram:
     log_evidence: float
     statistics: Floats
     evidence: Evidence
-    alpha: float
 
     @property
     def num_rows(self) -> int:
@@ -73,13 +71,6 @@ class Dendrogram:
             else:
                 stack.extend(self.children[node - self.num_rows].tolist()[::-1])
         return clusters
-
-    def labels(self) -> NDArray[np.int64]:
-        """Cluster of each row, int64 ``(n,)``, numbered as `cut` does."""
-        labels = np.empty(self.num_rows, np.int64)
-        for label, node in enumerate(self.cut()):
-            labels[list(self.below(node))] = label
-        return labels
 
 
 def cluster(
@@ -152,7 +143,6 @@ class _Builder:
             log_evidence=float(self._log_tree[-1]),
             statistics=self._statistics,
             evidence=self._evidence,
-            alpha=self._alpha,
         )
 
     def add(self, rows: NDArray[np.int64]) -> int:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
-from meta.panda.network import build_advisor
+from meta.panda.advisor import build_advisor
 from meta.panda.sampler import AdvisedSampler
 from rllib_configs.networks.registry import Network, Shapes, Weights
 

@@ -7,8 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from meta.panda.advisor import PolicyAdvisor
-from meta.panda.network import build_advisor
+from meta.panda.advisor import PolicyAdvisor, build_advisor
 from meta.panda.records import Records
 
 if TYPE_CHECKING:

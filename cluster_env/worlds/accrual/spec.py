@@ -21,8 +21,6 @@ from cluster_env.core.spec import (
 from cluster_env.core.task import Task
 from cluster_env.workloads.log import LogWorkload
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
-from cluster_env.worlds.accrual.play import Rule
-from cluster_env.worlds.accrual.pool import AccrualPool
 from cluster_env.worlds.accrual.values import RULEBASE, RULES, mean_values
 from cluster_env.worlds.accrual.workloads import WORKLOADS
 from cluster_env.worlds.accrual.world import Accrual
@@ -31,6 +29,7 @@ from cluster_env.worlds.accrual.world import Accrual
 def _columns(task: Task) -> dict[str, Value]:
     world: Any = task.world
     return {
+        "machines": world.machines,
         "processors": world.processors,
         "preempt": world.preempt,
         "squeeze": world.squeeze,
@@ -42,7 +41,9 @@ def _describe(columns: Mapping[str, Any]) -> str:
     """``24 processors, linear utility, preemption and squeezing``."""
     named = (("preempt", "preemption"), ("squeeze", "squeezing"))
     allowed = [word for key, word in named if str(columns[key]) == "True"]
+    machines = int(columns.get("machines", 1))  # tables of older versions have no such column
     return (
+        f"{f'{machines:,} machines of ' if machines > 1 else ''}"
         f"{int(float(columns['processors'])):,} processors, {columns['time_utility']} utility, "
         f"{' and '.join(allowed) or 'neither preemption nor squeezing'}"
     )
@@ -59,10 +60,7 @@ def _words(task: Task) -> str:
 
 
 def _warm(world: Accrual, jobsets: Sequence[JobSet]) -> None:
-    """Plays on two machines, and computes values of states as learners do."""
-    pool = AccrualPool(world, 2)
-    pool.load(jobsets)
-    pool.play(Rule())
+    """Computes values of states as networks of values do."""
     mean_values(RULEBASE, np.zeros((1, len(RULES))), np.zeros((1, 3), np.float32), np.empty(1))
 
 
@@ -88,7 +86,10 @@ SPEC = WorldSpec(
     ),
     training=Training(
         objective="utility",
-        transfers=("processors", "longest", "candidates", "growth", "grow_first", "max_time"),
+        transfers=(
+            *("processors", "longest", "candidates", "growth", "grow_first", "max_time"),
+            *("machines", "allocation"),
+        ),
     ),
     tools=Tools(warm=_warm),
 )

@@ -11,8 +11,8 @@ def check_step(
 ) -> None:
     """Time stands still only where a candidate was there to be chosen.
 
-    Jobs hold no more processors than the server has, and the idle ones are those that the state
-    shows.
+    Jobs hold no more processors than the machines have, and those of one that are idle are what the
+    state shows.
     """
     goes_on = not (after.terminated or after.truncated)
     offered = bool(before.mask[:-1].any())
@@ -23,7 +23,7 @@ def check_step(
     until = pieces.end == after.time
     used = int(pieces.units[until, 0].sum())
     idle = int(core.simulator.states[0, 3])
-    require(used <= core.world.processors, f"more processors are used than there are {where}")
+    require(used <= core.world.capacity, f"more processors are used than there are {where}")
     require(0 <= idle <= core.world.processors, f"{idle} processors are idle {where}")
 
 

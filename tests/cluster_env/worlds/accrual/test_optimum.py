@@ -15,8 +15,8 @@ from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.clairvoyant import utility_bound
 from cluster_env.worlds.accrual.heuristics import HEURISTICS
+from cluster_env.worlds.accrual.optimum import utility_bound
 from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets
 
