@@ -87,11 +87,8 @@ def start_if_satisfied(episode: Episode, consumer: int) -> bool:
     """Lets a waiting consumer run on the nodes that it holds, if these satisfy it; whether so."""
     if not is_satisfied(episode, consumer):
         return False
-    progress, agent, spec = (
-        episode.progress[0],
-        episode.agents[consumer],
-        episode.consumers[consumer],
-    )
+    progress, agent = episode.progress[0], episode.agents[consumer]
+    spec = episode.consumers[consumer]
     nodes = episode.held[consumer, : agent.held]
     # It leaves those that wait, which stay in order.
     waiting, place = episode.waiting, 0
@@ -101,7 +98,7 @@ def start_if_satisfied(episode: Episode, consumer: int) -> bool:
         waiting[k] = waiting[k + 1]
     progress.num_waiting -= 1
     episode.active[consumer] = False
-    # It joins those that run, whose order does not matter.
+    # It joins those that run.
     steps = run_time(episode.cloud, spec.topology, agent.left, nodes)
     agent.stage, agent.began, agent.finish = RUNNING, progress.time, progress.time + steps
     if agent.start < 0:
@@ -163,12 +160,9 @@ def node_leaves(episode: Episode, node: int) -> None:
 @njit_inlined
 def interrupt(episode: Episode, consumer: int) -> None:
     """A consumer that runs has lost a node: it waits again, with the nodes that are left to it."""
-    now, agent, spec = (
-        episode.progress[0].time,
-        episode.agents[consumer],
-        episode.consumers[consumer],
-    )
-    last = episode.progress[0].num_runs - 1
+    progress, agent = episode.progress[0], episode.agents[consumer]
+    now, spec = progress.time, episode.consumers[consumer]
+    last = progress.num_runs - 1
     while episode.runs[last].consumer != consumer:
         last -= 1
     run = episode.runs[last]
