@@ -116,7 +116,7 @@ def heuristic_costs(
     split: Split = Split.HELD_OUT,
     warmup: int = 0,
 ) -> dict[str, Cost]:
-    """Costs of heuristics on a task, by name; the arguments after ``names`` are those of `costs_on`.
+    """Costs of heuristics on a task, by name; arguments after ``names`` are those of `costs_on`.
 
     By default they are the world's baselines, then all others.
     """
