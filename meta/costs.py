@@ -116,14 +116,9 @@ def heuristic_costs(
     split: Split = Split.HELD_OUT,
     warmup: int = 0,
 ) -> dict[str, Cost]:
-    """Costs of heuristics on a task, by name; other arguments are those of `costs_on`.
+    """Costs of heuristics on a task, by name; arguments after ``names`` are those of `costs_on`.
 
-    Args:
-        task: what they are measured on.
-        names: of the heuristics; by default the world's baselines, then all others.
-        num_jobsets: see `costs_on`, as for the next two.
-        split: see there.
-        warmup: see there.
+    By default they are the world's baselines, then all others.
     """
     if names is None:
         names = tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
