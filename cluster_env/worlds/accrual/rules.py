@@ -197,7 +197,7 @@ def play_episodes(
             if episode.stage != BEGINNING and list_candidates(server, False) > 0:
                 # A machine decides; if it acts, it may have processors to give away.
                 p = learners.p[function_of(learners, index)]
-                k = choose_candidate(options, scorer, learners.kind, p, server.state)
+                k = choose_candidate(options, scorer, learners.kind, p, pool.state)
                 apply_candidate(server, k)
                 if not server.machine.acted:
                     continue
@@ -223,12 +223,11 @@ def learn_at_end(server: Server, learners: Learners, index: int) -> None:
     was something to decide and nothing was done. Preemption and squeezing at one instant make one
     update, of the state after both.
     """
-    machine, memory = server.machine, learners.memory[index]
+    options, machine, memory = server.pool.options, server.machine, learners.memory[index]
     if machine.acted or (memory.awaits_change and machine.changed):
         x1, soonest, idle = machine_state(server)
-        x2 = min(soonest / server.options.longest, 1.0)
-        x3 = idle / server.options.processors
-        learn(learners, index, x1, x2, x3, machine.earned, server.episode.time)
+        x2, x3 = min(soonest / options.longest, 1.0), idle / options.processors
+        learn(learners, index, x1, x2, x3, machine.earned, server.pool.episode.time)
         memory.awaits_change = False
     if machine.considered and not machine.acted:
         memory.awaits_change = True

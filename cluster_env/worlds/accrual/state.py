@@ -1,8 +1,8 @@
 """What a policy sees of a machine, and the records that compiled code works on.
 
-An episode has one machine or several with one queue. Compiled functions get a `Server`, one machine
-of an episode with its jobs and its queue, or `Servers` and the row of an episode. They allocate
-nothing, so that nothing has to count references to arrays.
+Kernels get `Servers`, all episodes side by side. They take out of it a `Pool`, one episode with its
+jobs and its queue, and out of that a `Server`, one of its machines. These are views, and nothing is
+allocated, so that nothing has to count references to arrays.
 """
 
 from typing import Any, NamedTuple
@@ -155,83 +155,65 @@ class Servers(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """One episode: its machines with one queue."""
+    """One episode: its jobs, its queue, and its machines.
+
+    Arrays of its jobs begin with the first of them, and have further elements that are not its own.
+    """
 
     options: Options
     costs: CostTable  # of all jobs; those of the episode begin at `first_job`
-    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of the episode
-    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1)
+    jobs: NDArray[np.void]  # (num_jobs...,) of `JOB`
+    functions: NDArray[np.float64]  # (num_jobs..., 2 P + 1)
     episode: Any  # a record of `EPISODE`
-    first_machine: int  # where its machines begin among those of all episodes
-    machines: NDArray[np.void]  # of all episodes, see `Servers`
-    progress: NDArray[np.void]  # (num_jobs,) of `PROGRESS`
-    waiting: NDArray[np.int64]  # (num_jobs,), the first `num_waiting` are jobs by arrival
-    running: NDArray[np.int64]  # of all episodes, see `Servers`
+    progress: NDArray[np.void]  # (num_jobs...,) of `PROGRESS`
+    waiting: NDArray[np.int64]  # (num_jobs...,), the first `num_waiting` are jobs by arrival
     shown: NDArray[np.int64]  # (candidates,), job of each candidate
-    pieces: NDArray[np.int32]  # of all episodes, see `Servers`
     state: NDArray[np.int32]  # (state_size,)
     scratch: Scratch
+    first_machine: int  # where its machines begin in the next three
+    machines: NDArray[np.void]  # of all episodes, as in `Servers`
+    running: NDArray[np.int64]
+    pieces: NDArray[np.int32]
 
 
 class Server(NamedTuple):
-    """One machine of an episode, with the jobs and the queue of the episode."""
+    """One machine of an episode."""
 
-    options: Options
-    costs: CostTable  # of all jobs; those of the episode begin at `first_job`
-    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of the episode
-    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1)
-    episode: Any  # a record of `EPISODE`
+    pool: Pool
     machine: Any  # a record of `MACHINE`
-    progress: NDArray[np.void]  # (num_jobs,) of `PROGRESS`
-    waiting: NDArray[np.int64]  # (num_jobs,), the first `num_waiting` are jobs by arrival
     running: NDArray[np.int64]  # (processors,), the first `num_running` are jobs
-    shown: NDArray[np.int64]  # (candidates,), job of each candidate
     pieces: NDArray[np.int32]  # (room, 4)
-    state: NDArray[np.int32]  # (state_size,)
-    scratch: Scratch
 
 
 @njit(inline="always")
 def pool_of(servers: Servers, row: int) -> Pool:
     """The episode of a row."""
     episode = servers.episodes[row]
-    first, place, count = episode.first_job, episode.place, episode.num_jobs
+    # Views of its jobs go on to the end of the arrays: what cuts nothing off is faster.
+    first, place = episode.first_job, episode.place
     return Pool(
         servers.options,
         servers.costs,
-        servers.jobs[first : first + count],
-        servers.functions[first : first + count],
+        servers.jobs[first:],
+        servers.functions[first:],
         episode,
-        row * servers.options.machines,
-        servers.machines,
-        servers.progress[place : place + count],
-        servers.waiting[place : place + count],
-        servers.running,
+        servers.progress[place:],
+        servers.waiting[place:],
         servers.shown[row],
-        servers.pieces,
         servers.states[row],
         servers.scratch,
+        row * servers.options.machines,
+        servers.machines,
+        servers.running,
+        servers.pieces,
     )
 
 
 @njit(inline="always")
 def server_of(pool: Pool, number: int) -> Server:
     """A machine of an episode, by its number there."""
-    return Server(
-        pool.options,
-        pool.costs,
-        pool.jobs,
-        pool.functions,
-        pool.episode,
-        pool.machines[pool.first_machine + number],
-        pool.progress,
-        pool.waiting,
-        pool.running[pool.first_machine + number],
-        pool.shown,
-        pool.pieces[pool.first_machine + number],
-        pool.state,
-        pool.scratch,
-    )
+    index = pool.first_machine + number
+    return Server(pool, pool.machines[index], pool.running[index], pool.pieces[index])
 
 
 @njit(inline="always")
