@@ -287,7 +287,7 @@ class BatchSimulator(ABC):
 
     @abstractmethod
     def allocate(self) -> None:
-        """Makes room for the episodes of `batch`, and sets the five views, or leaves it to `show`."""
+        """Makes room for the episodes of `batch`, and sets the views that `show` does not set."""
 
     @abstractmethod
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:

@@ -186,9 +186,7 @@ def next_instant(pool: Pool) -> bool:
         for number in range(options.machines):
             finish_jobs(server_of(pool, number))
     # Then jobs arrive; those of one jobset are sorted by arrival.
-    while (
-        episode.num_arrived < episode.num_jobs and pool.jobs[episode.num_arrived].arrival == now
-    ):
+    while episode.num_arrived < episode.num_jobs and pool.jobs[episode.num_arrived].arrival == now:
         enqueue(pool, episode.num_arrived)
         episode.num_arrived += 1
     # The first machine decides first, once free processors have been given away.

@@ -69,8 +69,8 @@ def allocate(pool: Pool, first: int, last: int) -> None:
             for number in range(first, last):
                 grow_jobs(server_of(pool, number))
         fit_jobs(pool)
-    # Machines do this one after the other, which comes to the same as if all of them grew their jobs
-    # before the first one starts a job.
+    # Machines do this one after the other, which comes to the same as if all of them let jobs grow
+    # before the first one starts any.
     for number in range(first, last):
         server = server_of(pool, number)
         if server.machine.free > 0:

@@ -120,6 +120,7 @@ def choose_candidate(
         candidate = candidate_of(state, k)
         if candidate[CANDIDATE.present] == 0:
             break
+        # The highest value; or the smallest job, of equally large ones the one worth most.
         if scorer == _VALUE:
             score = _value_of_columns(options, kind, p, candidate, CANDIDATE.unit_utility)
             utility = 0
@@ -152,6 +153,7 @@ def choose_actions(
 ) -> None:
     """Writes the actions of a rule in several states; see `choose_candidate`."""
     for i in range(states.shape[0]):
+        # A rule that only squeezes lets a stage of preemption pass, and the other way round.
         preempts = states[i, HEADER.stage] == PREEMPTING + 1
         k = -1
         if options.preempt if preempts else options.squeeze:
@@ -190,6 +192,7 @@ def play_episodes(
         if not (resumed and row == begin):
             begin_episode(pool, order)
         while episode.active:
+            # Whoever calls makes room, and comes back to this episode.
             if not has_room(pool):
                 return row
             server, index = server_of(pool, episode.turn), pool.first_machine + episode.turn
@@ -229,5 +232,6 @@ def learn_at_end(server: Server, learners: Learners, index: int) -> None:
         x2, x3 = min(soonest / options.longest, 1.0), idle / options.processors
         learn(learners, index, x1, x2, x3, machine.earned, server.pool.episode.time)
         memory.awaits_change = False
+    # A decision that was considered but not made: the next change of the machine counts.
     if machine.considered and not machine.acted:
         memory.awaits_change = True

@@ -16,6 +16,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.objectives.utility import time_utility_functions
 
 MILLION = 1_000_000
+_FAR = 2**40
 
 BEGINNING, PREEMPTING, SQUEEZING, PASSING = range(-1, 3)
 """What is still to be decided on a machine at an instant: first preemption, then squeezing, then
@@ -240,16 +241,24 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["duration"] = batch.column("duration", np.int64)
     jobs["size"] = batch.column("demand", np.int64)[:, 0]
-    jobs["deadline"] = _deadlines(jobs, functions)
+    # A job expires at its function's first value of 0; others have a deadline that never comes.
+    points = (functions.shape[1] - 1) // 2
+    worthless = functions[:, points : 2 * points] <= 0
+    expires = worthless.any(axis=1)
+    last = functions[np.arange(jobs.size), np.where(expires, worthless.argmax(axis=1), -1)]
+    deadline = jobs["arrival"] + np.floor(last * jobs["duration"])
+    jobs["deadline"] = np.where(expires, deadline, _FAR)
 
+    # Where each episode finds its jobs, among all jobs and among places.
     episodes = np.zeros(batch.num_episodes, EPISODE)
     episodes["first_job"] = batch.first[batch.jobset]
     episodes["num_jobs"], episodes["place"] = batch.num_jobs, batch.place
     episodes["window"] = batch.window[batch.jobset]
 
+    # Some room for pieces to begin with: it grows where jobs are preempted often, see `has_room`.
     num_machines = episodes.size * options.machines
     scratch = batch.most_jobs + options.processors + 1
-    pieces = batch.most_jobs + 12 * options.processors + 16  # there may be more, see `has_room`
+    pieces = batch.most_jobs + 12 * options.processors + 16
     return Servers(
         options=options,
         costs=batch.costs,
@@ -265,18 +274,3 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
         states=np.zeros((episodes.size, state_size), np.int32),
         scratch=Scratch(*np.zeros((4, scratch), np.int64), *np.zeros((2, scratch))),
     )
-
-
-def _deadlines(jobs: NDArray[np.void], functions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The clock from which each job is worth nothing; a very large one if it always is worth some.
-
-    Args:
-        jobs: of `JOB`.
-        functions: float64 ``(num_jobs, 2 P + 1)``.
-    """
-    points = (functions.shape[1] - 1) // 2
-    worthless = functions[:, points : 2 * points] <= 0
-    expires = worthless.any(axis=1)
-    last = np.where(expires, worthless.argmax(axis=1), points - 1)
-    relative = functions[np.arange(jobs.size), last] * jobs["duration"]
-    return np.where(expires, jobs["arrival"] + np.floor(relative), 2.0**40)
