@@ -52,9 +52,8 @@ def _require_accrual(world: World) -> Accrual:
 
 def _num_functions(experiment: "ExperimentConfig") -> int:
     """Each machine that learned has values of its own, wherever they act."""
-    return (
-        int(experiment.training.jobsets) * _require_accrual(experiment.task.build_world()).machines
-    )
+    world = _require_accrual(experiment.task.build_world())
+    return int(experiment.training.jobsets) * world.machines
 
 
 def _module() -> "type[TorchRLModule]":
