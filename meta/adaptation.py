@@ -1,7 +1,7 @@
 """From a trained policy and a task to policies that are adapted to it, in seconds.
 
 policy = load_meta_policy("runs/MY_RUN")
-task = read_task(["objective=makespan"], policy)
+task = read_task(["objective=makespan"], policy.task)
 before, *_, after = adapt_policy(policy, task, 3).policies()
 """
 
@@ -12,17 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
-from cluster_env.core.world import World
 from meta.checks import MAX_STEPS, check_numbers, require_features, require_scorer
 from meta.maml.decisions import decisions_of
 from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions, maml_options
-from meta.maml.rewards import RewardSums, told_parameters
+from meta.maml.rewards import RewardSums, parameters_in_context
 from meta.maml.steps import Parameters, StepOptions
 from meta.study import StudyPlan
 from rllib_configs.networks import Weights, make_sampler, require_shapes
@@ -77,13 +75,27 @@ class MetaPolicy:
     rates: Mapping[str, float]
     learned_rates: bool
 
+    @classmethod
+    def of(cls, name: str, config: ExperimentConfig, weights: Weights) -> "MetaPolicy":
+        """A policy with the rates among its weights, else with the one of its config."""
+        meta = config.training if isinstance(config.training, MAMLOptions) else None
+        rate = DEFAULT_RATE if meta is None else float(meta.inner_rate)
+        names = _parameters_in(weights)
+        learned = {
+            parameter: float(np.exp(weights[key]))
+            for parameter in names
+            if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
+        }
+        by_run = meta is None or (meta.learn_rates and meta.inner_steps > 0)
+        rates = dict.fromkeys(names, rate) | learned
+        return cls(name, config, weights, rates, learned_rates=bool(learned) and by_run)
+
     @property
     def parameters(self) -> Parameters:
         """The network's parameters by name; a critic's are left out, because none is asked."""
         return {
-            name.removeprefix(_NETWORK): torch.from_numpy(np.array(value))
-            for name, value in self.weights.items()
-            if name.startswith(_NETWORK) and not name.startswith(_CRITIC)
+            name: torch.from_numpy(np.array(value))
+            for name, value in _parameters_in(self.weights).items()
         }
 
     @property
@@ -93,7 +105,7 @@ class MetaPolicy:
 
     @property
     def meta(self) -> MAMLOptions:
-        """How its steps are made: as in its meta-training, else as usual there."""
+        """How its steps are taken: as in its meta-training, else as usual there."""
         return maml_options(self.config)
 
     def with_rate(self, rate: float) -> "MetaPolicy":
@@ -105,6 +117,18 @@ class MetaPolicy:
         if not rate > 0:
             raise InputError(f"an inner rate must be above 0, but {rate:g} was given")
         return replace(self, rates=dict.fromkeys(self.rates, rate), learned_rates=False)
+
+    def weights_with(self, parameters: Parameters) -> Weights:
+        """The weights by name, with other parameters of the network."""
+        others = {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
+        return {**self.weights, **others}
+
+    def acting(
+        self, task: Task, parameters: Parameters, name: str, decode: Decode = "argmax"
+    ) -> LearnedPolicy:
+        """A policy for a task's world with these parameters; for ``decode`` see `LearnedPolicy`."""
+        weights, goal = self.weights_with(parameters), Wanted(task.objective)
+        return LearnedPolicy(name, make_sampler(self.config, weights, task.world, goal), decode)
 
     def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
         """The policies after each of a plan's numbers of steps on a task, see `adapt_policy`."""
@@ -140,8 +164,8 @@ class Adaptation:
             decode: how they act, see `LearnedPolicy`; the episodes of steps are drawn in any case.
         """
         return [
-            learned_policy(self.policy, self.task, parameters, f"{self.policy.name} +{k}", decode)
-            for k, parameters in enumerate(self.parameters)
+            self.policy.acting(self.task, parameters, f"{self.policy.name} +{step}", decode)
+            for step, parameters in enumerate(self.parameters)
         ]
 
 
@@ -158,15 +182,13 @@ def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
     """
     weights, config = read_weights(run)
     require_scorer(config, f"the policy in {run}")
-    policy = _with_rates(config.name, config, weights)
-    task = config.task
-    seen = seen_world(config.training, task.build_world(), task.build_objective())
-    state = _network(policy, seen).state_dict()
+    expected = _initial_weights(config, config.seed)
     own = {name: value for name, value in weights.items() if not name.startswith(_CRITIC)}
     try:
-        require_shapes(own, {f"{_NETWORK}{name}": tuple(v.shape) for name, v in state.items()})
+        require_shapes(own, {name: value.shape for name, value in expected.items()})
     except InputError as error:
         raise InputError(f"the policy in {run} cannot be used: {error}") from None
+    policy = MetaPolicy.of(config.name, config, weights)
     return policy if rate is None else policy.with_rate(rate)
 
 
@@ -177,12 +199,8 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
         InputError: if the config's network is no set scorer.
     """
     require_scorer(config, "the policy")
-    options = SetScorerOptions.of(config.training).without_critic
-    task = config.task
-    seen = seen_world(config.training, task.build_world(), task.build_objective())
-    network = SetScorer(seen.feature_names, options, seed)
-    weights = {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
-    return _with_rates("scratch", config.model_copy(update={"seed": seed}), weights)
+    own = config.model_copy(update={"seed": seed})
+    return MetaPolicy.of("scratch", own, _initial_weights(config, seed))
 
 
 def adapt_policy(
@@ -218,7 +236,9 @@ def adapt_policy(
     require_features(policy.config, task.world, f"the policy {policy.name}")
     meta = policy.meta
     seen = seen_world(policy.config.training, task.world, task.objective)
-    network = _network(policy, seen)
+    network = SetScorer(
+        seen.feature_names, SetScorerOptions.of(policy.config.training).without_critic
+    )
     inner = FirstOrder(network, seen, StepOptions.of(meta, network))
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
     rewards = None
@@ -226,7 +246,7 @@ def adapt_policy(
         # What it was conditioned on before is mixed into its parameters, and cannot be taken out.
         if policy.config.name.endswith(_ADAPTED):
             raise InputError(
-                f"{policy.config.name} was told what its rewards went with, and has not kept them; "
+                f"{policy.config.name} is conditioned on rewards that it has not kept; "
                 f"adapt the run that it came from, with more steps"
             )
         rewards = RewardSums(task.world)
@@ -234,7 +254,7 @@ def adapt_policy(
     with single_threaded():
         for step in range(num_steps):
             before = steps[-1].parameters
-            acting = learned_policy(policy, task, before, policy.name).network
+            acting = policy.acting(task, before, policy.name).network
             batch = seed * MAX_STEPS + step
             rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets, warmup)
             # Learn from them: by a gradient, or by what all rewards so far go with.
@@ -249,7 +269,7 @@ def adapt_policy(
                 reason = inner.why_unchanged(decisions)
             else:
                 rewards.add(rollouts)
-                after = told_parameters(policy.parameters, rewards.told())
+                after = parameters_in_context(policy.parameters, rewards.context())
                 reason = "its rewards said nothing new"
             changed = any(not torch.equal(after[name], before[name]) for name in after)
             steps.append(AdaptedStep(after, changed, "" if changed else reason))
@@ -286,19 +306,6 @@ def sample_step(
     )
 
 
-def learned_policy(
-    policy: MetaPolicy,
-    task: Task,
-    parameters: Parameters,
-    name: str,
-    decode: Decode = "argmax",
-) -> LearnedPolicy:
-    """A policy for a task's world, with these parameters; see `LearnedPolicy` for ``decode``."""
-    weights = {**policy.weights, **_by_weight(parameters)}
-    sampler = make_sampler(policy.config, weights, task.world, Wanted(task.objective))
-    return LearnedPolicy(name, sampler, decode)
-
-
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
     """Writes an adapted policy with its task, so that it can be compared, and adapted further.
 
@@ -310,34 +317,26 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
     """
     name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
     config = policy.config.model_copy(update={"task": TaskSection.of(task), "name": name})
-    write_policy({**policy.weights, **_by_weight(parameters)}, config, folder)
+    write_policy(policy.weights_with(parameters), config, folder)
 
 
-def _by_weight(parameters: Parameters) -> dict[str, NDArray[np.float32]]:
-    """Parameters by the names of the RLModule's weights."""
-    return {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
-
-
-def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:
-    """The policy with the rates among its weights, else with one of its config."""
-    learner = config.training if isinstance(config.training, MAMLOptions) else None
-    rate = DEFAULT_RATE if learner is None else float(learner.inner_rate)
-    policy = MetaPolicy(name, config, weights, {}, learned_rates=False)
-    rates = dict.fromkeys(policy.parameters, rate)
-    found = {
-        parameter: float(np.exp(weights[key]))
-        for parameter in rates
-        if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
+def _parameters_in(weights: Weights) -> Weights:
+    """The network's parameters among the weights, without a critic's, by their own names."""
+    return {
+        name.removeprefix(_NETWORK): value
+        for name, value in weights.items()
+        if name.startswith(_NETWORK) and not name.startswith(_CRITIC)
     }
-    learned = bool(found) and (learner is None or (learner.learn_rates and learner.inner_steps > 0))
-    return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 
-def _network(policy: MetaPolicy, world: World) -> SetScorer:
-    """The policy's network for a world as it sees it, without weights and critic."""
-    return SetScorer(
-        world.feature_names, SetScorerOptions.of(policy.config.training).without_critic
+def _initial_weights(config: ExperimentConfig, seed: int) -> Weights:
+    """The weights of a config's network, without a critic, drawn from a seed."""
+    task = config.task
+    seen = seen_world(config.training, task.build_world(), task.build_objective())
+    network = SetScorer(
+        seen.feature_names, SetScorerOptions.of(config.training).without_critic, seed
     )
+    return {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from cluster_env.core.checks import require_states
 from cluster_env.core.world import Features, Mask, State, World
 
 # An infinite bound would do as well, but Gymnasium's checker takes it for an oversight.
@@ -31,13 +32,13 @@ class Observation:
     """
 
     space: spaces.Space[Any]
-    write: Callable[[State, Any], None]
+    write: Callable[[State, Any], object]
     world: World | None = None
 
 
 def state_observation(world: World) -> Observation:
     """The observation ``state``: the integers of a state as they are."""
-    return Observation(world.state_space, _write_state)
+    return Observation(world.state_space, partial(_write_state, world))
 
 
 def features_observation(
@@ -71,7 +72,8 @@ def allowed_mask(world: World, states: State, out: Mask | None = None) -> Mask:
     return out
 
 
-def _write_state(states: State, out: Any) -> None:
+def _write_state(world: World, states: State, out: Any) -> None:
+    require_states(states, world.state_space)
     out[:] = states
 
 

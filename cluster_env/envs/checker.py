@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cluster_env.core.invariants import ScheduleFault, check_schedule
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, generator
+from cluster_env.core.world import World
 from cluster_env.envs.cluster import ClusterEnv
-from cluster_env.objectives.utility import final_utility
 
 # How often an allowed action is chosen rather than any, one episode after the other.
 _EAGERNESS = (0.8, 0.3, 0.0, 1.0)
@@ -125,16 +125,19 @@ def _play(
         after = replace(_moment(core, info), terminated=terminated, truncated=truncated)
         where = f"(action {action} at time {before.time})"
         _check_view(env, observation, info)
-        _check_jobs(before.schedule, after.schedule, where)
-        _check_clock(core, before, after, where)
+        # What has happened stays: jobs that have arrived, and their starts.
+        known = before.schedule.start
+        require(after.schedule.start.size >= known.size, f"a job that had arrived is gone {where}")
+        kept = (known < 0) | (known == after.schedule.start[: known.size])
+        require(bool(kept.all()), f"a job that was booked is booked anew {where}")
         require(bool(np.isfinite(float(reward))), f"the reward is {reward} {where}")
+        _check_clock(core.world, before, after, where)
         if step_rule is not None:
             step_rule(core, before, after, action, float(reward), where)
         if terminated or truncated:
             break
         before = after
-    _check_schedule(core, after)
-    _check_return(core, total)
+    _check_outcome(core, after, total)
 
 
 def _moment(core: ClusterEnv, info: dict[str, Any]) -> Moment:
@@ -172,76 +175,35 @@ def _check_view(env: gymnasium.Env[Any, Any], observation: Any, info: dict[str, 
         )
 
 
-def _check_jobs(before: Schedule, after: Schedule, where: str) -> None:
-    known = before.start.size
-    require(after.start.size >= known, f"a job that had arrived is gone {where}")
-    kept = (before.start < 0) | (before.start == after.start[:known])
-    require(bool(kept.all()), f"a job that was booked is booked anew {where}")
-
-
-def _check_clock(core: ClusterEnv, before: Moment, after: Moment, where: str) -> None:
+def _check_clock(world: World, before: Moment, after: Moment, where: str) -> None:
     require(after.time >= before.time, f"the clock goes back {where}")
-    ended = after.terminated or after.truncated
-    require(
-        not (after.terminated and after.truncated),
-        f"an episode is terminated and truncated {where}",
-    )
-    max_time = getattr(core.world, "max_time", None)
+    both = after.terminated and after.truncated
+    require(not both, f"an episode is terminated and truncated {where}")
+    max_time = getattr(world, "max_time", None)
     if max_time is not None:
         early = after.truncated and after.time < max_time
         require(not early, f"an episode is truncated before max_time {where}")
+        ended = after.terminated or after.truncated
         require(ended or after.time <= max_time, f"max_time is ignored {where}")
 
 
-def _check_schedule(core: ClusterEnv, last: Moment) -> None:
-    jobset = core.jobset
+def _check_outcome(core: ClusterEnv, last: Moment, total: float) -> None:
+    """Checks the schedule of an ended episode, and its return against what the schedule costs."""
+    jobset, environments = core.jobset, core.setup.task.spec.environments
     assert jobset is not None
-    may_lose = last.truncated or core.setup.task.spec.environments.loses_jobs(core.world)
+    may_lose = last.truncated or environments.loses_jobs(core.world)
+    complete_until = None if may_lose else int(last.schedule.end[0])
     try:
-        check_schedule(
-            last.schedule, [jobset], complete_until=None if may_lose else int(last.schedule.end[0])
-        )
+        check_schedule(last.schedule, [jobset], complete_until)
     except ScheduleFault as fault:
         raise CheckError(f"the schedule of an ended episode is wrong: {fault}") from fault
-
-
-def _check_return(core: ClusterEnv, total: float) -> None:
-    jobs, jobset = core.schedule(), core.jobset
-    assert jobset is not None
-    holds = core.setup.task.spec.environments.returns_cost(core.world)
-    if not holds or jobs.finished.sum() < jobset.num_jobs:
-        return
-    expected = _promised_return(core, jobs)
-    require(
-        abs(total - expected) <= 1e-9 * max(1.0, abs(expected)),
-        f"the return is {total!r}, but the schedule is worth {expected!r}",
-    )
-
-
-def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
-    """Return of an episode in which all jobs finished, from their times alone."""
-    objective, jobset = core.setup.task.objective, core.jobset
-    assert jobset is not None
-    last = int(jobs.finish.max(initial=0))
-    counted = jobset.counted
-    cost = float((objective.job_cost(jobset) * counted) @ jobs.completion)
-    cost += objective.busy_cost * last
-    for late in objective.late_costs:
-        steps_late = np.maximum(jobs.completion - late.after(jobset), 0)
-        cost += float((late.cost(jobset) * counted) @ steps_late)
-    if jobs.pieces is None:
-        held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
-        share = held @ (jobs.demand / jobs.capacity).mean(axis=1)
-    else:
-        pieces = jobs.pieces
-        held = np.minimum(pieces.end, jobset.window) - np.minimum(pieces.begin, jobset.window)
-        share = held @ (pieces.units / jobs.capacity).mean(axis=1)
-    gain = objective.utilization_gain * float(share)
-    if objective.finish_gain is not None:
-        gain += float(objective.finish_gain(jobset) @ counted)
-    if objective.utility_gain:
-        gain += objective.utility_gain * float(final_utility(jobs).sum())
-    return gain - cost
+    all_done = last.schedule.finished.sum() == jobset.num_jobs
+    if all_done and environments.returns_cost(core.world):
+        expected = -float(core.setup.task.objective.cost_of_episodes(last.schedule)[0])
+        require(
+            abs(total - expected) <= 1e-9 * max(1.0, abs(expected)),
+            f"the return is {total!r}, but the schedule is worth {expected!r}",
+        )
 
 
 def _check_repeats(env: gymnasium.Env[Any, Any], seed: int) -> None:

@@ -223,6 +223,7 @@ def win_rate(summary: Summary, baselines: Sequence[Summary], metric: str = "slow
 
 def _wins(summary: Summary, baselines: Sequence[Summary], metric: str) -> NDArray[np.float64]:
     """1 for each jobset on which no baseline is better, else 0, float64 ``(num_jobsets,)``."""
+    # As costs, so that lower is better, and a jobset that is not finished costs infinitely much.
     sign = -1.0 if get_metric(metric).higher_is_better else 1.0
     own = _costs(summary, metric, sign)
     best_baseline = np.min([_costs(baseline, metric, sign) for baseline in baselines], axis=0)

@@ -120,6 +120,7 @@ class Judge:
     ) -> None:
         self.limits, self._metric = dict(limits), get_metric(metric)
         self._num_disjoint = num_disjoint
+        # The best first; who leaves jobs unfinished comes after all who finish.
         results = [*baselines, *others]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
         self._ranking = [results[k] for k in order]
@@ -155,13 +156,14 @@ class Judge:
 
     def _judge(self, learned: Candidate, best: Candidate) -> tuple[bool, str]:
         """Whether the learned policy is used, and why."""
-        over, held = f"{best.name}, the best heuristic", self._num_disjoint
-        if held is not None and held < MIN_DISJOINT:
+        over, windows = f"{best.name}, the best heuristic", self._num_disjoint
+        # First what proves nothing: a short log, and means of fewer finished jobs.
+        if windows is not None and windows < MIN_DISJOINT:
             return False, (
-                f"the log has room for {held} window{'s' if held > 1 else ''} side by side, and "
-                f"fewer than {MIN_DISJOINT} prove nothing; a log "
-                f"{math.ceil(10 * MIN_DISJOINT / held) / 10:g} times as long, or windows of "
-                f"{held / MIN_DISJOINT:.0%} of their length, would do"
+                f"the log has room for {windows} window{'s' if windows > 1 else ''} side by side, "
+                f"and fewer than {MIN_DISJOINT} prove nothing; a log "
+                f"{math.ceil(10 * MIN_DISJOINT / windows) / 10:g} times as long, or windows of "
+                f"{windows / MIN_DISJOINT:.0%} of their length, would do"
             )
         if learned.num_unfinished > best.num_unfinished:
             return False, (
@@ -170,8 +172,9 @@ class Judge:
             )
         gap, label = learned.difference, self._metric.label
         interval = f"95% interval of the difference {gap.low:.3g} to {gap.high:.3g}"
-        if held is not None:
-            interval += f", of a log with room for {held} windows side by side"
+        if windows is not None:
+            interval += f", of a log with room for {windows} windows side by side"
+        # Then the gain, with its whole interval on one side of 0, and at last its price.
         if not (gap.high < 0 or gap.low > 0):
             return False, (
                 f"the {label} of {learned.name} cannot be told from that of {over} ({interval})"
@@ -201,17 +204,18 @@ class Judge:
         """In which metrics a result may be too much worse than the reference, in words."""
         if result is self._reference:
             return ""
-        found = (
+        violations = (
             self._beyond(result, name, limit)
             for name, limit in self.limits.items()
             if math.isfinite(limit)
         )
-        return ", and ".join(words for words in found if words)
+        return ", and ".join(words for words in violations if words)
 
     def _beyond(self, result: Result, name: str, limit: float) -> str:
         """How a result may break a limit; empty if it keeps it with the whole interval."""
         metric = get_metric(name)
         sign = -1.0 if metric.higher_is_better else 1.0
+        # The difference to what the limit allows, in pairs: its interval is as narrow as it can be.
         value, reference = result.mean(name), self._reference.mean(name)
         gap = result.difference(self._reference, name, self._num_disjoint, times=1 + sign * limit)
         worst = -gap.low if metric.higher_is_better else gap.high  # beyond the limit
@@ -274,13 +278,13 @@ class Guard:
             warmup=warmup,
         )
         first, rest = (self._evaluate(groups) for groups in (baselines, others))
-        wanted = spec.training.reference(world)
+        reference = spec.training.reference(world)
         self._judge = Judge(
             first,
             rest,
             limits=limits,
             metric=name,
-            reference=next((one for one in [*first, *rest] if one.name == wanted), None),
+            reference=next((one for one in [*first, *rest] if one.name == reference), None),
             num_disjoint=num_disjoint,
         )
         self.heuristic = [*baselines, *others][self._judge.best]

@@ -178,12 +178,14 @@ def two_level_interval(
     value = float(groups[0].mean() - (groups[1].mean() if len(groups) > 1 else 0.0))
     if np.isnan(value) or np.isnan(within.low):
         return Estimate(value, np.nan, np.nan, "nothing")
+    # Variances with their degrees of freedom: over the seeds of each side, and over jobsets.
     parts = [(float(g.var(ddof=1)) / g.size, g.size - 1) for g in groups if g.size > 1]
     half_within = (within.high - within.low) / 2
     parts.append(((half_within / _t(num_jobsets - 1)) ** 2, num_jobsets - 1))
     variance = sum(part for part, _ in parts)
     if variance == 0.0:
         return Estimate(value, value, value, "seeds and jobsets")
+    # Degrees of freedom of a sum of variances, after Welch and Satterthwaite.
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
     half = _t(freedom) * math.sqrt(variance)
     return Estimate(value, value - half, value + half, "seeds and jobsets")

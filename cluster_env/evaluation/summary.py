@@ -107,13 +107,17 @@ def summarize(
         metric = get_metric(name)
         jobset, kept = (of_job, measured) if metric.per == "job" else (schedule.jobset, every)
         totals[name], counts[name] = _pool(metric, schedule, jobset, kept, num_jobsets)
+    # The smallest slowdown that 95 % do not exceed: one that a job has, without interpolation.
+    slowdown, slowdown_p95 = schedule.slowdown[measured], float("nan")
+    if slowdown.size:
+        slowdown_p95 = float(np.quantile(slowdown, 0.95, method="inverted_cdf"))
     return Summary(
         totals=totals,
         counts=counts,
         num_unfinished=np.bincount(of_job[measured & ~schedule.finished], minlength=num_jobsets),
         num_jobs=np.bincount(of_job[measured], minlength=num_jobsets),
         num_episodes=schedule.num_episodes,
-        slowdown_p95=_quantile(schedule.slowdown[measured], 0.95),
+        slowdown_p95=slowdown_p95,
     )
 
 
@@ -122,6 +126,7 @@ def is_measured(schedule: Schedule, warmup: int) -> NDArray[np.bool_]:
 
     Jobs of a warm-up that the jobset itself has (`JobSet.counted`) are not measured either.
     """
+    # As many steps at the end: who came then would be measured while nobody comes any more.
     last = schedule.window[schedule.episode] - warmup
     measured: NDArray[np.bool_] = (schedule.arrival >= warmup) & (schedule.arrival < last)
     counted = schedule.attributes.get("counted")
@@ -202,10 +207,3 @@ def _pool(
     totals = np.bincount(jobset, values, minlength=num_jobsets)
     counts = np.bincount(jobset, minlength=num_jobsets)
     return totals.astype(np.float64), counts.astype(np.float64)
-
-
-def _quantile(values: NDArray[np.float64], share: float) -> float:
-    """Smallest value that at least this share of the values does not exceed; NaN if none."""
-    if not values.size:
-        return float("nan")
-    return float(np.quantile(values, share, method="inverted_cdf"))

@@ -49,6 +49,7 @@ def choose(candidates: Mapping[K, C], score: Callable[[C], float]) -> K:
 
     def rank(key: K) -> float:
         value = score(candidates[key])
+        # NaN is below and above nothing, so that min() would take it where it comes first.
         return float("inf") if np.isnan(value) else value
 
     return min(candidates, key=rank)

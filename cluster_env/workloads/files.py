@@ -50,6 +50,7 @@ def opened(path: Path, what: str, *, newline: str = "", errors: str = "strict") 
     Raises:
         InputError: if it cannot be read, or ends in the middle of what was compressed.
     """
+    # By what the file begins with, not by its name: exports are renamed and unpacked.
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == GZIP

@@ -40,17 +40,16 @@ def read_log(
     path = Path(path)
     if log_format not in FORMATS:
         raise unknown("format of logs", log_format, FORMATS)
-    known = _format_of(path) if log_format == AUTO else log_format
-    if known == CSV:
+    if log_format == AUTO:
+        is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
+        # A pipe or a device is refused here: it would have no end.
+        version_of(path, "the trace" if is_csv else "the log")
+        with opened(path, "the log", newline="\n", errors="replace") as text:
+            line = text.read(_FIRST).lstrip().partition("\n")[0]
+        # Slurm's formats go first, because sites call their exports anything, also .csv.
+        log_format = looks_like(line) or (CSV if is_csv else SWF)
+    if log_format == CSV:
         return read_csv_jobs(path, num_resources)
-    if known == SWF:
+    if log_format == SWF:
         return read_swf_jobs(path)
-    return read_slurm_jobs(path, known, time_zone)
-
-
-def _format_of(path: Path) -> str:
-    is_csv = path.name.lower().endswith((".csv", ".csv.gz"))
-    version_of(path, "the trace" if is_csv else "the log")
-    with opened(path, "the log", newline="\n", errors="replace") as text:
-        line = text.read(_FIRST).lstrip().partition("\n")[0]
-    return looks_like(line) or (CSV if is_csv else SWF)
+    return read_slurm_jobs(path, log_format, time_zone)

@@ -148,6 +148,7 @@ class RecordedJobs:
     def between(self, begin: float, end: float) -> "RecordedJobs":
         """Jobs submitted in a stretch of the log's time, from share ``begin`` to share ``end``."""
         first = int(self.submit[0])
+        # Whole seconds, so that two parts that meet share no job and lose none.
         stops = [first + int(self.span * share) for share in (begin, end)]
         return self.select(slice(*np.searchsorted(self.submit, stops)))
 
@@ -182,6 +183,7 @@ class RecordedJobs:
             InputError: if none is left, or jobs ask for other resources than the machine counts.
         """
         counted = tuple(resources[: len(capacity)])
+        # What the log may leave out is left out, where the machine does not count it.
         spare = set(self.resources) & set(self.optional) - set(counted)
         if spare:
             return self.without(spare).that_fit(capacity, machine, resources)

@@ -118,12 +118,14 @@ def resampled(
         length: seconds that are wanted, or 0; the last block may bring more.
         rng: the generator.
     """
+    # Whole blocks of the log; where it is shorter than that, those that it covers in part.
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
     blocks = np.arange(-(-first // block), (last + 1) // block)
     edges = np.searchsorted(jobs.submit, [blocks * block, (blocks + 1) * block])
     if not (edges[1] > edges[0]).any():
         blocks = np.arange(first // block, last // block + 1)
         edges = np.searchsorted(jobs.submit, [blocks * block, (blocks + 1) * block])
+    # In a log that is nearly empty, drawing empty blocks would hardly ever end.
     if (occupied := edges[1] > edges[0]).mean() < _FEWEST_OCCUPIED:
         blocks, edges = blocks[occupied], edges[:, occupied]
     rows: list[NDArray[np.int64]] = []
@@ -131,6 +133,7 @@ def resampled(
     count = drawn = 0
     while count < max(num_jobs, 1) or drawn * block < length:
         k = int(rng.integers(blocks.size))
+        # Its jobs, at the time of the day that they had, behind the blocks before.
         chosen = np.arange(edges[0][k], edges[1][k])
         submit.append(jobs.submit[chosen] + (drawn - int(blocks[k])) * block)
         rows.append(chosen)

@@ -66,31 +66,31 @@ def _policy_loss(experiment: ExperimentConfig, module: MetaSetScorerModule) -> P
     )
 
 
+@dataclass(frozen=True, eq=False)
 class GraphGradients:
     """By PyTorch, through the inner steps; see `task_gradients`.
 
     One task's graph at a time is in memory.
     """
 
-    def __init__(
-        self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
-    ) -> None:
-        self._experiment, self._module, self._networks = experiment, module, networks
+    experiment: ExperimentConfig
+    module: MetaSetScorerModule
+    networks: Networks
 
     def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, network = self._module, self._networks(task.world)
-        loss, stats = outer_loss(
+        module, network = self.module, self.networks(task.world)
+        if task.stages[-1].num_rows == 0:
+            return None
+        loss, entropy, inner_norm = outer_loss(
             scorer_of(network, task.world),
             module.parameters_by_name(),
             module.rates_by_name(),
-            [task.stages],
-            StepOptions.of(maml_options(self._experiment), network),
-            _policy_loss(self._experiment, module),
+            task.stages,
+            StepOptions.of(maml_options(self.experiment), network),
+            _policy_loss(self.experiment, module),
         )
-        if not stats.num_tasks:
-            return None
-        return TaskGradient(flat_gradient(loss, module), stats.entropy, stats.inner_norm)
+        return TaskGradient(flat_gradient(loss, module), entropy, inner_norm)
 
 
 class FirstOrderGradients:
@@ -104,7 +104,6 @@ class FirstOrderGradients:
         self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
     ) -> None:
         self._experiment, self._module, self._networks = experiment, module, networks
-        self._steps: dict[World, FirstOrder] = {}
         self._kept: dict[TaskSample, list[Choices]] = {}
         self._room = KEPT_BYTES
 
@@ -113,39 +112,36 @@ class FirstOrderGradients:
         module = self._module
         if task.stages[-1].num_rows == 0:
             return None
-        steps = self._steps_in(task.world)
-        found = steps.outer_gradient(
+        network = self._networks(task.world)
+        options = StepOptions.of(maml_options(self._experiment), network)
+        steps = FirstOrder(network, task.world, options)
+        outer = steps.outer_gradient(
             steps.flatten(module.parameters_by_name()),
             steps.spread_rates(module.rates_by_name()),
             self._choices(task, steps),
             _policy_loss(self._experiment, module),
         )
+        # In the order of what is learned: the network's parameters, then rates that are.
         slopes: dict[str, NDArray[np.float32]] = {
             f"{NETWORK}{name}": slope.ravel()
-            for name, slope in steps.by_name(found.parameters).items()
+            for name, slope in steps.by_name(outer.parameters).items()
         }
-        for name, value in steps.rates_by_name(found.rates).items():
+        for name, value in steps.rates_by_name(outer.rates).items():
             slopes[f"{RATES}{block(name)}"] = np.array([value], np.float32)
         learned = [name for name, each in module.named_parameters() if each.requires_grad]
         flat = np.concatenate([slopes[name] for name in learned])
-        return TaskGradient(flat, found.entropy, found.inner_norm)
+        return TaskGradient(flat, outer.entropy, outer.inner_norm)
 
     def _choices(self, task: TaskSample, steps: FirstOrder) -> list[Choices]:
         """Of all stages of a task."""
         if task in self._kept:
             return self._kept[task]
         *before, last = task.stages
-        found = [steps.choices(decisions, adapted_on=True) for decisions in before]
-        found.append(steps.choices(last, adapted_on=False))
-        size = sum(choices.num_bytes for choices in found)
+        choices = [steps.choices(decisions, adapted_on=True) for decisions in before]
+        choices.append(steps.choices(last, adapted_on=False))
+        # Later passes over the iteration's tasks find them here, as long as there is room.
+        size = sum(one.num_bytes for one in choices)
         if size <= self._room:
             self._room -= size
-            self._kept[task] = found
-        return found
-
-    def _steps_in(self, world: World) -> FirstOrder:
-        if world not in self._steps:
-            network = self._networks(world)
-            options = StepOptions.of(maml_options(self._experiment), network)
-            self._steps[world] = FirstOrder(network, world, options)
-        return self._steps[world]
+            self._kept[task] = choices
+        return choices

@@ -8,8 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.world import Features
-from cluster_env.worlds.panda.proposals import Proposals
-from cluster_env.worlds.panda.scoring import PAIR, START
+from cluster_env.worlds.panda.features import PAIR, START, Proposals
 
 SURE = 4.0
 """Log odds at the beginning of doing what the static rule would do."""
@@ -119,7 +118,7 @@ class ActorShape:
 
 @dataclass(frozen=True)
 class PlanShape:
-    """Actors with one weight for each feature of a pair (`cluster_env.worlds.panda.scoring.PAIR`).
+    """Actors with one weight for each feature of a pair (`cluster_env.worlds.panda.features.PAIR`).
 
     The score of a plan is a linear function of its features. An agent takes the best plan if its
     score is above 0, and its score is the need by which collisions are resolved (footnote 2 of the

@@ -5,23 +5,30 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from cluster_env.core.seeding import Purpose, generator
-from cluster_env.core.world import Features
-from cluster_env.worlds.panda.proposals import Proposals
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.world import Features, World
+from cluster_env.worlds.panda.features import Proposals
 from meta.panda.actors import LEVELS, ActorShape, PlanShape
 from meta.panda.evidence import Evidence
 from meta.panda.specifications import (
     NUM_REAL,
     NUM_TOPOLOGIES,
+    SAMPLE,
     SPECIFICATION,
     Tree,
+    consumer_tree,
     consumers_table,
+    num_core_types,
+    panda_of,
+    specification_places,
 )
-from rllib_configs.schema import TrainingSection
+from rllib_configs.schema import ExperimentConfig, TrainingSection
 
 FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
 TREES = ("tree", "unclustered")
 """Advisors whose topology is a tree."""
+_MOST_JOBSETS = 64  # that a tree is made from
 
 
 class PolicyAdvisor(nn.Module):
@@ -62,11 +69,11 @@ class PolicyAdvisor(nn.Module):
         if self.kind == "none":
             return
         width = room * self.units
-        given = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
-        made = rng.normal(0.0, shape.spread, (width, shape.size))
-        self.given = nn.Parameter(torch.tensor(given, dtype=torch.float32))
+        first = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
+        last = rng.normal(0.0, shape.spread, (width, shape.size))
+        self.given = nn.Parameter(torch.tensor(first, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.made = nn.Parameter(torch.tensor(made, dtype=torch.float32))
+        self.made = nn.Parameter(torch.tensor(last, dtype=torch.float32))
         if self.kind in TREES:
             size = 1 + 2 * NUM_REAL + core_types + 1 + NUM_TOPOLOGIES
             self.register_buffer("tree_statistics", torch.zeros(room, size))
@@ -104,7 +111,7 @@ class PolicyAdvisor(nn.Module):
         units = torch.relu(specs @ self.given + self.bias)
         if self.kind in TREES:
             units = units * self.gates(specs).repeat_interleave(self.units, dim=1)
-        # The more units there are, the less each of them moves what they all make.
+        # The more units there are, the less each of them adds.
         return self.shared + (units @ self.made) * self.made.shape[0] ** -0.5
 
     def forward(self, features: Features, plans: Proposals | None = None) -> torch.Tensor:
@@ -125,3 +132,40 @@ class PolicyAdvisor(nn.Module):
         allowed[:, -1] &= allowed[:, :-1].any(axis=1)  # who has nothing cannot but wait
         levels = np.ones((len(allowed), LEVELS), np.bool_)
         return logits.masked_fill(torch.from_numpy(~np.hstack([allowed, levels])), FORBIDDEN)
+
+
+def build_advisor(
+    experiment: ExperimentConfig, world: World, tree: Tree | None = None
+) -> PolicyAdvisor:
+    """The network of an experiment, its weights drawn from the run's seed.
+
+    Args:
+        experiment: with a policy advisor as its network.
+        world: where it acts.
+        tree: what the topology follows, if it is not to be loaded.
+
+    Raises:
+        InputError: if agents of the world have no specification.
+    """
+    cloud, training = panda_of(world), experiment.training
+    items, context = cloud.feature_names
+    shape = (
+        PlanShape()
+        if training.actor == "plans"
+        else ActorShape(items, len(context), training.hidden)
+    )
+    places, core_types = specification_places(cloud), num_core_types(cloud)
+    return PolicyAdvisor(shape, places, training, core_types, tree, experiment.seed)
+
+
+def initial_advisor(experiment: ExperimentConfig, world: World) -> PolicyAdvisor:
+    """The same, with a tree of the consumers that it is trained on if it needs one."""
+    if experiment.training.advisor not in TREES:
+        return build_advisor(experiment, world)
+    task = experiment.task.build(seed=experiment.seed)
+    jobsets: list[JobSet] = []
+    while sum(one.num_jobs for one in jobsets) < SAMPLE and len(jobsets) < _MOST_JOBSETS:
+        jobsets += task.jobsets(Split.TRAIN, [len(jobsets)])
+    clustered = experiment.training.advisor == "tree"
+    tree = consumer_tree(task.world, jobsets, experiment.training.classes, clustered)
+    return build_advisor(experiment, world, tree)

@@ -6,7 +6,7 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
 from cluster_env.worlds.panda.world import Panda
-from meta.panda.network import initial_advisor
+from meta.panda.advisor import initial_advisor
 from meta.panda.sampler import logits_of
 
 

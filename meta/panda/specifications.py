@@ -151,12 +151,6 @@ class Tree:
             statistics[parent[node]] += statistics[node]
         return cls(statistics, parent, evidence)
 
-    @property
-    def leaves(self) -> NDArray[np.int64]:
-        """Places of the classes."""
-        used = np.flatnonzero(self.statistics[:, 0] > 0)
-        return np.setdiff1d(used, self.parent)
-
     def gates(self, table: Table) -> Floats:
         """Probability that each row belongs below each node, float64 ``(rows, room)``.
 

@@ -15,8 +15,7 @@ from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
-from cluster_env.worlds.deeprm.varied import Ranges
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection

@@ -11,7 +11,7 @@ import yaml
 
 from cluster_env.core.seeding import Split
 from meta.adaptation import untrained_policy
-from meta.panda.network import initial_advisor
+from meta.panda.advisor import initial_advisor
 from meta.panda.records import record_episodes
 from rllib_configs.loading import load_config, preset_names, write_config
 from rllib_configs.networks import network_of

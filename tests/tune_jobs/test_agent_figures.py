@@ -9,7 +9,7 @@ from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.panda.consumers import Consumers
-from meta.panda.network import initial_advisor
+from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
 from tune_jobs.comparing.trained_runs import check_fits, load_runs

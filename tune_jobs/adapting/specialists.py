@@ -126,10 +126,10 @@ def _train(
 
 def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
     # Here, because they import PyTorch and Ray, which takes longer than to refuse the options.
-    from meta.adaptation import learned_policy, load_meta_policy
+    from meta.adaptation import load_meta_policy
 
     policy = load_meta_policy(run)
-    acting = learned_policy(policy, task, policy.parameters, "specialist")
+    acting = policy.acting(task, policy.parameters, "specialist")
     (cost,) = costs_on([acting], task, num_jobsets=num_jobsets)
     (baseline,) = baselines_of([task], num_jobsets)
     return {

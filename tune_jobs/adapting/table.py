@@ -8,7 +8,7 @@ import click
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import by_size, cost_of
-from meta.adaptation import Adaptation, learned_policy
+from meta.adaptation import Adaptation
 from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
@@ -54,7 +54,7 @@ def tabulate(
     last = len(adapted) - 1
     steps = [*(step for step in shown if step < last), last]
     policies = [
-        learned_policy(adaptation.policy, task, adapted[step].parameters, _name(step), decode)
+        adaptation.policy.acting(task, adapted[step].parameters, _name(step), decode)
         for step in steps
     ]
     trials = costs_on(

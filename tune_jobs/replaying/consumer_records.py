@@ -62,7 +62,7 @@ def _agents(source: str, overrides: Sequence[str]) -> "tuple[PolicyAdvisor, Expe
     if not Path(source).is_dir():
         config = load_config(source, overrides)
         _require_advisor(config, source)
-        from meta.panda.network import initial_advisor
+        from meta.panda.advisor import initial_advisor
 
         return initial_advisor(config, config.task.build_world()), config
     if overrides:

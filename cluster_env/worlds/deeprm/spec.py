@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
 from cluster_env.core.seeding import Split
@@ -29,14 +27,11 @@ from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
     DEFAULT_TIME_LIMIT_S,
     METRICS,
-    ClairvoyantReference,
     clairvoyant_reference,
     require_solver,
 )
-from cluster_env.worlds.deeprm.features import window_features
 from cluster_env.worlds.deeprm.heuristics import HEURISTICS
 from cluster_env.worlds.deeprm.log import DeepRMLog
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.observations import MASKS, OBSERVATIONS
 from cluster_env.worlds.deeprm.render import draw
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
@@ -147,35 +142,10 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     return {"window": window}, window // 6
 
 
-def _reach(task: Task) -> float:
-    """Load of these jobs when one arrives in every step."""
-    workload: Any = task.workload
-    return float(workload.max_load)
-
-
-def _loses_jobs(world: DeepRM) -> bool:
-    return world.switches.stop != "all_done" or world.switches.drop_when_backlog_full
-
-
-def _returns_cost(world: DeepRM) -> bool:
-    return not (world.switches.charge_after_step or world.switches.linger_finished)
-
-
 def _warm(world: DeepRM, jobsets: Sequence[JobSet]) -> None:
-    """Shows classes of jobs, and looks parts of the image up in tables, as its own network does."""
+    """Shows classes of jobs."""
     simulator = DeepRM(replace(world.cluster, num_classes=2)).simulator()
     simulator.load(jobsets, get_objective("slowdown"))
-    states = np.zeros((2, world.layout.size), np.uint8)
-    window_features(states, world.layout)
-    lookups = LookupLayout(world.layout)
-    lookups.lookups(states)
-    weight = np.zeros((lookups.image.size, 3), np.float32)
-    for dtype in (np.float32, np.float64):
-        lookups.spread_table_gradient(lookups.prefix_table(weight.astype(dtype)))
-
-
-def _search(jobset: JobSet, world: DeepRM, metric: str, **options: Any) -> ClairvoyantReference:
-    return clairvoyant_reference(jobset, world.cluster, metric, **options)
 
 
 SPEC = WorldSpec(
@@ -196,7 +166,12 @@ SPEC = WorldSpec(
         describe=_describe,
         remarks=_remarks,
         words=_words,
-        axis=Axis("workload.load", "load {:.0%}".format, _reach, option="loads"),
+        axis=Axis(
+            "workload.load",
+            "load {:.0%}".format,
+            reach=lambda task: float(task.workload.max_load),  # one job in every step
+            option="loads",
+        ),
         options={
             "window": CliOption(
                 "workload.window",
@@ -222,8 +197,13 @@ SPEC = WorldSpec(
         observations=OBSERVATIONS,
         masks=MASKS,
         draw=draw,
-        loses_jobs=_loses_jobs,
-        returns_cost=_returns_cost,
+        loses_jobs=lambda world: (
+            world.switches.stop != "all_done" or world.switches.drop_when_backlog_full
+        ),
+        # A step is charged after it has passed, or finished jobs cost more: the released code.
+        returns_cost=lambda world: (
+            not (world.switches.charge_after_step or world.switches.linger_finished)
+        ),
     ),
     training=Training(
         transfers=("rules", "max_time"),
@@ -233,6 +213,14 @@ SPEC = WorldSpec(
         check_task=_check_task,
     ),
     tools=Tools(
-        optimum=Optimum(METRICS, _search, require_solver, DEFAULT_TIME_LIMIT_S), warm=_warm
+        optimum=Optimum(
+            METRICS,
+            search=lambda jobset, world, metric, **options: clairvoyant_reference(
+                jobset, world.cluster, metric, **options
+            ),
+            require=require_solver,
+            time_limit_s=DEFAULT_TIME_LIMIT_S,
+        ),
+        warm=_warm,
     ),
 )

@@ -18,8 +18,8 @@ from cluster_env.core.spec import (
 )
 from cluster_env.core.task import Task
 from cluster_env.workloads.log import LogWorkload
+from cluster_env.worlds.panda.features import proposals
 from cluster_env.worlds.panda.heuristics import HEURISTICS
-from cluster_env.worlds.panda.proposals import proposals
 from cluster_env.worlds.panda.workloads import WORKLOADS
 from cluster_env.worlds.panda.world import Panda
 

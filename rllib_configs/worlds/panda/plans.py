@@ -4,15 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_kernel
-from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT, PLANS
-from cluster_env.worlds.panda.proposals import write_seen
-from cluster_env.worlds.panda.scoring import PAIR
+from cluster_env.worlds.panda.features import PAIR, write_seen
+from cluster_env.worlds.panda.state import NODE_SEEN, NODE_SIZE, NODES_AT, PLANS
 from cluster_env.worlds.panda.world import Panda
 
 NEED, NEEDS = 1000.0, 1_000_000.0
 """How finely scores are distinguished as needs, and the largest need; below 2**24, for float32."""
-
-_MEMBER_OF = NODE_SEEN.index("plans")
 
 
 def decide_by_plans(
@@ -76,10 +73,10 @@ def _decide(
             # Catch the nodes of the best one, as urgently as its score is high.
             need = 1 + np.int32(min(NEED * most, NEEDS))
             for k in range(observed):
-                if (state[NODES_AT + k * len(NODE_SEEN) + _MEMBER_OF] >> best) & 1:
+                if (state[NODES_AT + k * NODE_SIZE + NODE_SEEN.plans] >> best) & 1:
                     actions[row, k] = need
         else:
             # Wait, and release what is held: no plan is worth it.
             actions[row, observed + held] = 1
             for k in range(observed, observed + held):
-                actions[row, k] = state[NODES_AT + k * len(NODE_SEEN)] > 0
+                actions[row, k] = state[NODES_AT + k * NODE_SIZE + NODE_SEEN.present] > 0

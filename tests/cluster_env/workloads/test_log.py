@@ -9,8 +9,8 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WORLDS, build_world
 from cluster_env.core.task import build_workload
-from cluster_env.core.world import WORLDS, build_world
 from cluster_env.envs import ClusterEnv
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.log import LogWorkload

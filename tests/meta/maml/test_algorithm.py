@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from meta.maml import stages
 from meta.maml.algorithm import update_plan
 from meta.maml.module import split_weights
 from meta.maml.runner import MetaWork, OuterStep, iteration_tasks
-from meta.maml.stages import StageScore
+from meta.maml.stages import StageEpisodes, StageScore
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import change, make_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
 from rllib_configs.registries import prepare
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
@@ -227,14 +227,14 @@ def without_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def with_exploding_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the third iteration on: its tasks cost thirty times as much."""
-    plain, calls = stages._score, []
+    plain, calls = StageEpisodes.sample, []
 
-    def score(*args: Any) -> StageScore:
+    def sample(*args: Any) -> tuple[Rollouts, StageScore]:
         calls.append(1)
-        found = plain(*args)
-        return replace(found, value=found.value * (1 if len(calls) <= 4 * 4 else 30))
+        rollouts, score = plain(*args)
+        return rollouts, replace(score, value=score.value * (1 if len(calls) <= 4 * 4 else 30))
 
-    monkeypatch.setattr(stages, "_score", score)
+    monkeypatch.setattr(StageEpisodes, "sample", sample)
     monkeypatch.setattr("meta.maml.collapse.LAST", 1)
 
 

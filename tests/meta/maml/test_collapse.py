@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from meta.maml.algorithm import HIGHEST_COEFFICIENT, LOWEST_COEFFICIENT, next_coefficient
 from meta.maml.collapse import LAST, LOW_ENTROPY, PATIENCE, CollapseDetector
-from meta.maml.learner import HIGHEST_COEFFICIENT, LOWEST_COEFFICIENT, next_coefficient
 
 FINE = 0.3  # entropy of a policy that is well
 

@@ -9,15 +9,14 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.world import Features
 from cluster_env.objectives import get_objective
 from meta.panda.actors import LEVELS
-from meta.panda.advisor import PolicyAdvisor
-from meta.panda.network import build_advisor, initial_advisor
+from meta.panda.advisor import PolicyAdvisor, build_advisor, initial_advisor
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumers_table, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.rollout import rollout
-from tests.meta.panda.slopes import slopes
+from tests.meta.panda.slopes import leaves_of, slopes
 
 SMALL = ("training.hidden=3", "training.units=2", "training.classes=4", "task.workload.window=25")
 
@@ -107,12 +106,12 @@ def test_units_of_a_branch_are_on_where_a_specification_belongs(network, task) -
     specs = specifications(task.world, task.jobsets(Split.VALIDATION, range(4)))
     gates = tree.gates(consumers_table(specs, tree.evidence.categories[0] - 1))
     assert np.allclose(gates[:, 0], 1.0)
-    assert np.allclose(gates[:, tree.leaves].sum(axis=1), 1.0)
+    assert np.allclose(gates[:, leaves_of(tree)].sum(axis=1), 1.0)
     for node in range(1, len(tree.parent)):
         if tree.parent[node] >= 0:
             sides = tree.parent == tree.parent[node]
             assert np.allclose(gates[:, sides].sum(axis=1), gates[:, tree.parent[node]])
-    assert (gates[:, tree.leaves].max(axis=1) > 0.9).mean() > 0.9
+    assert (gates[:, leaves_of(tree)].max(axis=1) > 0.9).mean() > 0.9
 
 
 def test_the_tree_travels_with_the_weights(config, network, task, seen) -> None:

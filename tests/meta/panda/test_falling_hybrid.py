@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.seeding import Split
-from meta.panda.network import initial_advisor
+from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of

@@ -8,11 +8,9 @@ from sklearn.metrics import adjusted_rand_score
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.panda.proposals import proposals
-from cluster_env.worlds.panda.scoring import PAIR
-from meta.panda.advisor import PolicyAdvisor
+from cluster_env.worlds.panda.features import PAIR, proposals
+from meta.panda.advisor import PolicyAdvisor, initial_advisor
 from meta.panda.entry import begin_as_shared
-from meta.panda.network import initial_advisor
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumer_tree, consumers_table, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
@@ -21,7 +19,7 @@ from rllib_configs.networks import make_sampler
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.search_problem import joined, searched_shapes
-from tests.meta.panda.slopes import slopes
+from tests.meta.panda.slopes import leaves_of, slopes
 
 PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")
 
@@ -146,8 +144,8 @@ def test_the_tree_of_an_unclustered_advisor_tells_no_classes_apart() -> None:
     specs = consumers_table(specifications(task.world, jobsets), 2)
     classes = np.concatenate([one.job_class for one in jobsets])
     clustered, random = (consumer_tree(task.world, jobsets, 4, which) for which in (True, False))
-    assert random.leaves.size == clustered.leaves.size == 4
-    sure, unsure = (tree.gates(specs)[:, tree.leaves] for tree in (clustered, random))
+    assert leaves_of(random).size == leaves_of(clustered).size == 4
+    sure, unsure = (tree.gates(specs)[:, leaves_of(tree)] for tree in (clustered, random))
     assert np.allclose(unsure.sum(axis=1), 1.0)
     assert sure.max(axis=1).mean() > 0.9
     assert unsure.max(axis=1).mean() < 0.5

@@ -14,9 +14,8 @@ import torch
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.panda.scoring import PAIR
-from meta.panda.advisor import PolicyAdvisor
-from meta.panda.network import initial_advisor
+from cluster_env.worlds.panda.features import PAIR
+from meta.panda.advisor import PolicyAdvisor, initial_advisor
 from meta.panda.offline import advantages_of, regression_data, regression_loss
 from meta.panda.records import Records, record_episodes
 from rllib_configs.loading import load_config

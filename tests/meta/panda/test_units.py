@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from meta.panda.network import initial_advisor
+from meta.panda.advisor import initial_advisor
 from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork
 from rllib_configs.learning.equalizing import Equalizer
 from rllib_configs.loading import load_config

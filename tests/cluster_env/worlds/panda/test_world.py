@@ -1,6 +1,7 @@
 """Nodes, consumers, workloads, metrics and commands of the world of elastic nodes."""
 
 import csv
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +77,14 @@ def test_absences_that_cannot_be_are_refused(away: list[tuple[int, ...]]) -> Non
         Consumers.with_supply([0], [1], [1], away=away)
 
 
+def test_consumers_travel_with_the_absences_of_nodes_which_nobody_can_write() -> None:
+    jobset = Consumers.with_supply([0], [1], [1], away=[(0, 1, 2, 3)])
+    for same in (jobset, pickle.loads(pickle.dumps(jobset))):
+        assert same.away.tolist() == [[0, 1, 2, 3]]
+        with pytest.raises(ValueError, match="read-only"):
+            same.away[0, 0] = 5
+
+
 def test_clustered_consumers_have_the_load_and_the_classes_that_are_asked_for() -> None:
     world = Panda()
     workload = ClusteredWorkload(world.nodes, load=0.6, window=4000, spread=0.2)
@@ -115,6 +124,7 @@ def test_the_mix_drifts_around_the_same_mean() -> None:
     assert np.allclose(mix.mean(axis=0), 0.25)
     assert mix.min() == pytest.approx(0, abs=1e-12)
     assert np.allclose(ClusteredWorkload(classes=4).mix(np.array([0.0, 0.3])), 0.25)
+    assert ClusteredWorkload(classes=1, drift=1.0).mix(np.array([0.2, 0.5])).tolist() == [[1], [1]]
 
 
 def test_nodes_are_there_for_the_share_that_is_asked_for() -> None:

@@ -17,9 +17,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import output, require_states
 from cluster_env.core.compiled import njit
 from cluster_env.core.errors import InputError
-from cluster_env.worlds.deeprm.arrays import output, require_states
 from cluster_env.worlds.deeprm.image import ImageLayout
 from cluster_env.worlds.deeprm.state import StateLayout
 
@@ -136,7 +136,7 @@ class LookupLayout:
         Raises:
             InputError: if an array has the wrong shape or type.
         """
-        require_states(states, self.layout)
+        require_states(states, self.layout.space)
         cluster = self.layout.cluster
         found: NDArray[np.int32] = output(out, (states.shape[0], self.num_lookups), np.int32)
         _look_up(

@@ -4,8 +4,19 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.state import StateLayout
+from rllib_configs.worlds.deeprm.lookups import LookupLayout
+from tests.cluster_env.worlds.deeprm.played_states import CLUSTERS, played_states
+
+
+@pytest.fixture(params=CLUSTERS, scope="module")
+def layout(request: pytest.FixtureRequest) -> StateLayout:
+    return StateLayout(CLUSTERS[request.param])
+
+
+@pytest.fixture(scope="module")
+def states(layout: StateLayout) -> np.ndarray:
+    return played_states(layout.cluster)
 
 
 def test_default_cluster_has_61_lookups() -> None:
@@ -20,7 +31,7 @@ def test_sum_of_entries_is_the_dense_layer(states: np.ndarray, layout: StateLayo
     entries = lookups.lookups(states)
     assert entries.min() >= 0
     assert entries.max() < lookups.num_entries
-    dense = image(states, layout).reshape(len(states), -1).astype(np.float64) @ weight
+    dense = image(layout, states).reshape(len(states), -1).astype(np.float64) @ weight
     found = lookups.prefix_table(weight)[entries].sum(axis=1)
     assert np.abs(found - dense).max() < 1e-9  # sums of some hundred float64 of size 1
 
@@ -35,7 +46,7 @@ def test_single_precision_is_within_1e_5_of_the_dense_layer(
     table = lookups.prefix_table(weight)
     assert table.dtype == np.float32
     found = table[lookups.lookups(states)].sum(axis=1)
-    dense = image(states, layout).reshape(len(states), -1).astype(np.float64) @ weight
+    dense = image(layout, states).reshape(len(states), -1).astype(np.float64) @ weight
     assert np.abs(found - dense).max() < 1e-5
 
 
@@ -57,7 +68,7 @@ def test_gradient_of_a_batch_is_that_of_the_dense_layer(
     gradient = np.zeros((lookups.num_entries, 2))
     for k, entries in enumerate(lookups.lookups(states)):
         gradient[entries] += upstream[k]  # no entry is looked up twice by one state
-    dense = image(states, layout).reshape(len(states), -1).astype(np.float64).T @ upstream
+    dense = image(layout, states).reshape(len(states), -1).astype(np.float64).T @ upstream
     assert np.abs(lookups.spread_table_gradient(gradient) - dense).max() < 1e-9
 
 
