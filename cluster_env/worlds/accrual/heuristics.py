@@ -95,12 +95,9 @@ def _deciding(name: str, scorer: str) -> Callable[[Accrual, str], Policy]:
         if column not in COLUMNS:
             raise unknown(f"word after '{name}:'", column, COLUMNS)
         preempt, squeeze = COLUMNS[column]
-        for wanted, given, what in (
-            (preempt, world.preempt, "preempt"),
-            (squeeze, world.squeeze, "squeeze"),
-        ):
-            if wanted and argument and not given:
-                raise InputError(f"'{name}:{argument}' needs a world with {what}=true")
+        for option, needed in (("preempt", preempt), ("squeeze", squeeze)):
+            if needed and argument and not getattr(world, option):
+                raise InputError(f"'{name}:{argument}' needs a world with {option}=true")
         rule = Rule("best_fit", scorer, preempt, squeeze)
         return AccrualPolicy(world, f"{name}:{argument}" if argument else name, rule)
 
