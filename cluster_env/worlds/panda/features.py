@@ -274,7 +274,7 @@ def write_pair(
         out: written, ``(len(PAIR),)``.
     """
     nodes, cores, steps = plan[PLAN_SEEN.nodes], plan[PLAN_SEEN.cores], plan[PLAN_SEEN.steps]
-    work, wanted = np.float64(plan[PLAN_SEEN.work]), plan[PLAN_SEEN.wanted] / 100.0
+    work, rivals = np.float64(plan[PLAN_SEEN.work]), plan[PLAN_SEEN.wanted] / 100.0
     size, wide = math.log2(max(request.left, 1e-3)) - 4.0, math.log2(max(request.cores, 1)) - 2.0
     slow, excess = math.log2(steps) - size - 4.0, math.log2(cores) - wide - 2.0
     busy = math.log2(1.0 + request.waiting) - 3.0
@@ -290,7 +290,7 @@ def write_pair(
     out[COLUMN.capacity] = math.log2(work * steps) - size - wide - 6.0
     out[COLUMN.share], out[COLUMN.nodes] = work / (work + request.free_work), math.log2(nodes)
     out[COLUMN.exposure] = nodes * steps / 100.0
-    out[COLUMN.wanted] = math.log2(1.0 + wanted) - 2.0
+    out[COLUMN.wanted] = math.log2(1.0 + rivals) - 2.0
     # Products, by which a linear score can weigh one thing the more, the more there is of another.
     out[COLUMN.busy], out[COLUMN.busy_left] = busy, busy * size
     out[COLUMN.busy_slow], out[COLUMN.busy_excess] = busy * slow, busy * excess
@@ -326,12 +326,13 @@ def write_seen(state: NDArray[np.int32], p: int, out: NDArray[np.floating[Any]])
 
 
 @njit_kernel
-def _fill(
+def write_proposals(
     states: NDArray[np.int32],
     pairs: NDArray[np.float32],
     members: NDArray[np.bool_],
     possible: NDArray[np.bool_],
 ) -> None:
+    """Fills the fields of `Proposals`, which are 0 before."""
     for i in range(states.shape[0]):
         for p in range(pairs.shape[1]):
             possible[i, p] = write_seen(states[i], p, pairs[i, p])
@@ -357,5 +358,5 @@ def proposals(states: NDArray[np.int32], num_items: int) -> Proposals:
         np.zeros((n, num_plans, num_items), np.bool_),
         np.zeros((n, num_plans), np.bool_),
     )
-    _fill(np.ascontiguousarray(states), *written)
+    write_proposals(np.ascontiguousarray(states), *written)
     return written
