@@ -29,7 +29,7 @@ def _columns(task: Task) -> dict[str, Value]:
     workload: Any = task.workload
     return {
         "nodes": world.nodes.num_nodes,
-        "cores": int(world.nodes.of("cores").sum()),
+        "cores": int(world.nodes.column("cores").sum()),
         "load": getattr(workload, "load", float("nan")),
         "drift": getattr(workload, "drift", 0.0),
         "node_stays": workload.supply.stays,
