@@ -85,6 +85,13 @@ the config and the weights of the other, which it returns with what the first on
 takes long has a method ``check`` with the same arguments, which only raises `InputError`."""
 
 
+PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
+"""What plays an episode in plain Python, or ``module:attribute`` of it, by the kind of world, for
+benchmarks to compare its simulator with. It is called with the world and a jobset, and has the
+methods ``step(action)``, which returns the reward and whether the episode has ended, and
+``load(jobset)``."""
+
+
 def found(place: Any) -> Any:
     """A thing itself, or what ``module:attribute`` names."""
     if not isinstance(place, str):

@@ -244,8 +244,8 @@ class BatchSimulator(ABC):
     """A simulator of a world whose episodes are those of a `Batch`; see `Simulator`.
 
     A world's own one allocates its arrays in `allocate`, and shows five of them to all: `episode`,
-    `states`, `time`, `active` and `truncated`, views that change. It adds `reset`, `step`,
-    `take_over` and `schedule`.
+    `states`, `time`, `active` and `truncated`, views that change. Where these are fields of
+    records, it sets them in `show`. It adds `reset`, `step`, `take_over` and `schedule`.
 
     Args:
         world: whose episodes are simulated.
@@ -274,7 +274,17 @@ class BatchSimulator(ABC):
         self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
+        self.show()
         self.reset()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A copy of a field of records is no view of the copied records.
+        self.__dict__.update(state)
+        if "batch" in state:
+            self.show()
+
+    def show(self) -> None:  # noqa: B027 - whole arrays are the same in a copy
+        """Sets the views that are fields of records, after `allocate` and in a copy."""
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every job can be simulated: by default, that the world takes them all.
@@ -293,7 +303,7 @@ class BatchSimulator(ABC):
 
     @abstractmethod
     def allocate(self) -> None:
-        """Makes room for the episodes of `batch`, and sets the five views."""
+        """Makes room for the episodes of `batch`; sets the five views, or leaves it to `show`."""
 
     @abstractmethod
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:

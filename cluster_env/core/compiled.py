@@ -1,30 +1,41 @@
 """numba's ``njit`` for kernels that call each other across files.
 
-numba keeps what it has compiled and looks at a function's own file to see whether that still holds.
-What the function calls is compiled into it, though. Kernels that get ``njit`` from here are
-compiled again when any file with kernels has changed; see `cluster_env.core.kernel_cache`.
+What is compiled is kept in a folder of our own, and compiled again when any kernel has changed; see
+`cluster_env.core.kernel_cache`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-from numba.core import caching, config
+import numba
+import numpy as np
 
-from cluster_env.core.kernel_cache import LockedCacheFile
+from cluster_env.core.kernel_cache import KernelCache
 
-__all__ = ["njit", "njit_inlined", "njit_kernel"]
+__all__ = ["ZERO", "njit", "njit_inlined", "njit_kernel"]
 
 Function = Callable[..., Any]
 
-_LOCATORS = ("InstalledCopy", "GivenFolder", "SourceFolder", "UserFolder")
+ZERO: int = np.int64(0)  # type: ignore[assignment]
+"""A 0 that kernels begin with. To numba the literal 0 is of a type of its own: a function that is
+called with it once and with other numbers elsewhere would be compiled twice."""
 
-caching.IndexDataCacheFile = LockedCacheFile  # runners that start together compile together
 
-if not config.CACHE_LOCATOR_CLASSES:  # the user's own choice
-    config.CACHE_LOCATOR_CLASSES = ",".join(
-        f"cluster_env.core.kernel_cache.{name}Locator" for name in _LOCATORS
-    )
+def njit(**options: Any) -> Callable[[Function], Function]:
+    """Compiles a function and keeps what was compiled.
+
+    Args:
+        options: of ``numba.njit``; ``cache`` is always on.
+    """
+    options.pop("cache", None)
+
+    def compiled(function: Function) -> Function:
+        dispatcher = numba.njit(**options)(function)
+        if not numba.config.DISABLE_JIT:  # then it is the function itself
+            dispatcher._cache = KernelCache(function)  # as `enable_caching` sets numba's own
+        return dispatcher
+
+    return compiled
 
 
 def njit_kernel(function: Function) -> Function:
@@ -33,8 +44,7 @@ def njit_kernel(function: Function) -> Function:
     So nothing has to count references to arrays, which else costs more than the work itself
     wherever a kernel takes arrays out of a named tuple.
     """
-    compiled: Function = njit(cache=True, nogil=True, _nrt=False)(function)
-    return compiled
+    return njit(nogil=True, _nrt=False)(function)
 
 
 def njit_inlined(function: Function) -> Function:
@@ -43,7 +53,7 @@ def njit_inlined(function: Function) -> Function:
     A real call hands over every field of every array that a named tuple holds, hundreds of words.
     There is no way in from Python and nothing is kept on disk, which halves the time to compile.
     """
-    compiled: Function = njit(
+    compiled: Function = numba.njit(
         nogil=True, _nrt=False, forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
     )(function)
     return compiled

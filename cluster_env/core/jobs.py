@@ -1,7 +1,7 @@
 """Jobs, as a struct of arrays."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,8 @@ NO_ATTRIBUTES: Mapping[str, NDArray[Any]] = Attributes({}, 0)
 class JobSet:
     """One fixed sequence of jobs; it exists without a clock, so that it can be replayed.
 
+    Its arrays cannot be written, so that every policy meets the same jobs.
+
     Attributes:
         arrival: int32 ``(num_jobs,)``, time step of arrival, never decreasing.
         duration: int32 ``(num_jobs,)``, time steps of execution, at least 1.
@@ -111,6 +113,10 @@ class JobSet:
         given = classes_or_zeros(self.job_class, self.num_jobs)
         object.__setattr__(self, "job_class", given)
         object.__setattr__(self, "attributes", Attributes(self.attributes, self.num_jobs))
+        for name in ("arrival", "duration", "demand", "job_class"):
+            own = getattr(self, name).view()  # whoever made the array may still write it
+            own.flags.writeable = False
+            object.__setattr__(self, name, own)
         if not self.window:
             object.__setattr__(self, "window", int(self.arrival.max(initial=0)) + 1)
         if self.demand.ndim != 2 or self.demand.shape[1] == 0:
@@ -141,6 +147,10 @@ class JobSet:
             raise InputError(
                 "every job must ask for at least 1 unit of a resource, and never for less than 0"
             )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Built anew: views come back read-only.
+        return type(self), tuple(getattr(self, entry.name) for entry in fields(self))
 
     @classmethod
     def of(
@@ -190,7 +200,8 @@ class JobSet:
     def counted(self) -> NDArray[np.bool_]:
         """Which jobs cost anything and are measured, bool ``(num_jobs,)``.
 
-        All of them, but for those of a warm-up, which the attribute of this name marks with 0.
+        All of them, but for those of a warm-up, which the attribute of this name marks with 0. The
+        makespan and the use of the machine, which belong to no single job, count all.
         """
         marked = self.attributes.get("counted")
         return np.ones(self.num_jobs, np.bool_) if marked is None else np.asarray(marked) > 0

@@ -1,90 +1,61 @@
-"""Where numba keeps what it has compiled, and when that still holds.
+"""Where compiled kernels are kept: in a folder that is named after the content of all of them.
 
-Numba keeps compiled functions in a folder that belongs to the path of the source. A submitted job
-brings a copy of the source, unpacked in a folder of its own on every machine, so it would compile
-everything again (some 40 s of a core). `InstalledCopyLocator` looks for an installed copy with the
-same content and takes the compiled functions from beside that one. The others keep them where
-numba would. All of them have what is compiled replaced when any file with kernels has changed,
-because what a kernel calls is compiled into it.
+numba keeps what it has compiled beside the source, and compiles again when that file has changed.
+Ours call each other across files, and what a kernel calls is compiled into it. So the folder's name
+is a hash of all files with kernels: any change leads to another folder, and any copy with the same
+kernels, such as the one that a submitted job brings along, finds what was compiled before.
 """
 
 import fcntl
 import hashlib
 import itertools
-import sys
-from collections.abc import Callable
+import os
+import shutil
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
     IndexDataCacheFile,
-    InTreeCacheLocator,
-    UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
 
 COMPILED_PACKAGES = ("cluster_env", "rllib_configs")
-"""The packages that hold compiled functions, which lie beside each other."""
+"""The packages that hold kernels; they lie beside each other."""
+
+_MOST_FOLDERS = 20  # of other versions, so that whoever edits kernels does not fill the disk
 
 
-class _Stamped:
-    """Looks at all files with kernels; those of other packages are left to numba."""
+class ContentLocator(UserWideCacheLocator):  # type: ignore[misc]  # numba is untyped
+    """Keeps kernels under NUMBA_CACHE_DIR, or in the user's cache folder, by their content."""
 
-    _py_file: str
-
-    def get_source_stamp(self) -> Any:
-        """What is compiled holds as long as this stays the same."""
-        root = _root_of(Path(self._py_file))
-        return super().get_source_stamp() if root is None else kernels_hash(root)  # type: ignore[misc]
-
-
-class GivenFolderLocator(_Stamped, UserProvidedCacheLocator):  # type: ignore[misc]  # numba is untyped
-    """Keeps compiled functions where NUMBA_CACHE_DIR says."""
-
-
-class SourceFolderLocator(_Stamped, InTreeCacheLocator):  # type: ignore[misc]
-    """Keeps compiled functions in ``__pycache__``."""
-
-
-class UserFolderLocator(_Stamped, UserWideCacheLocator):  # type: ignore[misc]
-    """Keeps compiled functions in the user's own folder, where the source's is not writable."""
-
-
-class InstalledCopyLocator(_Stamped, InTreeCacheLocator):  # type: ignore[misc]
-    """Keeps compiled functions in ``__pycache__`` of an installed copy with the same source.
-
-    One different file in either package is enough for a cache of one's own.
-    """
-
-    def __init__(self, py_func: Callable[..., Any], py_file: str, folder: Path) -> None:
-        super().__init__(py_func, py_file)
-        self._cache_path = str(folder / "__pycache__")
+    def __init__(self, py_func: Any, py_file: str, root: Path) -> None:
+        self._lineno = py_func.__code__.co_firstlineno
+        self._hash = kernels_hash(root)
+        folder = Path(py_file).absolute().parent.relative_to(root)
+        self._cache_path = str(cache_folder(self._hash) / folder)
 
     @classmethod
-    def from_function(
-        cls, py_func: Callable[..., Any], py_file: str
-    ) -> "InstalledCopyLocator | None":
-        """The locator of a function; None where another one has to serve.
+    def from_function(cls, py_func: Any, py_file: str) -> "ContentLocator | None":
+        """The locator of a kernel; None for one of another package, which is left to numba."""
+        root = root_of(Path(py_file))
+        return None if root is None else cls(py_func, py_file, root)
 
-        Args:
-            py_func: what numba compiles.
-            py_file: file that it stands in.
-        """
-        root = _root_of(Path(py_file))
-        twin = None if root is None else installed_twin(root, search_places())
-        if root is None or twin is None:
-            return None
-        locator = cls(py_func, py_file, twin / Path(py_file).absolute().parent.relative_to(root))
-        try:
-            locator.ensure_cache_path()
-        except OSError:  # nothing can be written there
-            return None
-        return locator
+    def get_source_stamp(self) -> str:
+        """What is compiled holds as long as this stays the same, which the folder's name says."""
+        return self._hash
+
+    def ensure_cache_path(self) -> None:
+        """Makes the folder if it can; an image that is read-only brings it along."""
+        with suppress(OSError):
+            Path(self._cache_path).mkdir(parents=True, exist_ok=True)
 
 
-class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
-    """What is compiled of one function, when several processes compile at once.
+class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]
+    """What is compiled of one kernel, when several processes compile at once.
 
     numba reads its index, writes it with one more name, and then writes the file of that name. Two
     processes that do so together choose the same name for different types, so that one of them may
@@ -92,13 +63,13 @@ class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is unt
     """
 
     def save(self, key: Any, data: Any) -> None:
-        """Keeps what was compiled for some types.
+        """Keeps what was compiled for some types; where nothing can be written, nothing is kept.
 
         Args:
             key: the types and the processor.
             data: can be pickled.
         """
-        with open(f"{self._index_path}.lock", "w") as lock:
+        with suppress(OSError), open(f"{self._index_path}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
             known = self._load_index()
             names = (self._data_name(number) for number in itertools.count(1))
@@ -106,62 +77,67 @@ class LockedCacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is unt
             self._save_data(name, data)
             self._save_index({**known, key: name})
 
+    def _load_index(self) -> Any:
+        """What is known; nothing where the folder cannot be read."""
+        try:
+            return super()._load_index()
+        except OSError:
+            return {}
 
-def search_places() -> tuple[str, ...]:
-    """Folders where Python finds modules, in order.
 
-    Those of the search path, and then those that a finder alone knows: setuptools installs a
-    checkout that is to be edited so, and names its packages one by one.
-    """
-    hooks = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
-    found = (hook(COMPILED_PACKAGES[0], None) for hook in hooks if hook is not None)
-    origins = (spec.origin for spec in found if spec is not None and spec.origin)
-    return (*sys.path, *(str(Path(origin).parent.parent) for origin in origins))
+class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [ContentLocator, *CompileResultCacheImpl._locator_classes]  # noqa: RUF012
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """numba's cache of one function, in our folder; other users of numba keep theirs."""
+
+    _impl_class = _KernelCacheImpl
+
+    def __init__(self, py_func: Any) -> None:
+        super().__init__(py_func)
+        self._cache_file = LockedCacheFile(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
+
+
+def cache_folder(content: str) -> Path:
+    """The folder of kernels with a hash; the first process that asks removes the oldest others."""
+    given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    base = Path(given or os.path.expanduser("~/.cache"))
+    folder = base / "metasched" / f"kernels-{content[:20]}"
+    _tidy(folder)
+    return folder
 
 
 @lru_cache
-def installed_twin(root: Path, places: tuple[str, ...]) -> Path | None:
-    """Another folder whose packages have the same source.
-
-    Args:
-        root: folder that holds the packages in use.
-        places: folders to look into, in order, see `search_places`.
-    """
-    for entry in places:
-        other = Path(entry).absolute()
-        if other == root or not all((other / name).is_dir() for name in COMPILED_PACKAGES):
-            continue
-        if source_hash(other) == source_hash(root):
-            return other
-    return None
-
-
-@lru_cache
-def source_hash(root: Path) -> str:
-    """Hash of names and contents of all Python files of the compiled packages."""
-    return _hash_of(root, b"")
+def _tidy(folder: Path) -> None:
+    """Marks a folder as used, and removes those that were not used for the longest time."""
+    with suppress(OSError):  # it cannot be written, or another process was faster
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        others = [path for path in folder.parent.glob("kernels-*") if path != folder]
+        for path in sorted(others, key=lambda path: -path.stat().st_mtime)[_MOST_FOLDERS:]:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @lru_cache
 def kernels_hash(root: Path) -> str:
-    """The same of the files that have kernels."""
-    return _hash_of(root, b"njit")
-
-
-def _hash_of(root: Path, word: bytes) -> str:
-    """Hash of the files that hold a word."""
+    """Hash of names and contents of all files with kernels."""
     digest = hashlib.sha256()
     for package in COMPILED_PACKAGES:
         for path in sorted((root / package).rglob("*.py")):
             content = path.read_bytes()
-            if word in content:
+            if b"njit" in content:
                 digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode())
                 digest.update(content)
     return digest.hexdigest()
 
 
-def _root_of(path: Path) -> Path | None:
-    """Folder that holds our packages, if the file is in one of them."""
+def root_of(path: Path) -> Path | None:
+    """The folder that holds our packages, if a file is in one of them."""
     for parent in path.absolute().parents:
         if parent.name in COMPILED_PACKAGES and not (parent.parent / "__init__.py").exists():
             return parent.parent

@@ -1,4 +1,4 @@
-"""DeepRM's cluster as a Gymnasium environment."""
+"""Worlds with one decider as Gymnasium environments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,13 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
+from cluster_env.core.batch import served
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy, choose
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import kind_of
-from cluster_env.envs.episodes import JobsetStream, require_one_agent
+from cluster_env.core.spec import spec_of
+from cluster_env.envs.episodes import JobsetStream, require_jobs, require_one_agent
 from cluster_env.envs.setup import (
     Setup,
     WorkloadOption,
@@ -25,70 +27,49 @@ from cluster_env.objectives import Objective
 
 
 class ClusterEnv(gymnasium.Env[Any, np.int64]):
-    """Which waiting job starts next, after DeepRM (Mao et al., HotNets 2016, section 3).
+    """Which waiting job starts next, in any world whose episodes have one decider.
 
-    Jobs arrive in the course of time, each with a duration and a demand of every resource. The
-    first `num_slots` waiting jobs stand in slots that the agent sees; more wait in the backlog and
-    move up in the order of their arrival.
+    This says what holds in all worlds. The class of a world says the rest of its decision process:
+    what a state holds, what an action does and when time passes, the bounds of rewards, and how an
+    episode ends; see `DeepRM`, `HPC` and `Accrual` in `cluster_env.worlds`.
 
-    **Action.** ``Discrete(num_slots + 1)``. Action ``a < num_slots`` books the job of slot ``a`` at
-    the earliest time step of the horizon from which all its demands fit until it is done. The last
-    action, void, books nothing.
+    **Action.** ``Discrete(num_actions)``: one for each item that the agent sees, a slot or a place
+    in the queue. The last action, void, takes none.
 
-    **Clock.** A booking takes no time: the agent decides again in the same time step. Void, an
-    empty slot, or a job that fits nowhere in the horizon lets one time step pass: finished jobs
-    leave, then new jobs arrive, then the agent decides.
+    **Observation.** Chosen by name; each is a function of the same state. ``state``: the integers
+    of the state itself. ``features``: a dict of what networks see, see `Features`. Worlds add their
+    own, such as DeepRM's ``image``. With `mask_in_observation`, a dict of ``observations`` and
+    ``action_mask``.
 
-    **Observation.** Chosen by name; all are functions of the same state. ``image``: uint8
-    ``(horizon, width)`` of zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``:
-    float32 ``(71,)`` by default, free units, slots and backlog unscaled. ``slots``: a dict of
-    ``slots``, float32 ``(num_slots, 11 + num_resources)``, and ``context``, float32
-    ``(horizon * num_resources + 3,)``, all in [0, 1]. ``state``: uint8 ``(83,)`` by default, what
-    the other three are computed from. Where the cluster has more than one class of jobs, ``slots``
-    and ``state`` show the class of each, with `num_classes` numbers more or one byte more for each
-    slot; ``image`` and ``compact`` do not show it. With `mask_in_observation`, a dict of
-    ``observations`` and ``action_mask``.
+    **Mask.** ``info["action_mask"]``, int8 ``(num_actions,)`` of zeros and ones, as
+    ``action_space.sample(mask)`` takes it. ``allowed``: the actions that do something, and void
+    where it is possible; worlds have others by name. The same mask stands where other libraries
+    look for it: in the observation (RLlib) and in `action_masks` (sb3-contrib). A world says what
+    an action outside the mask does.
 
-    **Mask.** ``info["action_mask"]``, int8 ``(num_slots + 1,)`` of zeros and ones, as
-    ``action_space.sample(mask)`` wants it. ``placeable``: the jobs that can be placed in the
-    horizon, that is, exactly the slots whose action books something. ``start_now``: the jobs that
-    would start in the present time step. ``live``: the same, but where nothing runs, something
-    could and nothing has arrived for 10 steps, void is forbidden. It is allowed everywhere else.
-    Actions outside the mask are carried out as described above. The same mask stands where other
-    libraries look for it: in the observation (RLlib) and in `action_masks` (sb3-contrib).
-    ``info["time"]`` is the clock.
+    **Reward.** The undiscounted return of an episode that finishes all jobs is minus what its
+    schedule costs under the objective, `Objective.cost_of_episodes`. Costs make rewards negative;
+    an objective with a gain, such as ``utility`` or ``utilization``, makes them positive.
 
-    **Reward.** 0 for a booking. For a time step, with the default objective ``slowdown``, minus the
-    sum of 1 / duration over all jobs in the system (booked, in a slot or in the backlog); it lies
-    in [-jobs in the system, 0], and the undiscounted return of an episode that finishes all jobs
-    is exactly minus the sum of their slowdowns (section 3.2). `cluster_env.objectives` has the
-    other objectives with their identities; of them, ``utilization`` rewards in [0, 1], and all
-    others at most 0. The released code's rules charge a step for the jobs
-    in the system after it and let some finished jobs linger; the identity is theirs no more.
-
-    **Episode.** One jobset. It is *terminated* when the arrival window is over and all jobs have
-    finished (with the rule ``no_new_job``: when the window is over), and *truncated* when the
-    clock passes `max_time`. Under the paper's rules no job is ever lost.
+    **Episode.** One jobset with at least one job; a workload's empty jobsets are passed over. It is
+    *terminated* when all is decided and done, and *truncated* when the clock passes the world's
+    ``max_time``. ``info["time"]`` is the clock.
 
     **Seeding.** ``reset(seed=s)`` plays the first training jobset of run seed s, every further
     ``reset()`` the next one. ``reset(options={"jobset": jobset})`` plays a given one instead, and
     leaves the order of the others as it is. Nothing else is random.
 
-    **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
-    code's rules (`paper` and `released` in the world's folder), no arrival in step 0, `max_time`
-    200.
+    **Versions.** An environment whose behavior changes gets a new id: ``DeepRM-v0``, ``HPC-v0``.
 
     Args:
-        world: what is acted in, or its options with ``kind``, or the name of its kind. What is said
-            above of actions, observations, masks and rewards holds for a `DeepRM`; other worlds say
-            it of theirs.
+        world: what is acted in, or its options with ``kind``, or the name of its kind.
         workload: where jobsets come from, or options of the world's first workload such as
             ``{"load": 1.1}``, with ``kind`` of another one; the default one if not given.
         objective: name of an objective, or an `Objective`.
-        observation: ``image``, ``compact``, ``slots`` or ``state``; by default the world's first.
-        mask: ``placeable``, ``start_now`` or ``live``; by default the world's first.
+        observation: name of an observation of the world; by default its first.
+        mask: name of a mask of the world; by default its first.
         mask_in_observation: whether the mask is part of the observation too.
-        render_mode: ``rgb_array`` or None.
+        render_mode: ``rgb_array`` or None; not all worlds have pictures.
 
     Raises:
         InputError: for an unknown name or a value out of range.
@@ -120,7 +101,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         self._row, self._rewards = np.zeros(1, np.int32), np.zeros(1)
         self.observation_space = self.setup.view.observation_space
         self.action_space = self.setup.view.action_space
-        if self.setup.task.kind.draw is None:  # a world without pictures says so
+        if self.setup.task.spec.environments.draw is None:  # a world without pictures says so
             self.metadata = {**self.metadata, "render_modes": []}
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
         self.jobset: JobSet | None = None
@@ -139,14 +120,17 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
             Observation and info.
 
         Raises:
-            InputError: for an option that is unknown, or a job that cannot run on this cluster.
+            InputError: for an unknown option, or a given jobset without a job, or with one that
+                cannot run in this world.
         """
         given = given_option(options, "jobset")
+        if given is not None:
+            require_jobs(self.world, given)
         super().reset(seed=None if seed is None else require_seed(seed))
         if seed is not None or self._stream is None:
             run_seed = int(seed if seed is not None else self.np_random.integers(2**31))
             self._stream = JobsetStream(self.setup.task.workload, run_seed)
-        self.jobset = self._stream.draw() if given is None else given
+        self.jobset = served(self.world, self._stream.draw() if given is None else given)
         self.simulator.load([self.jobset], self.setup.task.objective)
         require_one_agent(self.simulator, 1)
         return self._look()
@@ -155,7 +139,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         """Takes one decision.
 
         Args:
-            action: a slot, or `num_slots` for void.
+            action: an item, or the last one for void.
 
         Returns:
             Observation, reward, whether the episode is terminated, whether it is truncated, info.
@@ -176,15 +160,30 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
         """Draws the state as in the paper's figure 2, uint8 ``(height, width, 3)``."""
-        draw = kind_of(self.world).draw
+        draw = spec_of(self.world).environments.draw
         if self.render_mode is None or draw is None:
             return None
         if self.jobset is None:
             raise ResetNeeded("there is nothing to draw yet; call reset first")
         return draw(self.simulator, 0)
 
+    def choose(self, policy: Policy) -> np.int64:
+        """The action of a policy in the present state; a rule may look at the whole queue.
+
+        Args:
+            policy: a heuristic or a trained policy of this world. Its random numbers, if it needs
+                any, come from the environment's own generator.
+
+        Raises:
+            ResetNeeded: if no episode is under way.
+        """
+        if self.jobset is None or not self.simulator.active[0]:
+            raise ResetNeeded("no episode is under way; call reset first")
+        uniforms = self.np_random.random(1)
+        return np.int64(choose(policy, self.simulator, self._row, uniforms)[0])
+
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask of the present state, bool ``(num_slots + 1,)``; the same as in the info.
+        """The mask of the present state, bool ``(num_actions,)``; the same as in the info.
 
         sb3-contrib's MaskablePPO calls this method, through wrappers and its own vector
         environments.

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import Simulator, State
+from cluster_env.core.world import Simulator, State, World
 from cluster_env.envs.setup import Setup
 from cluster_env.workloads import Workload, sample_jobsets
 
 _AHEAD = 4  # episodes of each place that are loaded at once
+_MOST_EMPTY = 10_000  # jobsets without a job in a row, before a workload is refused
 
 
 def require_one_agent(simulator: Simulator, num_episodes: int) -> None:
@@ -29,8 +30,21 @@ def require_one_agent(simulator: Simulator, num_episodes: int) -> None:
         )
 
 
+def require_jobs(world: World, jobset: JobSet) -> None:
+    """Makes sure that a jobset which a user gives has a job, and that its jobs can run.
+
+    Raises:
+        InputError: if it has none, or one cannot run in this world.
+    """
+    if not jobset.num_jobs:
+        raise InputError("an episode needs a job, but the given jobset has none")
+    world.check(jobset)
+
+
 class JobsetStream:
     """Draws the training jobsets ``first``, ``first + step``, ... of a run, without end.
+
+    Jobsets without a job are left out: in them there is nothing to decide.
 
     Args:
         workload: where they come from.
@@ -46,10 +60,21 @@ class JobsetStream:
         self._step = step
 
     def draw(self) -> JobSet:
-        """Draws the next one."""
-        index = self._index
-        self._index += self._step
-        return sample_jobsets(self._workload, self._run_seed, Split.TRAIN, [index])[0]
+        """Draws the next one that has a job.
+
+        Raises:
+            InputError: if the workload draws none for too long.
+        """
+        for _ in range(_MOST_EMPTY):
+            index = self._index
+            self._index += self._step
+            [jobset] = sample_jobsets(self._workload, self._run_seed, Split.TRAIN, [index])
+            if jobset.num_jobs:
+                return jobset
+        raise InputError(
+            f"the workload drew {_MOST_EMPTY:,} jobsets without a job; let more jobs arrive, or "
+            f"make the window longer"
+        )
 
 
 class Episodes:
@@ -93,14 +118,15 @@ class Episodes:
             given: jobset to play in each place of the simulator instead of the next one.
 
         Raises:
-            InputError: if a job cannot run on this cluster.
+            InputError: if a given jobset has no job, or one that cannot run on this cluster.
         """
         begun = np.zeros(self.rows.size, np.bool_)
         begun[list(places)] = True
+        # A given jobset goes before those that the stream has drawn, and moves none of them.
         for place in np.flatnonzero(begun).tolist():
             jobset = given[place] if given is not None else None
             if jobset is not None:
-                self._world.check(jobset)
+                require_jobs(self._world, jobset)
                 self._coming[place].appendleft(jobset)
         self._load(begun)
 
@@ -113,6 +139,7 @@ class Episodes:
         Raises:
             InputError: if a job cannot run on this cluster.
         """
+        # One place without a loaded episode is enough to load those of all.
         if np.any(self._loaded[places] == 0):
             begun = np.zeros(self.rows.size, np.bool_)
             begun[places] = True
@@ -126,6 +153,7 @@ class Episodes:
     def _load(self, begun: NDArray[np.bool_]) -> None:
         """Loads the episodes of all places; only those that do not begin keep their state."""
         kept = np.flatnonzero(~begun)
+        # Of each place, the episode that it plays and the next few.
         pool: list[JobSet] = []
         for place, (stream, coming) in enumerate(zip(self._streams, self._coming, strict=True)):
             assert stream is not None
@@ -140,6 +168,7 @@ class Episodes:
         self.simulator.load(pool, self._objective)
         require_one_agent(self.simulator, len(pool))
         rows = np.arange(self.rows.size, dtype=np.int32) * _AHEAD
+        # Episodes under way go on where they were, in the first row of their place.
         if kept.size:
             self.simulator.take_over(before, self.rows[kept], rows[kept])
         self.rows[:] = rows

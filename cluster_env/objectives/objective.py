@@ -94,14 +94,15 @@ class Objective:
     def cost_of_jobs(self, schedule: Schedule) -> NDArray[np.float64]:
         """What each job has cost by itself, less what its finish gained, float64 ``(num_jobs,)``.
 
-        A job that did not finish costs what it had cost when its episode ended.
+        A job that did not finish costs what it had cost when its episode ended; one of a warm-up
+        costs nothing.
         """
         completion = schedule.completion
         costs = completion * _of_jobs(self.job_cost, schedule)
         for late in self.late_costs:
             steps = np.maximum(completion - _of_jobs(late.after, schedule), 0)
             costs += steps * _of_jobs(late.cost, schedule)
-        return costs - self._gained(schedule)
+        return (costs - self._gained(schedule)) * schedule.counted
 
     def cost_of_episodes(self, schedule: Schedule) -> NDArray[np.float64]:
         """What each episode has cost, less what it gained, float64 ``(num_episodes,)``."""
@@ -112,14 +113,13 @@ class Objective:
         of_jobs = np.zeros(schedule.num_episodes)
         for episode, (rows, jobset) in enumerate(schedule.by_episode):
             # One product for each episode: its bits depend on no other episode.
-            of_jobs[episode] = completion[rows] @ self.job_cost(jobset)
+            of_jobs[episode] = completion[rows] @ (self.job_cost(jobset) * jobset.counted)
             for late in self.late_costs:
                 steps_late = np.maximum(completion[rows] - late.after(jobset), 0)
-                of_jobs[episode] += steps_late @ late.cost(jobset)
+                of_jobs[episode] += steps_late @ (late.cost(jobset) * jobset.counted)
         if self.gains_at_finish:
-            of_jobs -= np.bincount(
-                schedule.episode, self._gained(schedule), minlength=schedule.num_episodes
-            )
+            gained = self._gained(schedule) * schedule.counted
+            of_jobs -= np.bincount(schedule.episode, gained, minlength=schedule.num_episodes)
         return costs + of_jobs
 
     @property

@@ -84,4 +84,4 @@ ALGORITHMS.register("offline")(
 NETWORKS.register("policy_advisor")(
     NetworkEntry(AdvisorOptions, "meta.panda.entry:NETWORK", scores_items=False)
 )
-CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.entry:as_advised")
+CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.entry:begin_as_shared")

@@ -1,4 +1,4 @@
-"""A copy of the program finds what an installed one has compiled, and only if nothing differs."""
+"""What is compiled of the kernels is found by every copy of them, and by none that differs."""
 
 import os
 import subprocess
@@ -11,8 +11,8 @@ import pytest
 from cluster_env.core.kernel_cache import (
     COMPILED_PACKAGES,
     LockedCacheFile,
-    installed_twin,
-    source_hash,
+    cache_folder,
+    kernels_hash,
 )
 from tests.waiting import PATIENCE_S
 
@@ -30,19 +30,6 @@ from cluster_env.core.compiled import njit
 @njit(cache=True)
 def times(x):
     return 2 * x
-"""
-FINDER = """
-import importlib.util
-import sys
-
-class Finder:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name in ("cluster_env", "rllib_configs"):
-            place = {root!r} + "/" + name + "/__init__.py"
-            return importlib.util.spec_from_file_location(name, place)
-
-sys.meta_path.append(Finder)
 """
 ASK = "from cluster_env.kernel import double; print(double(2), double._cache.cache_path)"
 
@@ -67,23 +54,17 @@ def copies(tmp_path: Path) -> tuple[Path, Path]:
     return make_copy(tmp_path / "submitted"), make_copy(tmp_path / "installed")
 
 
-def cache_of(copy: Path, *others: Path, value: int = 4, folder: Path | None = None) -> Path:
-    """Where the copy's function is cached, in a process that finds the others behind it.
+def cache_of(copy: Path, folder: Path, value: int = 4) -> Path:
+    """Where the copy's function is cached, in a process of its own.
 
     Args:
         copy: that is used.
-        others: folders behind it on the search path.
-        value: what the function has to return for 2.
         folder: given by the user.
+        value: what the function has to return for 2.
     """
-    path = os.pathsep.join(map(str, (copy, *others)))
-    environment = {**os.environ, "PYTHONPATH": path}
-    environment.pop("NUMBA_CACHE_DIR", None)
-    if folder is not None:
-        environment["NUMBA_CACHE_DIR"] = str(folder)
-    command = [sys.executable, "-P", "-c", ASK]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "NUMBA_CACHE_DIR": str(folder)}
     done = subprocess.run(
-        command,
+        [sys.executable, "-P", "-c", ASK],
         env=environment,
         cwd=copy,
         capture_output=True,
@@ -91,67 +72,71 @@ def cache_of(copy: Path, *others: Path, value: int = 4, folder: Path | None = No
         timeout=PATIENCE_S,
         check=True,
     )
-    found, _, place = done.stdout.strip().partition(" ")
-    assert int(found) == value
+    returned, _, place = done.stdout.strip().partition(" ")
+    assert int(returned) == value
     return Path(place)
 
 
-def test_a_copy_shares_the_cache_of_the_installed_one(copies):
+def compiled_files(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*.nbc")}
+
+
+def test_a_copy_with_the_same_kernels_takes_what_another_has_compiled(copies, tmp_path):
     submitted, installed = copies
-    assert cache_of(submitted, installed) == installed / "cluster_env" / "__pycache__"
-    assert list((installed / "cluster_env" / "__pycache__").glob("kernel.double-*.nbc"))
-    assert not list(submitted.rglob("*.nbc"))
+    (submitted / "cluster_env" / "other.py").write_text("NO_KERNEL = True\n")
+    place = cache_of(installed, tmp_path)
+    compiled = compiled_files(place)
+    assert [path.name for path in compiled if path.name.startswith("kernel.double-")]
+    assert cache_of(submitted, tmp_path) == place
+    assert compiled_files(place) == compiled
+    assert not list(submitted.rglob("*.nb?"))
+    assert not list(installed.rglob("*.nb?"))
 
 
-def test_a_copy_finds_an_installation_that_is_to_be_edited(copies, tmp_path):
-    """setuptools' hook knows where the packages are, and the search path does not."""
-    submitted, installed = copies
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(FINDER.format(root=str(installed)))
-    assert cache_of(submitted, tmp_path / "site") == installed / "cluster_env" / "__pycache__"
-    (installed / "cluster_env" / "other.py").write_text("CHANGED = True\n")
-    assert cache_of(submitted, tmp_path / "site") == submitted / "cluster_env" / "__pycache__"
+def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(copies, tmp_path):
+    copy, _ = copies
+    place = cache_of(copy, tmp_path)
+    (copy / "cluster_env" / "callee.py").write_text(CALLEE.replace("2 *", "3 *"))
+    assert cache_of(copy, tmp_path, value=6) != place
+    (copy / "cluster_env" / "callee.py").write_text(CALLEE)
+    assert cache_of(copy, tmp_path) == place
 
 
-@pytest.mark.parametrize("package", COMPILED_PACKAGES)
-def test_a_copy_that_differs_anywhere_has_a_cache_of_its_own(copies, package):
-    submitted, installed = copies
-    (submitted / package / "other.py").write_text("CHANGED = True\n")
-    assert installed_twin(submitted, (str(submitted), str(installed))) is None
-    if package == COMPILED_PACKAGES[0]:
-        assert cache_of(submitted, installed) == submitted / "cluster_env" / "__pycache__"
+def test_without_a_folder_of_its_own_the_cache_is_the_users(monkeypatch, tmp_path):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert cache_folder("a" * 64) == tmp_path / "cache" / "metasched" / f"kernels-{'a' * 20}"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder("b" * 64).is_relative_to(tmp_path / ".cache")
 
 
-def test_an_installed_copy_is_its_own_and_needs_no_twin(copies):
-    _, installed = copies
-    assert installed_twin(installed, (str(installed),)) is None
+def test_a_folder_that_cannot_be_written_keeps_nothing_and_stops_nothing(copies, tmp_path):
+    copy, _ = copies
+    (tmp_path / "file").write_text("no folder")
+    cache_of(copy, tmp_path / "file")
+
+
+def test_the_folders_that_were_used_last_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    for number in range(30):
+        folder = tmp_path / "metasched" / f"kernels-{number:02}"
+        folder.mkdir(parents=True)
+        os.utime(folder, (number, number))
+    own = cache_folder("c" * 64)
+    left = {path.name for path in own.parent.iterdir()}
+    assert left == {own.name, *(f"kernels-{number:02}" for number in range(10, 30))}
 
 
 def test_moving_a_line_from_one_file_to_the_next_changes_the_hash(copies):
     submitted, installed = copies
-    for root, first, second in ((submitted, "ab", "c"), (installed, "a", "bc")):
+    for root, first, second in (
+        (submitted, "#njit ab", "c#njit"),
+        (installed, "#njit a", "bc#njit"),
+    ):
         (root / "cluster_env" / "x.py").write_text(first)
         (root / "cluster_env" / "y.py").write_text(second)
-    assert source_hash(submitted) != source_hash(installed)
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_a_kernel_is_compiled_again_when_one_that_it_calls_has_changed(copies, tmp_path, given):
-    copy, _ = copies
-    folder = tmp_path / "given" if given else None
-    place = cache_of(copy, folder=folder)
-    assert place.is_relative_to(folder or copy)
-    (copy / "cluster_env" / "callee.py").write_text(CALLEE.replace("2 *", "3 *"))
-    assert cache_of(copy, value=6, folder=folder) == place
-
-
-def test_a_file_without_kernels_changes_nothing(copies):
-    copy, _ = copies
-    cache_of(copy)
-    kept = {path: path.stat().st_mtime_ns for path in copy.rglob("*.nb?")}
-    (copy / "cluster_env" / "other.py").write_text("CHANGED = True\n")
-    cache_of(copy)
-    assert kept == {path: path.stat().st_mtime_ns for path in copy.rglob("*.nb?")}
+    assert kernels_hash(submitted) != kernels_hash(installed)
 
 
 def test_processes_that_compile_at_once_keep_each_other_s_work(tmp_path, monkeypatch):

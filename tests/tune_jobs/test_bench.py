@@ -14,8 +14,8 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
-from cluster_env.worlds.deeprm.plain import PlainCluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from rllib_configs.worlds.deeprm.plain import PlainCluster
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, replay, reporting, training

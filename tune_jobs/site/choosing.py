@@ -13,7 +13,7 @@ from cluster_env.core.snapshot import (
     Queue,
     SiteJob,
 )
-from cluster_env.worlds import World, get_heuristic, get_kind
+from cluster_env.worlds import World, get_heuristic, get_spec
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 
 WORLD = "hpc"
@@ -40,10 +40,10 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
     Raises:
         InputError: if there is no such policy, or it was trained for another kind of world.
     """
-    kind = get_kind(WORLD)
-    if kind.advise is None:
+    spec = get_spec(WORLD)
+    if spec.tools.advise is None:
         raise InputError(f"the world {WORLD} says nothing of live sites")
-    advise = kind.advise
+    advise = spec.tools.advise
     if is_heuristic(name):
 
         def by_rule(queue: Queue) -> Advice:
@@ -71,12 +71,12 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
 
 
 def _world(queue: Queue) -> World:
-    """A machine that counts what there is of; `Kind.advise` says how much."""
+    """A machine that counts what there is of; `Tools.advise` says how much."""
     jobs = [job.demand for job in (*queue.running, *queue.waiting)]
     counted = {
         name: 1
         for r, name in enumerate(RESOURCES)
         if r == 0 or queue.free[r] or any(demand[r] for demand in jobs)
     }
-    made: World = get_kind(WORLD).world(**counted)
+    made: World = get_spec(WORLD).world(**counted)
     return made

@@ -22,14 +22,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.batch import Batch
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
-from cluster_env.core.schedule import Schedule, schedule_of_starts
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation.relaxation import relaxed_bound
 from cluster_env.evaluation.rollouts import evaluate
+from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.world import DeepRM
 
@@ -258,4 +260,11 @@ def _schedule(jobset: JobSet, cluster: Cluster, start: Starts) -> Schedule:
     """One episode with these starts, which lasts until all is done."""
     last_finish = int((start + jobset.duration).max(initial=0))
     end = np.array([max(jobset.window, last_finish)])
-    return schedule_of_starts([jobset], np.zeros(1, np.int32), start[None], end, cluster.capacity)
+    batch = Batch([jobset], get_objective("slowdown"))
+    return batch.schedule(
+        arrived=batch.num_jobs,
+        start=start,
+        finish=batch.finish_of(start, end),
+        end=end,
+        capacity=cluster.capacity,
+    )

@@ -11,7 +11,7 @@ from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import Heuristic, no_argument, number_of
+from cluster_env.core.spec import Heuristic, no_argument, number_of
 from cluster_env.worlds.deeprm.state import SATURATED, StateShape, first_free, first_start
 from cluster_env.worlds.deeprm.world import DeepRM
 

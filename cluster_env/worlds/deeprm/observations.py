@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import output, require_states
 from cluster_env.core.compiled import njit_kernel
+from cluster_env.core.observation import Observation
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import Mask, Observation
+from cluster_env.core.world import Mask
 from cluster_env.worlds.deeprm.features import (
     FOR_EVER,
     IDLE_PATIENCE,

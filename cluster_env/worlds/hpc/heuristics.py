@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.world import Heuristic, PlayingSimulator, no_argument
+from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.core.world import PlayingSimulator
 from cluster_env.worlds.hpc.acting import act_by_rule
 from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, PEER, Reserve, Rule
 from cluster_env.worlds.hpc.world import HPC

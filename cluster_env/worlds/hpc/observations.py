@@ -10,8 +10,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.observation import Observation, features_observation
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import Features, Observation
 from cluster_env.worlds.hpc.compact import CompactView
 from cluster_env.worlds.hpc.image import ImageView
 from cluster_env.worlds.hpc.world import HPC
@@ -25,33 +25,14 @@ TIME_HORIZON, EVENT_HORIZON = 20, 60
 MINUTE = 60
 """Seconds between moments where neither the horizon nor the clock has a step."""
 
-OBSERVATIONS: Registry[Callable[[HPC], Observation]] = Registry("observation")
-
-
-def _write_jobs(world: HPC, states: NDArray[np.int32], out: Any) -> None:
-    allowed = np.empty((states.shape[0], world.num_actions), np.bool_)
-    world.features(states, Features(out["jobs"], out["context"], allowed))
-
-
-def _write_state(states: NDArray[np.int32], out: Any) -> None:
-    out[:] = states
+OBSERVATIONS: Registry[Callable[[HPC], Observation]] = Registry(
+    "observation",
+    {"jobs": partial(features_observation, items="jobs", low=-LARGEST, high=LARGEST)},
+)
 
 
 def _write_compact(view: CompactView, states: NDArray[np.int32], out: Any) -> None:
     out[:] = view.scaled(states)
-
-
-@OBSERVATIONS.register("jobs")
-def _jobs(world: HPC) -> Observation:
-    """What networks see: features of each waiting job, and of the machine."""
-    of_job, of_context = map(len, world.feature_names)
-    space = spaces.Dict(
-        {
-            "context": spaces.Box(-LARGEST, LARGEST, (of_context,), np.float32),
-            "jobs": spaces.Box(-LARGEST, LARGEST, (world.queue, of_job), np.float32),
-        }
-    )
-    return Observation(space, partial(_write_jobs, world))
 
 
 @OBSERVATIONS.register("image")
@@ -78,11 +59,6 @@ def _events(world: HPC) -> Observation:
         )
     seen = world if world.horizon else replace(world, horizon=EVENT_HORIZON)
     return compact_observation(seen, by_events=True)
-
-
-@OBSERVATIONS.register("state")
-def _state(world: HPC) -> Observation:
-    return Observation(world.state_space, _write_state)
 
 
 def compact_observation(world: HPC, by_events: bool) -> Observation:

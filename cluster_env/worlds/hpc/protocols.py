@@ -9,8 +9,8 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.world import NamedJobsets, Value
-from cluster_env.worlds.hpc.traces import RECORDED, TraceWorkload
+from cluster_env.core.spec import NamedJobsets, Value
+from cluster_env.workloads.log import RECORDED, LogWorkload
 
 WINDOWS, JOBS, SEED = 10, 1024, 1
 """Of RLScheduler's published table (Zhang et al., SC 2020, tables V and VI)."""
@@ -47,9 +47,9 @@ def _whole(task: Any) -> Sequence[JobSet]:
     return [_log_of(task).recorded.jobset()]
 
 
-def _log_of(task: Any) -> TraceWorkload:
+def _log_of(task: Any) -> LogWorkload:
     workload = task.workload
-    if not isinstance(workload, TraceWorkload):
+    if not isinstance(workload, LogWorkload):
         raise InputError("windows of a log need a log: --set task.workload.kind=trace")
     if workload.estimates != RECORDED:
         raise InputError(

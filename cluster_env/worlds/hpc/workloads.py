@@ -1,7 +1,7 @@
 """Where jobs come from: logs of a site's own, and generators."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads.estimates import get_estimates
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
+from cluster_env.workloads.log import LogWorkload
 from cluster_env.workloads.lublin import JobType, draw_jobs, pass_through_days, types_for
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.hpc.world import HPC
 
 _SAMPLE = 20_000  # jobs that the load of a generator is measured on
@@ -212,7 +213,29 @@ def _check(jobs: int, load: float, estimates: str) -> None:
     get_estimates(estimates)
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+@dataclass(frozen=True, kw_only=True)
+class HPCLog(LogWorkload):
+    """Jobs of a log as they are; see `LogWorkload` for what all logs have.
+
+    Attributes:
+        capacity: units of each resource of the machine.
+        resources: their names.
+    """
+
+    capacity: tuple[int, ...] = field(default=(256,), kw_only=False)
+    resources: tuple[str, ...] = field(default=("processors",), kw_only=False)
+
+    def fitting(self, read: RecordedJobs) -> RecordedJobs:
+        """The jobs that fit the machine."""
+        machine = f"the machine of {self.capacity[0]:,} processors"
+        return read.that_fit(self.capacity, machine, self.resources)
+
+    def load_of(self, recorded: RecordedJobs, span: int) -> float:
+        """Mean demand for processors over what there is."""
+        return float(recorded.load(self.capacity, span)[0])
+
+
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _processors(world: HPC) -> dict[str, Any]:
@@ -224,11 +247,11 @@ def _processors(world: HPC) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("lublin")(WorkloadKind(LublinWorkload, _processors))
-WORKLOADS.register("lognormal")(WorkloadKind(LognormalWorkload, _processors))
+WORKLOADS.register("lublin")(WorkloadSpec(LublinWorkload, _processors))
+WORKLOADS.register("lognormal")(WorkloadSpec(LognormalWorkload, _processors))
 WORKLOADS.register("trace")(
-    WorkloadKind(
-        TraceWorkload,
+    WorkloadSpec(
+        HPCLog,
         lambda world: {"capacity": world.capacity, "resources": world.resources},
         own=("jobs", "estimates"),  # how long windows are follows from the log, which has estimates
         read=lambda said: read_log(said["path"], said["log_format"], said["time_zone"]),

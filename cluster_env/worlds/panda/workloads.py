@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.seeding import Split
-from cluster_env.core.world import WorkloadKind
-from cluster_env.workloads.logs import read_log
+from cluster_env.core.spec import WorkloadSpec
+from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
 from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
@@ -207,106 +207,78 @@ class ClusteredWorkload:
         return found
 
 
-@dataclass(frozen=True)
-class LogPart:
-    """A stretch of a log; see `LogWorkload`."""
+@dataclass(frozen=True, kw_only=True)
+class PandaLog(LogWorkload):
+    """Jobs of a log as consumers: their processors are the cores of a specification.
 
-    recorded: RecordedJobs
-    jobs: int
-    supply: Supply
-    nodes: Nodes
-    seconds: int
-
-    @property
-    def num_disjoint(self) -> int:
-        """Windows that fit side by side into it, sharing no job."""
-        return max(1, self.recorded.num_jobs // (self.jobs or self.recorded.num_jobs))
-
-    def sample(self, rng: np.random.Generator) -> Consumers:
-        """Cuts out a window that begins with any job; all that lie inside are equally likely."""
-        count = min(self.jobs or self.recorded.num_jobs, self.recorded.num_jobs)
-        first = int(rng.integers(self.recorded.num_jobs - count, endpoint=True))
-        jobset = self.recorded.jobset(slice(first, first + count))
-        arrival = jobset.arrival // self.seconds
-        window = int(arrival[-1]) + 1
-        return Consumers.with_supply(
-            *(arrival, np.maximum(1, -(-jobset.duration // self.seconds)), jobset.demand[:, 0]),
-            away=self.supply.sample(rng, self.nodes.num_nodes, 4 * window),
-            window=window,
-        )
-
-
-@dataclass(frozen=True)
-class LogWorkload:
-    """Jobs of a log, SWF or CSV in seconds: their processors are the cores of a specification.
-
-    Training windows lie in the first 60 % of the log's time, validation windows in the next 20 %
-    and held-out windows in the last 20 %.
+    See `LogWorkload` for what all logs have.
 
     Attributes:
-        path: the file, ``.csv`` for CSV, anything else for SWF.
         nodes: of the cloud; jobs that no nodes could run together are left out.
-        jobs: in a jobset; 0 for all jobs of a split.
+        jobs: in a jobset; 0 for all jobs of a split. null for windows by time.
         seconds: of a step.
-        stretch: factor on all times of submission: 0.5 doubles the load.
         most_cores: of a job, larger ones are left out; 0 for those of the four largest nodes.
         supply: how nodes come and go.
+        estimates: Refused: specifications hold run times, and no estimates.
+        run_times: Refused for the same reason.
+        hash_users: Refused: consumers of this world have no names.
 
     Raises:
         InputError: if the file cannot be read, no job fits, or a split has no jobs.
     """
 
-    path: Path | str
-    nodes: Nodes = field(default_factory=Nodes)
-    jobs: int = 128
+    refused: ClassVar = MappingProxyType(
+        {
+            "estimates": "specifications hold run times, and no estimates",
+            "run_times": "specifications hold run times, and no estimates",
+            "hash_users": "its consumers have no names",
+        }
+    )
+
+    nodes: Nodes = field(default_factory=Nodes, kw_only=False)
+    jobs: int | None = 128
     seconds: int = 60
-    stretch: float = 1.0
     most_cores: int = 0
     supply: Supply = field(default_factory=Supply)
 
     def __post_init__(self) -> None:
-        if self.jobs < 0 or self.seconds < 1 or self.most_cores < 0:
+        if self.seconds < 1 or self.most_cores < 0:
             raise InputError(
-                f"a step lasts 1 second or longer, and jobs and cores are 0 or more, but "
-                f"{self.seconds}, {self.jobs} and {self.most_cores} were given"
+                f"a step lasts 1 second or longer, and most_cores is 0 or more, but "
+                f"{self.seconds} and {self.most_cores} were given"
             )
-        for split in Split:
-            if not self.recorded.between(*_PARTS[split]).num_jobs:
-                raise InputError(f"no job of {self.path} lies in its {split.name.lower()} part")
+        super().__post_init__()
 
-    @cached_property
-    def recorded(self) -> RecordedJobs:
-        """All jobs that the cloud can run."""
+    def fitting(self, read: RecordedJobs) -> RecordedJobs:
+        """The jobs that four nodes could run together."""
         four = int(np.sort(self.nodes.of("cores"))[-4:].sum())
         most = min(self.most_cores or four, four)
-        read = read_log(self.path).that_fit((most,), f"a set of {most:,} cores")
-        return read.stretched(self.stretch)
+        return read.that_fit((most,), f"a set of {most:,} cores")
 
-    def part(self, split: Split) -> LogPart:
-        """The stretch of the log that the jobsets of a split come from."""
-        return self._part_of(self.recorded.between(*_PARTS[split]))
+    def load_of(self, recorded: RecordedJobs, span: int) -> float:
+        """Mean work, at speed 1, over what the nodes that are there could do."""
+        return float(recorded.load((self.nodes.capacity,), span)[0]) / self.supply.share
 
-    def before_held_out(self) -> LogPart:
-        """The stretch of the log before its held-out jobs."""
-        return self._part_of(self.recorded.between(0.0, _PARTS[Split.HELD_OUT][0]))
+    def served(self, jobset: JobSet, rng: np.random.Generator) -> Consumers:
+        """The window in steps, with the absences of nodes meanwhile."""
+        window = -(-jobset.window // self.seconds)
+        return Consumers.with_supply(
+            jobset.arrival // self.seconds,
+            np.maximum(1, -(-jobset.duration // self.seconds)),
+            jobset.demand[:, 0],
+            away=self.supply.sample(rng, self.nodes.num_nodes, 4 * window),
+            window=window,
+            **warmup_marks(jobset),
+        )
 
-    def sample(self, rng: np.random.Generator) -> Consumers:
-        """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
-        return self._part_of(self.recorded).sample(rng)
 
-    def _part_of(self, recorded: RecordedJobs) -> LogPart:
-        return LogPart(recorded, self.jobs, self.supply, self.nodes, self.seconds)
-
-
-_PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
-"""Between which shares of a log's time the jobs of a split were submitted."""
-
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _nodes(world: Any) -> dict[str, Any]:
     return {"nodes": world.nodes}
 
 
-WORKLOADS.register("clustered")(WorkloadKind(ClusteredWorkload, _nodes))
-WORKLOADS.register("log")(WorkloadKind(LogWorkload, _nodes))
+WORKLOADS.register("clustered")(WorkloadSpec(ClusteredWorkload, _nodes))
+WORKLOADS.register("trace")(WorkloadSpec(PandaLog, _nodes, own=("window",)))  # in seconds
+WORKLOADS.alias("log", "trace")

@@ -1,7 +1,7 @@
 """A score of waiting jobs from 144 numbers: features of a job times features of the cluster.
 
 It is small enough for a search (`training.algorithm=evolution`), which needs no gradient and can be
-asked for anything that schedules show, limits on the price included.
+asked for anything that schedules show, limits on side metrics included.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm import DeepRM

@@ -18,6 +18,7 @@ from cluster_env.worlds.hpc.rules import Rule
 from cluster_env.worlds.hpc.state import HEADER
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.hpc.step_rule import check_step
 
 WORLD = HPC(PROCESSORS, queue=16)
 SHOWN_RULES = [("fcfs", "easy")]  # those of which a state shows enough to decide one by one
@@ -145,7 +146,8 @@ def test_features_do_not_know_the_size_of_the_machine() -> None:
 def test_environments_keep_their_promises(observation: str) -> None:
     world = HPC(16, queue=6)
     options = {"world": world, "workload": LublinWorkload(16, jobs=20), "observation": observation}
-    check_cluster_env(ClusterEnv(**options, objective="bounded_slowdown"), num_episodes=3)
+    env = ClusterEnv(**options, objective="bounded_slowdown")
+    check_cluster_env(env, num_episodes=3, step_rule=check_step)
     several = ClusterVectorEnv(3, **options)
     several.reset(seed=0)
     rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(60))
