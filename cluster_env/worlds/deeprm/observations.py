@@ -122,7 +122,7 @@ def _write_slots(world: DeepRM, space: spaces.Dict, states: States, out: Any) ->
     require_states(states, world.state_space)
     shape, try_last_start = world.layout.shape, world.switches.try_last_start
     slots, context = (
-        output(out[name], (states.shape[0], *space[name].shape), np.float32)
+        output(out[name], (states.shape[0], *(space[name].shape or ())), np.float32)
         for name in ("slots", "context")
     )
     write_slots(states, shape, try_last_start, slots)
