@@ -1,7 +1,4 @@
-"""A second world: one machine, jobs with weights, all there at time 0 (1 || sum w_j C_j).
-
-The best order is known: weight over duration (Smith, 1956). All that a world needs is in this file.
-"""
+"""A world in one file: one machine, jobs with weights, all there at time 0 (1 || sum w_j C_j)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from cluster_env.core import spec
-from cluster_env.core.checks import require_states
+from cluster_env.core.checks import require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.record_simulator import RecordSimulator
@@ -19,7 +16,7 @@ from cluster_env.core.world import Features
 from cluster_env.objectives import OBJECTIVES, Objective
 
 LARGEST = 20  # duration and weight
-
+RULES = ("spt", "wspt")
 FLOW = Objective("weighted_flow", lambda jobset: jobset.attributes["weight"])
 OBJECTIVES.register(FLOW.name)(FLOW)
 
@@ -31,6 +28,9 @@ class SingleMachine:
     kind: ClassVar[str] = "single_machine"
     feature_names: ClassVar = ("present", "duration", "weight"), ("jobs_left",)
     num_jobs: int = 8
+
+    def __post_init__(self):
+        require_option_types(self)
 
     @property
     def state_space(self):
@@ -87,30 +87,32 @@ class UniformJobs:
     def sample(self, rng):
         most = [[LARGEST], [self.largest_weight]]
         duration, weight = rng.integers(1, most, (2, self.num_jobs), endpoint=True)
-        demand = np.ones((self.num_jobs, 1))
-        return JobSet.of(0 * duration, duration, demand, attributes={"weight": weight})
+        ones = np.ones((self.num_jobs, 1))
+        return JobSet.of(0 * duration, duration, ones, attributes={"weight": weight})
 
 
 @dataclass(frozen=True)
 class Order:
-    """Takes the job with the shortest duration, or duration over weight."""
+    """Takes the shortest job, or that of least duration over weight: the optimum (Smith, 1956)."""
 
     name: str
+    world: SingleMachine
 
     def act(self, states, uniforms):
+        require_states(states, self.world.state_space)
         duration, weight = np.split(states, 2, axis=1)
         value = (weight if self.name == "wspt" else 1) / np.maximum(duration, 1)
         return np.where(duration > 0, value, -1).argmax(axis=1).astype(np.int32)
 
 
 WORKLOAD = spec.WorkloadSpec(UniformJobs, lambda world: {"num_jobs": world.num_jobs})
-ORDERS = {name: spec.Heuristic(lambda *_, name=name: Order(name)) for name in ("spt", "wspt")}
+ORDERS = {name: spec.Heuristic(lambda world, _, name=name: Order(name, world)) for name in RULES}
 spec.WORLDS.register("single_machine")(
     spec.WorldSpec(
         world=SingleMachine,
         workloads=Registry("workload", {"uniform": WORKLOAD}),
         heuristics=Registry("heuristic", ORDERS),
-        baselines=("spt", "wspt"),
+        baselines=RULES,
         metrics=("weighted_flow", "completion_time", "makespan"),
         presentation=spec.Presentation(axis=spec.Axis("workload.largest_weight")),
         environments=spec.Environments({"SingleMachine-v0": {"world": {"kind": "single_machine"}}}),

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.batch import BatchSimulator
+from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
+from cluster_env.objectives.objective import Objective
 
 
 class RecordSimulator(BatchSimulator):
@@ -23,6 +25,19 @@ class RecordSimulator(BatchSimulator):
     """
 
     start: NDArray[np.int32]  # (num_rows, most_jobs): start of each job of the jobset, or -1
+
+    def require(self, objective: Objective) -> None:
+        """Refuses an objective that is more than a rate of each job; override it to take more.
+
+        Raises:
+            InputError: if it has other costs, or gains.
+        """
+        others = (objective.busy_cost, objective.utilization_gain, objective.late_costs)
+        if any(others) or objective.gains_at_finish:
+            raise InputError(
+                f"the objective '{objective.name}' is more than a cost of each job for each unit "
+                f"of time, which is all that {type(self).__name__} rewards"
+            )
 
     @abstractmethod
     def begin(self) -> NDArray[Any]:
