@@ -129,15 +129,6 @@ def _write_slots(world: DeepRM, space: spaces.Dict, states: States, out: Any) ->
     write_context(states, shape, context)
 
 
-@OBSERVATIONS.register("state")
-def _state(world: DeepRM) -> Observation:
-    return Observation(world.state_space, _write_state)
-
-
-def _write_state(states: States, out: Any) -> None:
-    out[:] = states
-
-
 def compact_size(layout: StateLayout) -> int:
     """Numbers of a compact observation; 71 for the default cluster."""
     return layout.backlog + 1
