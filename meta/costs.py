@@ -14,9 +14,9 @@ from cluster_env.evaluation import (
     by_size,
     check_warmup,
     choose,
-    cost_of,
     evaluate,
     get_metric,
+    nonnegative_cost,
     tuned_numbers,
 )
 from cluster_env.evaluation.summary import is_measured
@@ -165,4 +165,5 @@ def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet]) -> Cost:
     sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
     names = (*spec.side_metrics, *sizes)
     side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}
-    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, side_metrics)
+    mean = mean_cost(nonnegative_cost(task.objective), schedule)
+    return Cost(policy.name, mean, unfinished, side_metrics)

@@ -238,6 +238,7 @@ def _fits_beside(
     """Whether a job can run from now on, although another one begins at the step `reserved`."""
     resources = capacity.size
     duration, other = np.int64(state[place]), np.int64(state[reserved_place])
+    # The reservation holds its units in every resource, from its first step to its last.
     for step in range(duration):
         for r in range(resources):
             used = np.int64(state[step * resources + r]) + state[place + 1 + r]

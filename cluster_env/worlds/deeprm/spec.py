@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
-from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
     DEFAULT_TIME_LIMIT_S,
@@ -142,12 +140,6 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     return {"window": window}, window // 6
 
 
-def _warm(world: DeepRM, jobsets: Sequence[JobSet]) -> None:
-    """Shows classes of jobs."""
-    simulator = DeepRM(replace(world.cluster, num_classes=2)).simulator()
-    simulator.load(jobsets, get_objective("slowdown"))
-
-
 SPEC = WorldSpec(
     world=DeepRM,
     workloads=WORKLOADS,
@@ -221,6 +213,5 @@ SPEC = WorldSpec(
             require=require_solver,
             time_limit_s=DEFAULT_TIME_LIMIT_S,
         ),
-        warm=_warm,
     ),
 )
