@@ -19,13 +19,13 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import PlayedPolicy, choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.spec import WORLDS, build_world, get_heuristic
 from cluster_env.core.task import build_workload
-from cluster_env.core.world import WORLDS, build_world, get_heuristic
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective, mixture
 from cluster_env.workloads import sample_jobsets
-from tests import toy_world  # noqa: F401 - it registers itself
+from tests import toy_world
 
 OBJECTIVE_NAMES = (
     *OBJECTIVES.names(),
@@ -113,7 +113,7 @@ def is_taken(world: Any, jobsets: Sequence[JobSet], objective: Any) -> bool:
 
 @every_world
 def test_each_world_takes_its_own_objective(world):
-    objective = get_objective(WORLDS.get(world.kind).objective)
+    objective = get_objective(WORLDS.get(world.kind).training.objective)
     assert is_taken(world, jobsets_of(world), objective)
 
 
@@ -152,7 +152,7 @@ def test_jobs_of_a_warm_up_cost_nothing(world, objective):
 @every_world
 def test_schedules_could_have_happened(world):
     jobsets = jobsets_of(world)
-    objective = get_objective(WORLDS.get(world.kind).objective)
+    objective = get_objective(WORLDS.get(world.kind).training.objective)
     played = play_at_random(world, jobsets, objective)
     check_schedule(played.schedule, [served(world, jobset) for jobset in jobsets])
 
@@ -168,7 +168,7 @@ every_rule = pytest.mark.parametrize(
 
 def step_by_choice(world: Any, jobsets: Sequence[JobSet], policy: Any) -> Schedule:
     simulator = world.simulator()
-    simulator.load(jobsets, get_objective(WORLDS.get(world.kind).objective))
+    simulator.load(jobsets, get_objective(WORLDS.get(world.kind).training.objective))
     while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
         actions = choose(policy, simulator, rows, np.full(rows.size, 0.5))
         simulator.step(rows, actions, np.zeros(rows.size))
@@ -227,8 +227,8 @@ def wrong_states(world: Any) -> Iterator[Any]:
 def test_wrong_states_are_refused(kind):
     world = build_world(kind)
     looks = [world.features]
-    for name in WORLDS.get(kind).observations.names():
-        observation = WORLDS.get(kind).observations.get(name)(world)
+    for name in WORLDS.get(kind).environments.observations.names():
+        observation = WORLDS.get(kind).environments.observations.get(name)(world)
         shape = (2, *(observation.space.shape or ()))
         looks.append(lambda states, one=observation, shape=shape: one.write(states, np.ones(shape)))
     for states in wrong_states(world):
@@ -290,7 +290,7 @@ def single(kind: str) -> bool:
     """Whether one agent decides in an episode, so that Gymnasium can play it."""
     world = build_world(kind)
     simulator = world.simulator()
-    simulator.load(jobsets_of(world, num=1), get_objective(WORLDS.get(kind).objective))
+    simulator.load(jobsets_of(world, num=1), get_objective(WORLDS.get(kind).training.objective))
     return bool(simulator.num_rows == 1)
 
 
@@ -301,7 +301,7 @@ every_single = pytest.mark.parametrize("kind", [kind for kind in WORLDS.names() 
 def test_empty_jobsets_never_reach_a_user(kind):
     world = build_world(kind)
     workload = MostlyEmpty(jobsets_of(world, num=1)[0])
-    objective = WORLDS.get(kind).objective
+    objective = WORLDS.get(kind).training.objective
     env = ClusterEnv(world=world, workload=workload, objective=objective)
     for seed in range(20):
         env.reset(seed=seed)
@@ -323,10 +323,10 @@ def test_a_jobset_without_a_job_is_refused(kind):
     world = build_world(kind)
     [jobset] = jobsets_of(world, num=1)
     empty = jobset.select(slice(0, 0))
-    env = ClusterEnv(world=world, objective=WORLDS.get(kind).objective)
+    env = ClusterEnv(world=world, objective=WORLDS.get(kind).training.objective)
     with pytest.raises(InputError, match="needs a job"):
         env.reset(seed=0, options={"jobset": empty})
-    many = ClusterVectorEnv(2, world=world, objective=WORLDS.get(kind).objective)
+    many = ClusterVectorEnv(2, world=world, objective=WORLDS.get(kind).training.objective)
     with pytest.raises(InputError, match="needs a job"):
         many.reset(seed=0, options={"jobsets": [jobset, empty]})
 
@@ -347,10 +347,27 @@ def test_arrays_of_jobsets_cannot_be_written(kind):
 def test_gymnasium_knows_the_environments_of_a_world_as_soon_as_it_is_registered(kind):
     name = f"Own-{kind}-v0"
     spec = WORLDS.get(kind)
-    options = {"world": {"kind": f"own-{kind}"}, "objective": spec.objective}
-    WORLDS.register(f"own-{kind}")(replace(spec, environments={name: options}))
+    options = {"world": {"kind": f"own-{kind}"}, "objective": spec.training.objective}
+    environments = replace(spec.environments, ids={name: options})
+    WORLDS.register(f"own-{kind}")(replace(spec, environments=environments))
     try:
         assert name in gymnasium.registry
     finally:
         WORLDS._things.pop(f"own-{kind}")
         gymnasium.registry.pop(name, None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registered() -> Iterator[None]:
+    """The smallest world is known while these tests run, and was while they were collected."""
+    with pytest.MonkeyPatch.context() as patch:
+        for registry, names in OWN.items():
+            for name, thing in names.items():
+                patch.setitem(registry._things, name, thing)
+        yield
+
+
+OWN = {
+    registry: {name: registry._things.pop(name)}
+    for registry, name in ((WORLDS, toy_world.SingleMachine.kind), (OBJECTIVES, "weighted_flow"))
+}

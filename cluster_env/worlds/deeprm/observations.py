@@ -124,15 +124,6 @@ def _write_slots(
     write_context(states, shape, output(out["context"], (n, *context), np.float32))
 
 
-@OBSERVATIONS.register("state")
-def _state(world: DeepRM) -> Observation:
-    return Observation(world.state_space, _write_state)
-
-
-def _write_state(states: States, out: Any) -> None:
-    out[:] = states
-
-
 def compact_size(layout: StateLayout) -> int:
     """Numbers of a compact observation; 71 for the default cluster."""
     return layout.backlog + 1
