@@ -120,17 +120,15 @@ class MetaPolicy:
 
     def weights_with(self, parameters: Parameters) -> Weights:
         """The weights by name, with other parameters of the network."""
-        changed = {
-            f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()
-        }
-        return {**self.weights, **changed}
+        others = {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
+        return {**self.weights, **others}
 
     def acting(
         self, task: Task, parameters: Parameters, name: str, decode: Decode = "argmax"
     ) -> LearnedPolicy:
         """A policy for a task's world with these parameters; for ``decode`` see `LearnedPolicy`."""
-        weights, wanted = self.weights_with(parameters), Wanted(task.objective)
-        return LearnedPolicy(name, make_sampler(self.config, weights, task.world, wanted), decode)
+        weights, goal = self.weights_with(parameters), Wanted(task.objective)
+        return LearnedPolicy(name, make_sampler(self.config, weights, task.world, goal), decode)
 
     def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
         """The policies after each of a plan's numbers of steps on a task, see `adapt_policy`."""
@@ -248,7 +246,7 @@ def adapt_policy(
         # What it was conditioned on before is mixed into its parameters, and cannot be taken out.
         if policy.config.name.endswith(_ADAPTED):
             raise InputError(
-                f"{policy.config.name} was told what its rewards went with, and has not kept them; "
+                f"{policy.config.name} is conditioned on rewards that it has not kept; "
                 f"adapt the run that it came from, with more steps"
             )
         rewards = RewardSums(task.world)
@@ -286,16 +284,10 @@ def sample_step(
     num_jobsets: int,
     warmup: int = 0,
 ) -> Rollouts:
-    """Plays the episodes of one step of adaptation.
+    """Plays the episodes of one step; the arguments after ``batch`` are those of `adapt_policy`.
 
-    Args:
-        task: whose training jobsets are played.
-        acting: what draws the actions.
-        batch: number of the step among those of all seeds; no two share a jobset or a random
-            number.
-        num_episodes: see `adapt_policy`, as for the next two.
-        num_jobsets: see there.
-        warmup: see there.
+    The batch is the number of the step among those of all seeds: no two share a jobset or a random
+    number.
     """
     drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
     return rollout(

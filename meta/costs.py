@@ -65,7 +65,6 @@ def costs_on(
     *,
     num_jobsets: int = DEFAULT_JOBSETS,
     split: Split = Split.HELD_OUT,
-    seed: int = 0,
     warmup: int = 0,
 ) -> list[Cost]:
     """Evaluates policies on the same jobsets of a task, with the same random numbers.
@@ -75,70 +74,59 @@ def costs_on(
         task: jobs, world and cost.
         num_jobsets: how many of its jobsets, from the first, at least 1.
         split: which of them; what is reported rests on `Split.HELD_OUT`.
-        seed: of the policies' random numbers, at least 0.
         warmup: units of time at both ends of a window whose jobs are not measured, see
             `cluster_env.evaluation.summarize`.
 
     Raises:
         InputError: if the warm-up leaves nothing of a window.
     """
-    drawn = _jobsets(task, split, num_jobsets, warmup)
-    return [_cost(policy, task, drawn, seed) for policy in policies]
+    jobsets = _jobsets(task, split, num_jobsets, warmup)
+    return [_cost(policy, task, jobsets) for policy in policies]
 
 
-def heuristic_names(spec: WorldSpec) -> tuple[str, ...]:
-    """Heuristics that are measured on every task: the baselines, then all others."""
-    others = (name for name in spec.heuristics.names() if name not in spec.baselines)
-    return (*spec.baselines, *others)
+def heuristics_for(task: Task, names: Sequence[str], *, warmup: int = 0) -> dict[str, Policy]:
+    """Heuristics for a task, by name; the name of one that takes a number says which.
 
-
-def heuristics_for(
-    task: Task,
-    names: Sequence[str] | None = None,
-    *,
-    num_jobsets: int = TUNING_JOBSETS,
-    warmup: int = 0,
-) -> list[tuple[str, Policy]]:
-    """Heuristics for a task, by name.
-
-    One that takes a number gets that with the lowest cost on validation jobsets of the task, the
-    first of equals; this makes it stronger than any fixed one.
+    It gets the one with the lowest cost on validation jobsets of the task, the first of equals;
+    this makes it stronger than any fixed one.
 
     Args:
         task: what they are for.
-        names: as `cluster_env.core.world.get_heuristic` takes them, by default `heuristic_names`.
-        num_jobsets: validation jobsets to choose on.
+        names: as `cluster_env.core.world.get_heuristic` takes them.
         warmup: see `costs_on`.
-
-    Returns:
-        Each name with its policy, whose own name says the number.
     """
-    drawn = _jobsets(task, Split.VALIDATION, num_jobsets, warmup)
-    heuristics = []
-    for name in heuristic_names(task.spec) if names is None else names:
+    jobsets = _jobsets(task, Split.VALIDATION, TUNING_JOBSETS, warmup)
+    heuristics = {}
+    for name in names:
         numbers = tuned_numbers(name, task.world)
         if not numbers:
-            heuristics.append((name, get_heuristic(name, task.world)))
+            heuristics[name] = get_heuristic(name, task.world)
             continue
         by_number = {number: get_heuristic(f"{name}:{number}", task.world) for number in numbers}
-        best = choose(by_number, lambda policy: _cost(policy, task, drawn, 0).value)
-        heuristics.append((name, by_number[best]))
+        best = choose(by_number, lambda policy: _cost(policy, task, jobsets).value)
+        heuristics[name] = by_number[best]
     return heuristics
 
 
 def heuristic_costs(
     task: Task,
+    names: Sequence[str] | None = None,
     *,
     num_jobsets: int = DEFAULT_JOBSETS,
     split: Split = Split.HELD_OUT,
-    seed: int = 0,
     warmup: int = 0,
 ) -> dict[str, Cost]:
-    """Costs of all heuristics on a task, by name; arguments as in `costs_on`."""
-    pairs = heuristics_for(task, warmup=warmup)
-    policies = [policy for _, policy in pairs]
-    costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split, seed=seed, warmup=warmup)
-    return {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
+    """Costs of heuristics on a task, by name; arguments after ``names`` are those of `costs_on`.
+
+    By default they are the world's baselines, then all others.
+    """
+    if names is None:
+        names = tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
+    policies = heuristics_for(task, names, warmup=warmup)
+    costs = costs_on(
+        [*policies.values()], task, num_jobsets=num_jobsets, split=split, warmup=warmup
+    )
+    return dict(zip(policies, costs, strict=True))
 
 
 def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
@@ -157,24 +145,23 @@ def baselines_of(
     """The lowest cost of the baselines on each task, on so many jobsets of a split."""
     lowest = []
     for task in tasks:
-        pairs = heuristics_for(task, task.spec.baselines)
-        costs = costs_on([one for _, one in pairs], task, num_jobsets=num_jobsets, split=split)
-        by_name = {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
-        lowest.append(baseline_of(task.spec, by_name))
+        names = task.spec.baselines
+        costs = heuristic_costs(task, names, num_jobsets=num_jobsets, split=split)
+        lowest.append(baseline_of(task.spec, costs))
     return lowest
 
 
 def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
     """The first jobsets of a split, of which jobs of a warm-up do not count."""
-    drawn = task.jobsets(split, range(count))
-    check_warmup(warmup, (jobset.window for jobset in drawn))
-    return [jobset.counting(warmup) for jobset in drawn]
+    jobsets = task.jobsets(split, range(count))
+    check_warmup(warmup, (jobset.window for jobset in jobsets))
+    return [jobset.counting(warmup) for jobset in jobsets]
 
 
-def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet], seed: int) -> Cost:
-    schedule = evaluate(policy, jobsets, task.world, run_seed=seed)
+def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet]) -> Cost:
+    """What a policy costs on jobsets, beside what a low cost may be bought with."""
+    schedule, spec = evaluate(policy, jobsets, task.world), task.spec
     unfinished = int((~schedule.finished & is_measured(schedule, 0)).sum())
-    spec = task.spec
     sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
     names = (*spec.side_metrics, *sizes)
     side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}

@@ -136,6 +136,7 @@ def measure(
     for index, task in enumerate(tasks):
         unadapted = None
         for seed in range(plan.num_seeds if num_seeds is None else num_seeds):
+            # All seeds begin with the same policy.
             pairs = zip(plan.steps, policy.after(task, plan, seed), strict=True)
             unmeasured = [one for step, one in pairs if step or unadapted is None]
             costs = costs_on(unmeasured, task, num_jobsets=plan.num_evaluation_jobsets, split=split)
@@ -147,18 +148,11 @@ def measure(
                 yield Measured(index, seed, step, *measured)
 
 
-def one_by_one(
-    function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
-) -> Iterator[Any]:
-    """In this process; see `Spread`."""
-    return (function(shared, piece) for piece in pieces)
-
-
 def choose_rate(
     policy: AdaptableAtRate,
     distribution: TaskDistribution,
     plan: StudyPlan,
-    spread: Spread = one_by_one,
+    spread: Spread | None = None,
 ) -> tuple[float, Mapping[float, float]]:
     """Chooses the inner rate of a policy on validation tasks.
 
@@ -169,7 +163,7 @@ def choose_rate(
         policy: what is adapted.
         distribution: where the tasks come from; those of `Split.VALIDATION` are used.
         plan: rates, tasks, steps and jobsets.
-        spread: has each rate tried.
+        spread: has the rates tried side by side; None for one after the other.
 
     Returns:
         The rate, and the mean ratio of each that was tried.
@@ -177,7 +171,11 @@ def choose_rate(
     tasks = plan.split(distribution, Split.VALIDATION)
     costs = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)
     baselines = [cost.value for cost in costs]
-    ratios = spread(mean_ratio, (policy, tasks, baselines, plan), plan.rates)
+    shared = (policy, tasks, baselines, plan)
+    if spread is None:
+        ratios: Iterable[float] = [mean_ratio(shared, rate) for rate in plan.rates]
+    else:
+        ratios = spread(mean_ratio, shared, plan.rates)
     scores = dict(zip(plan.rates, ratios, strict=True))
     return choose(scores, float), scores
 

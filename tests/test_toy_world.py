@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 import yaml
@@ -114,9 +115,9 @@ def test_environments_keep_their_promises(toy) -> None:
 
 
 @pytest.mark.parametrize("observation", ["state", "features"])
-def test_it_has_the_observations_of_all_worlds(toy, observation: str) -> None:
-    env = ClusterEnv(world="single_machine", observation=observation)
-    check_env(env)
+def test_gymnasium_knows_its_id_and_the_observations_of_all_worlds(toy, observation: str) -> None:
+    env = gymnasium.make("SingleMachine-v0", observation=observation)
+    check_env(env.unwrapped)
     check_cluster_env(env)
 
 

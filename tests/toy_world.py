@@ -1,4 +1,4 @@
-"""A second world: one machine, jobs with weights, all there at time 0 (1 || sum w_j C_j).
+"""A world in one file: one machine, jobs with weights, all there at time 0 (1 || sum w_j C_j).
 
 The best order is known: weight over duration (Smith, 1956). All that a world needs is in this file.
 """
@@ -91,7 +91,7 @@ class UniformJobs:
 
 @dataclass(frozen=True)
 class Order:
-    """Takes the job with the shortest duration, or duration over weight."""
+    """Takes the shortest job, or that of least duration over weight."""
 
     name: str
     world: SingleMachine
@@ -108,6 +108,7 @@ SPEC = spec.WorldSpec(
     baselines=("spt", "wspt"),
     metrics=("weighted_flow", "completion_time", "makespan"),
     presentation=spec.Presentation(axis=spec.Axis("workload.largest_weight")),
+    environments=spec.Environments({"SingleMachine-v0": {"world": {"kind": "single_machine"}}}),
 )
 SPEC.workloads.register("uniform")(spec.WorkloadSpec(UniformJobs, from_world=asdict))
 SPEC.heuristics.register("spt")(spec.Heuristic(lambda world, _: Order("spt", world)))

@@ -14,6 +14,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.observation import (
@@ -355,6 +356,7 @@ def build_world(option: World | str | Mapping[str, Any]) -> World:
     options = dict(option)
     spec = WORLDS.get(str(options.pop("kind", "")))
     world: World = from_plain(spec.world, options, "option of the world")
+    require_option_types(world)
     return world
 
 

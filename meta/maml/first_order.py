@@ -112,18 +112,18 @@ class FirstOrder:
             bounds,
         )
 
-    def update(self, at: Vector, rates: Vector, choices: Choices) -> Vector:
+    def update(self, parameters: Vector, rates: Vector, choices: Choices) -> Vector:
         """What an inner step subtracts from the parameters.
 
         Args:
-            at: the parameters.
+            parameters: before it.
             rates: float32 ``(num_parameters,)``, inner rate of each; see `spread_rates`.
             choices: what it is made from; nothing moves where there are none.
         """
         if choices.num_rows == 0:
-            return np.zeros_like(at)
+            return np.zeros_like(parameters)
         options = self._options
-        parts, _ = self._gradient(at, choices, PolicyLoss(options.surrogate == "ratio"))
+        parts, _ = self._gradient(parameters, choices, PolicyLoss(options.surrogate == "ratio"))
         if self._fixed is not None:
             parts[:, self._fixed] = 0
         gradient = parts.sum(axis=0)
@@ -182,12 +182,12 @@ class FirstOrder:
         """
         *before, last = stages
         # Adapt on all stages but the last, and take the gradient of that one where this leads.
-        at, displacement = start, np.zeros_like(start)
+        adapted, displacement = start, np.zeros_like(start)
         for step, choices in enumerate(before):
-            update = self.update(at, rates * np.float32(rate_of_step(step)), choices)
-            at = at - update
+            update = self.update(adapted, rates * np.float32(rate_of_step(step)), choices)
+            adapted = adapted - update
             displacement += update
-        (gradient,), entropy = self._gradient(at, last, loss)
+        (gradient,), entropy = self._gradient(adapted, last, loss)
         # By the logarithm of a rate: what its block was moved by times the gradient.
         slopes = -self._by_block((displacement * gradient).astype(np.float64))
         return OuterGradient(gradient, slopes, entropy, np.sqrt(_square(displacement)))
@@ -207,10 +207,10 @@ class FirstOrder:
             decisions: sampled with the parameters.
             step: steps that were made before.
         """
-        at = self.flatten(parameters)
+        start = self.flatten(parameters)
         spread = self.spread_rates(rates) * np.float32(rate_of_step(step))
-        update = self.update(at, spread, self.choices(decisions, adapted_on=True))
-        adapted = self.by_name(at - update)
+        update = self.update(start, spread, self.choices(decisions, adapted_on=True))
+        adapted = self.by_name(start - update)
         return {name: torch.from_numpy(np.ascontiguousarray(adapted[name])) for name in parameters}
 
 

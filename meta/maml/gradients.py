@@ -80,17 +80,17 @@ class GraphGradients:
     def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
         module, network = self.module, self.networks(task.world)
-        loss, stats = outer_loss(
+        if task.stages[-1].num_rows == 0:
+            return None
+        loss, entropy, inner_norm = outer_loss(
             scorer_of(network, task.world),
             module.parameters_by_name(),
             module.rates_by_name(),
-            [task.stages],
+            task.stages,
             StepOptions.of(maml_options(self.experiment), network),
             _policy_loss(self.experiment, module),
         )
-        if not stats.num_tasks:
-            return None
-        return TaskGradient(flat_gradient(loss, module), stats.entropy, stats.inner_norm)
+        return TaskGradient(flat_gradient(loss, module), entropy, inner_norm)
 
 
 class FirstOrderGradients:
@@ -139,6 +139,7 @@ class FirstOrderGradients:
         *before, last = task.stages
         choices = [steps.choices(decisions, adapted_on=True) for decisions in before]
         choices.append(steps.choices(last, adapted_on=False))
+        # Later passes over the iteration's tasks find them here, as long as there is room.
         size = sum(one.num_bytes for one in choices)
         if size <= self._room:
             self._room -= size

@@ -16,7 +16,7 @@ The inner loss :math:`L` is minus the mean over the decisions of, with A the adv
 * ``ratio``: :math:`A \, \pi_\theta(a|s) / \pi_{old}(a|s)`, the same gradient where the parameters
   are those that chose the actions, but an unbiased estimate of the Hessian as well, so that the
   effect of :math:`\theta` on what is sampled counts (Rothfuss et al., *ProMP: Proximal
-  meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has moved on since
+  meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has changed since
   the decisions were stored.
 
 With ``shrink`` the step of each block is shortened to what independent jobsets agree on. Where a
@@ -105,21 +105,6 @@ class StepOptions:
         )
 
 
-@dataclass(frozen=True)
-class OuterStats:
-    """What an outer loss says of its tasks, each a mean over those that had decisions to make.
-
-    Attributes:
-        entropy: mean entropy over the decisions of the last stage, in nats.
-        inner_norm: Euclidean norm of the displacement from the parameters to the adapted ones.
-        num_tasks: how many tasks that were.
-    """
-
-    entropy: float
-    inner_norm: float
-    num_tasks: int
-
-
 def scorer_of(network: nn.Module, world: World) -> Scorer:
     """A network of features as a function of its parameters and of states of a world."""
 
@@ -189,10 +174,10 @@ def inner_step(
     names = tuple(parameters) if options.adapted is None else options.adapted
     # Without a graph the gradient needs none behind the parameters either.
     graph = options.create_graph
-    at = {name: value if graph else value.detach() for name, value in parameters.items()}
+    current = {name: value if graph else value.detach() for name, value in parameters.items()}
     for name in names:
-        if not at[name].requires_grad:
-            at[name] = at[name].detach().requires_grad_()
+        if not current[name].requires_grad:
+            current[name] = current[name].detach().requires_grad_()
 
     # The gradient of each jobset's share of the loss; their sum is that of the whole loss.
     parts = [decisions]
@@ -202,9 +187,9 @@ def inner_step(
     for part in parts:
         share = part.num_rows / decisions.num_rows
         with torch.enable_grad():
-            loss = share * inner_loss(scorer, at, part, options.surrogate)
-            wanted = [at[name] for name in names]
-            by_part.append(torch.autograd.grad(loss, wanted, create_graph=graph))
+            loss = share * inner_loss(scorer, current, part, options.surrogate)
+            inputs = [current[name] for name in names]
+            by_part.append(torch.autograd.grad(loss, inputs, create_graph=graph))
     by_block = list(zip(*by_part, strict=True))
     gradients = [torch.stack(pieces).sum(0) for pieces in by_block]
 
@@ -254,44 +239,40 @@ def outer_loss(
     scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
-    tasks: Sequence[Sequence[Decisions]],
+    stages: Sequence[Decisions],
     options: StepOptions,
     policy_loss: PolicyLoss,
-) -> tuple[torch.Tensor, OuterStats]:
-    """Mean over tasks of what the adapted policies lose.
+) -> tuple[torch.Tensor, float, float]:
+    """What an adapted policy loses on a task.
 
     Args:
         scorer: see `inner_step`.
         parameters: before adaptation; the loss has a gradient for them.
         rates: see `inner_step`; the loss has a gradient for them.
-        tasks: of each, the decisions of stages 0 to K, where those of stage k were sampled after k
-            inner steps. The last stage is what counts, all others are adapted on; with one stage
-            alone this is PPO's loss. A task whose last stage holds no decision loses 0.
+        stages: decisions of stages 0 to K, where those of stage k were sampled after k inner steps.
+            The last one is what counts, and holds at least one; all others are adapted on. With one
+            stage alone this is PPO's loss.
         options: how inner steps are taken.
         policy_loss: clip and bonus for entropy of the last stage, where the ratio is the gain.
 
     Returns:
-        The loss, a scalar, and statistics.
+        The loss, a scalar; the mean entropy over the decisions of the last stage, in nats; and the
+        Euclidean norm of the displacement from the parameters to the adapted ones.
     """
-    total = sum_of_squares([])
-    entropies, norms = [], []
-    for *before, last in tasks:
-        if last.num_rows == 0:
-            continue
-        adapted = adapt(scorer, parameters, rates, before, options)
-        loss, entropy = clipped_loss(
-            scorer(adapted, last.states),
-            torch.tensor(last.actions),
-            torch.tensor(last.log_probabilities),
-            torch.tensor(last.advantages),
-            policy_loss.clip,
-        )
-        total = total + (loss - policy_loss.entropy_coefficient * entropy.mean()) / len(tasks)
-        entropies.append(float(entropy.detach().mean()))
-        displacement = [(adapted[name] - parameters[name]).detach() for name in parameters]
-        norms.append(float(torch.sqrt(sum_of_squares(displacement))))
-    count = len(entropies)
-    return total, OuterStats(sum(entropies) / max(1, count), sum(norms) / max(1, count), count)
+    *before, last = stages
+    adapted = adapt(scorer, parameters, rates, before, options)
+    # The loss of the last stage at the parameters that all others lead to.
+    loss, entropies = clipped_loss(
+        scorer(adapted, last.states),
+        torch.tensor(last.actions),
+        torch.tensor(last.log_probabilities),
+        torch.tensor(last.advantages),
+        policy_loss.clip,
+    )
+    entropy = entropies.mean()
+    displacement = [(adapted[name] - parameters[name]).detach() for name in parameters]
+    norm = float(torch.sqrt(sum_of_squares(displacement)))
+    return loss - policy_loss.entropy_coefficient * entropy, float(entropy.detach()), norm
 
 
 def sum_of_squares(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

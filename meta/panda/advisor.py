@@ -69,11 +69,11 @@ class PolicyAdvisor(nn.Module):
         if self.kind == "none":
             return
         width = room * self.units
-        given = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
-        made = rng.normal(0.0, shape.spread, (width, shape.size))
-        self.given = nn.Parameter(torch.tensor(given, dtype=torch.float32))
+        first = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
+        last = rng.normal(0.0, shape.spread, (width, shape.size))
+        self.given = nn.Parameter(torch.tensor(first, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.made = nn.Parameter(torch.tensor(made, dtype=torch.float32))
+        self.made = nn.Parameter(torch.tensor(last, dtype=torch.float32))
         if self.kind in TREES:
             size = 1 + 2 * NUM_REAL + core_types + 1 + NUM_TOPOLOGIES
             self.register_buffer("tree_statistics", torch.zeros(room, size))
@@ -111,7 +111,7 @@ class PolicyAdvisor(nn.Module):
         units = torch.relu(specs @ self.given + self.bias)
         if self.kind in TREES:
             units = units * self.gates(specs).repeat_interleave(self.units, dim=1)
-        # The more units there are, the less each of them moves what they all make.
+        # The more units there are, the less each of them adds.
         return self.shared + (units @ self.made) * self.made.shape[0] ** -0.5
 
     def forward(self, features: Features, plans: Proposals | None = None) -> torch.Tensor:

@@ -177,22 +177,18 @@ class _Builder:
             nodes = [self.join(one, two) for one, two in pairs] + nodes[len(nodes) // 2 * 2 :]
         return int(nodes[0])
 
-    def odds(self, node: int, others: NDArray[np.int64]) -> Floats:
-        """Log odds of joining a node with each of some others, float64 ``(others,)``."""
-        return self._terms(node, others)[0]
-
     def join(self, left: int, right: int) -> int:
         """Makes a node of two (equations 1 and 2, figure 3); returns it."""
         node, merge = self._next, self._next - len(self._rows)
         self._next += 1
-        odds, log_d, log_tree = (terms[0] for terms in self._terms(left, np.array([right])))
+        odds, log_d, log_tree = (terms[0] for terms in self.terms(left, np.array([right])))
         self._children[merge], self._odds[merge] = (left, right), odds
         self._statistics[node] = self._statistics[left] + self._statistics[right]
         self._log_d[node], self._log_tree[node] = log_d, log_tree
         return node
 
-    def _terms(self, node: int, others: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """Log odds, log d_k and log p(D_k | T_k) of joining a node with others."""
+    def terms(self, node: int, others: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """Log odds, log d_k and log p(D_k | T_k) of joining a node with each of some others."""
         statistics = self._statistics[node] + self._statistics[others]
         # d_k = alpha Gamma(n_k) + d_left d_right: the weights of one cluster and of two trees.
         merged = np.log(self._alpha) + gammaln(statistics[:, 0])
@@ -218,14 +214,14 @@ def _cluster_exactly(rows: Floats, evidence: Evidence, alpha: float) -> Dendrogr
     # Odds of all pairs, below the diagonal alone; those of a place that is gone are -inf.
     odds = np.full((n, n), -np.inf)
     for place in range(1, n):
-        odds[place, :place] = builder.odds(place, node[:place])
+        odds[place, :place] = builder.terms(place, node[:place])[0]
     for _ in range(n - 1):
         row, column = (int(place) for place in np.unravel_index(odds.argmax(), odds.shape))
         node[column] = builder.join(int(node[column]), int(node[row]))
         node[row], odds[row], odds[:, row] = -1, -np.inf, -np.inf
         # Only the odds of the new node with the others change.
         others = np.flatnonzero((node >= 0) & (node != node[column]))
-        changed = builder.odds(int(node[column]), node[others])
+        changed, *_ = builder.terms(int(node[column]), node[others])
         before = others < column
         odds[column, others[before]] = changed[before]
         odds[others[~before], column] = changed[~before]

@@ -40,6 +40,7 @@ def begin_as_shared(
             "agents can begin as others whose training.actor, advisor, hidden, classes and units "
             "are the same, or as some without an advisor whose actors are the same"
         )
+    # Without an advisor there: its last layer begins at 0, so that it adds nothing yet.
     begun = {name: trained.get(name, value) for name, value in own.items()}
     if "network.made" not in trained and "network.made" in own:
         begun["network.made"] = np.zeros_like(own["network.made"])

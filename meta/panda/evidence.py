@@ -100,6 +100,7 @@ class Evidence:
         Returns:
             float64 ``(...)``.
         """
+        # Real columns first, then the counts of categories; columns are independent.
         n, num_real = statistics[..., 0], self.mean.size
         sums = statistics[..., 1 : 1 + num_real]
         squares = statistics[..., 1 + num_real : 1 + 2 * num_real]
@@ -127,6 +128,7 @@ class Evidence:
 
     def _real(self, n: Floats, sums: Floats, squares: Floats) -> Floats:
         """Of each real column, float64 ``(..., real columns)`` (Murphy, equations 85 to 95)."""
+        # The parameters of the prior, then those of the posterior.
         a, b = self.shape, self.shape * self.within
         # So that means of clusters vary as much as the column does beside what is inside of them.
         trust = self.within / max(1.0 - self.within, 1e-3)

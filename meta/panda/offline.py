@@ -34,6 +34,7 @@ def advantages_of(records: Records) -> NDArray[np.float64]:
                 "the other episodes of a jobset are its baseline, so records need two of each, "
                 "with all consumers"
             )
+        # Episodes of a jobset have the same consumers in the same order.
         rewards = records.reward[rows].reshape(each, -1)
         advantages[rows] = (rewards - rewards.mean(axis=0)).ravel()
     return advantages / max(float(advantages.std()), 1e-9)

@@ -83,12 +83,12 @@ class ActorCache:
             self._inputs.update(zip(unknown, torch.cat(parts, dim=1).numpy(), strict=True))
         inputs = np.stack([self._inputs[key] for key in new]).astype(np.float64)
         # The layers of the advisor.
-        given, bias, made = (self._advisor[name] for name in ("given", "bias", "made"))
-        size = given.shape[0]
-        units = np.maximum(inputs[:, :size] @ given + bias, 0.0)
+        first, bias, last = (self._advisor[name] for name in ("given", "bias", "made"))
+        size = first.shape[0]
+        units = np.maximum(inputs[:, :size] @ first + bias, 0.0)
         if self._network.kind in TREES:
             units *= np.repeat(inputs[:, size:], self._network.units, axis=1)
-        return np.asarray(self._advisor["shared"] + (units @ made) * made.shape[0] ** -0.5)
+        return np.asarray(self._advisor["shared"] + (units @ last) * last.shape[0] ** -0.5)
 
     @staticmethod
     @lru_cache(maxsize=4)

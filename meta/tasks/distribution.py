@@ -122,10 +122,10 @@ class FamilySection(Section):
 
     @field_validator("vary", mode="before")
     @classmethod
-    def _with_the_ranges_of_the_world(cls, given: Any, info: ValidationInfo) -> Any:
-        if not isinstance(given, Mapping) or "base" not in info.data:
-            return given
-        return validated(ranges_of(info.data["base"].world.kind), given)
+    def _with_the_ranges_of_the_world(cls, ranges: Any, info: ValidationInfo) -> Any:
+        if not isinstance(ranges, Mapping) or "base" not in info.data:
+            return ranges
+        return validated(ranges_of(info.data["base"].world.kind), ranges)
 
     def draw(self, rng: np.random.Generator) -> TaskSection:
         """Draws a task; see `Ranges.draw`.

@@ -34,8 +34,8 @@ def read_task(texts: Sequence[str], home: TaskSection, seed: int = 0) -> Task:
     """
     named = [text for text in texts if "=" not in text]
     if not texts or len(named) > 1:
-        given = " and ".join(f"'{text}'" for text in named) or "nothing"
-        raise InputError(f"a task is named once, for instance {_SAMPLE}, but {given} was given")
+        names = " and ".join(f"'{text}'" for text in named) or "nothing"
+        raise InputError(f"a task is named once, for instance {_SAMPLE}, but {names} was given")
     changes = {
         f"task.{key}": value
         for key, value in (parse_override(text) for text in texts if text not in named)
@@ -74,8 +74,9 @@ def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
     data = {"task": home.model_dump(mode="json")}
     before = deepcopy(data["task"])
     change(data, changes)
-    section, asked = parse_section(TaskSection, data["task"]), "--task world.{name}={units}"
-    change(data, machine_changes(section, before, changed_keys(changes), asked))
+    # A log brings the size of its machine along, unless that was changed as well.
+    section, option = parse_section(TaskSection, data["task"]), "--task world.{name}={units}"
+    change(data, machine_changes(section, before, changed_keys(changes), option))
     return parse_section(TaskSection, data["task"])
 
 

@@ -4,13 +4,17 @@ A world is held to all of this by its registration alone; the smallest one that 
 `tests.toy_world`, is among them.
 """
 
+import importlib
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, get_type_hints
 
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector.utils import create_empty_array
 
 from cluster_env.core.batch import served
 from cluster_env.core.errors import InputError
@@ -19,24 +23,40 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import PlayedPolicy, choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, Split, generator
-from cluster_env.core.spec import WORLDS, build_world, get_heuristic
+from cluster_env.core.spec import WORLDS, Environments, build_world, get_heuristic
 from cluster_env.core.task import build_workload
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective, mixture
 from cluster_env.workloads import sample_jobsets
-from tests import toy_world
 
-OBJECTIVE_NAMES = (
-    *OBJECTIVES.names(),
-    *("utility", "class_slowdown(0.1, 1, 10)", "normalized_time(4)", "class_spread(4)"),
-    mixture({"slowdown": 1 / 3, "makespan": 2 / 3}).name,
-    mixture({"bounded_slowdown": 0.1, "utilization": 7}).name,
-)
 MOST_JOBS = 16
 
 NEEDED = {("hpc", "every_step"): {"time_step": 60}}
 """Options that a switch has to have beside it."""
+
+
+REGISTRIES = (WORLDS, OBJECTIVES)
+
+
+@contextmanager
+def toy_registered() -> Iterator[None]:
+    """Registers the toy world, which no other test is to see."""
+    before = [registry._things for registry in REGISTRIES]
+    for registry in REGISTRIES:
+        registry._things = dict(registry._things)
+    sys.modules.pop("tests.toy_world", None)
+    importlib.import_module("tests.toy_world")
+    yield
+    sys.modules.pop("tests.toy_world", None)
+    for registry, things in zip(REGISTRIES, before, strict=True):
+        registry._things = things
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_the_toy_world() -> Iterator[None]:
+    with toy_registered():
+        yield
 
 
 def switches(kind: str) -> list[str]:
@@ -44,21 +64,36 @@ def switches(kind: str) -> list[str]:
     return [entry.name for entry in fields(WORLDS.get(kind).world) if hints[entry.name] is bool]
 
 
-def worlds() -> list[Any]:
-    """Each registered world as it is by default, and with each of its switches turned over."""
-    chosen = []
-    for kind in WORLDS.names():
-        chosen.append(pytest.param(build_world(kind), id=kind))
-        for name in switches(kind):
-            turned = not getattr(build_world(kind), name)
-            world = build_world({"kind": kind, name: turned, **NEEDED.get((kind, name), {})})
-            chosen.append(pytest.param(world, id=f"{kind}-{name}={turned}"))
-    return chosen
+def options_of(kind: str) -> Iterator[Any]:
+    """A world as it is by default, and with each of its switches turned over."""
+    yield pytest.param({"kind": kind}, id=kind)
+    for name in switches(kind):
+        turned = not getattr(build_world(kind), name)
+        options = {"kind": kind, name: turned, **NEEDED.get((kind, name), {})}
+        yield pytest.param(options, id=f"{kind}-{name}={turned}")
 
 
-every_world = pytest.mark.parametrize("world", worlds())
-every_kind = pytest.mark.parametrize("kind", WORLDS.names())
+with toy_registered():
+    KINDS = WORLDS.names()
+    OPTIONS = [options for kind in KINDS for options in options_of(kind)]
+    RULES = [(kind, rule) for kind in KINDS for rule in WORLDS.get(kind).heuristics.names()]
+    SINGLE = [kind for kind in KINDS if not WORLDS.get(kind).environments.agents]
+    OBJECTIVE_NAMES = (
+        *OBJECTIVES.names(),
+        *("utility", "class_slowdown(0.1, 1, 10)", "normalized_time(4)", "class_spread(4)"),
+        mixture({"slowdown": 1 / 3, "makespan": 2 / 3}).name,
+        mixture({"bounded_slowdown": 0.1, "utilization": 7}).name,
+    )
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_single = pytest.mark.parametrize("kind", SINGLE)
+every_rule = pytest.mark.parametrize(("kind", "rule"), RULES)
 every_objective = pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+
+
+@pytest.fixture(params=OPTIONS)
+def world(request: pytest.FixtureRequest) -> Any:
+    return build_world(request.param)
 
 
 def jobsets_of(world: Any, seed: int = 0, num: int = 3) -> list[JobSet]:
@@ -111,14 +146,12 @@ def is_taken(world: Any, jobsets: Sequence[JobSet], objective: Any) -> bool:
     return True
 
 
-@every_world
 def test_each_world_takes_its_own_objective(world):
     objective = get_objective(WORLDS.get(world.kind).training.objective)
     assert is_taken(world, jobsets_of(world), objective)
 
 
 @every_objective
-@every_world
 def test_the_return_is_minus_what_the_schedule_costs(world, objective):
     chosen, jobsets = get_objective(objective), jobsets_of(world)
     if not is_taken(world, jobsets, chosen):
@@ -130,7 +163,6 @@ def test_the_return_is_minus_what_the_schedule_costs(world, objective):
 
 
 @every_objective
-@every_world
 def test_jobs_of_a_warm_up_cost_nothing(world, objective):
     chosen = get_objective(objective)
     marked = [
@@ -149,21 +181,11 @@ def test_jobs_of_a_warm_up_cost_nothing(world, objective):
     assert (play_at_random(world, none, chosen).returns == 0).all()
 
 
-@every_world
 def test_schedules_could_have_happened(world):
     jobsets = jobsets_of(world)
     objective = get_objective(WORLDS.get(world.kind).training.objective)
     played = play_at_random(world, jobsets, objective)
     check_schedule(played.schedule, [served(world, jobset) for jobset in jobsets])
-
-
-def rules(kind: str) -> tuple[str, ...]:
-    return WORLDS.get(kind).heuristics.names()
-
-
-every_rule = pytest.mark.parametrize(
-    ("kind", "rule"), [(kind, rule) for kind in WORLDS.names() for rule in rules(kind)]
-)
 
 
 def step_by_choice(world: Any, jobsets: Sequence[JobSet], policy: Any) -> Schedule:
@@ -229,8 +251,8 @@ def test_wrong_states_are_refused(kind):
     looks = [world.features]
     for name in WORLDS.get(kind).environments.observations.names():
         observation = WORLDS.get(kind).environments.observations.get(name)(world)
-        shape = (2, *(observation.space.shape or ()))
-        looks.append(lambda states, one=observation, shape=shape: one.write(states, np.ones(shape)))
+        buffer = create_empty_array(observation.space, 2)
+        looks.append(lambda states, one=observation, into=buffer: one.write(states, into))
     for states in wrong_states(world):
         for look in looks:
             with pytest.raises(InputError, match="states"):
@@ -286,17 +308,6 @@ class MostlyEmpty:
         return self.jobset if rng.random() < 0.2 else self.jobset.select(slice(0, 0))
 
 
-def single(kind: str) -> bool:
-    """Whether one agent decides in an episode, so that Gymnasium can play it."""
-    world = build_world(kind)
-    simulator = world.simulator()
-    simulator.load(jobsets_of(world, num=1), get_objective(WORLDS.get(kind).training.objective))
-    return bool(simulator.num_rows == 1)
-
-
-every_single = pytest.mark.parametrize("kind", [kind for kind in WORLDS.names() if single(kind)])
-
-
 @every_single
 def test_empty_jobsets_never_reach_a_user(kind):
     world = build_world(kind)
@@ -348,26 +359,9 @@ def test_gymnasium_knows_the_environments_of_a_world_as_soon_as_it_is_registered
     name = f"Own-{kind}-v0"
     spec = WORLDS.get(kind)
     options = {"world": {"kind": f"own-{kind}"}, "objective": spec.training.objective}
-    environments = replace(spec.environments, ids={name: options})
-    WORLDS.register(f"own-{kind}")(replace(spec, environments=environments))
+    WORLDS.register(f"own-{kind}")(replace(spec, environments=Environments({name: options})))
     try:
         assert name in gymnasium.registry
     finally:
         WORLDS._things.pop(f"own-{kind}")
         gymnasium.registry.pop(name, None)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def registered() -> Iterator[None]:
-    """The smallest world is known while these tests run, and was while they were collected."""
-    with pytest.MonkeyPatch.context() as patch:
-        for registry, names in OWN.items():
-            for name, thing in names.items():
-                patch.setitem(registry._things, name, thing)
-        yield
-
-
-OWN = {
-    registry: {name: registry._things.pop(name)}
-    for registry, name in ((WORLDS, toy_world.SingleMachine.kind), (OBJECTIVES, "weighted_flow"))
-}

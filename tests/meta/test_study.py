@@ -66,7 +66,7 @@ def test_a_baseline_is_the_lowest_cost_of_three_tuned_heuristics() -> None:
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
     baselines = baselines_of(tasks, 6)
     for task, baseline in zip(tasks, baselines, strict=True):
-        policies = [policy for _, policy in heuristics_for(task, task.spec.baselines)]
+        policies = [*heuristics_for(task, task.spec.baselines).values()]
         costs = costs_on(policies, task, num_jobsets=6)
         best = min(costs, key=lambda cost: cost.value)
         assert (baseline.policy, baseline.value) == (best.policy, best.value)

@@ -37,6 +37,7 @@ def catch(episode: Episode, consumer: int, node: int) -> None:
 @njit_inlined
 def release(episode: Episode, consumer: int, node: int) -> None:
     """Takes a node from its holder."""
+    # Where does it stand among the held ones?
     agent, held = episode.agents[consumer], episode.held[consumer]
     place = 0
     while held[place] != node:
@@ -69,6 +70,7 @@ def release_waiting(episode: Episode) -> None:
 @njit_inlined
 def enqueue(episode: Episode, consumer: int) -> None:
     """Lets a consumer wait; those that wait stand in the order of their arrival."""
+    # Mostly it is the last one, but an interrupted one stands before who came after it.
     progress, waiting = episode.progress[0], episode.waiting
     place = progress.num_waiting
     while place > 0 and waiting[place - 1] > consumer:
@@ -85,11 +87,8 @@ def start_if_satisfied(episode: Episode, consumer: int) -> bool:
     """Lets a waiting consumer run on the nodes that it holds, if these satisfy it; whether so."""
     if not is_satisfied(episode, consumer):
         return False
-    progress, agent, spec = (
-        episode.progress[0],
-        episode.agents[consumer],
-        episode.consumers[consumer],
-    )
+    progress, agent = episode.progress[0], episode.agents[consumer]
+    spec = episode.consumers[consumer]
     nodes = episode.held[consumer, : agent.held]
     # It leaves those that wait, which stay in order.
     waiting, place = episode.waiting, 0
@@ -99,7 +98,7 @@ def start_if_satisfied(episode: Episode, consumer: int) -> bool:
         waiting[k] = waiting[k + 1]
     progress.num_waiting -= 1
     episode.active[consumer] = False
-    # It joins those that run, whose order does not matter.
+    # It joins those that run.
     steps = run_time(episode.cloud, spec.topology, agent.left, nodes)
     agent.stage, agent.began, agent.finish = RUNNING, progress.time, progress.time + steps
     if agent.start < 0:
@@ -161,12 +160,9 @@ def node_leaves(episode: Episode, node: int) -> None:
 @njit_inlined
 def interrupt(episode: Episode, consumer: int) -> None:
     """A consumer that runs has lost a node: it waits again, with the nodes that are left to it."""
-    now, agent, spec = (
-        episode.progress[0].time,
-        episode.agents[consumer],
-        episode.consumers[consumer],
-    )
-    last = episode.progress[0].num_runs - 1
+    progress, agent = episode.progress[0], episode.agents[consumer]
+    now, spec = progress.time, episode.consumers[consumer]
+    last = progress.num_runs - 1
     while episode.runs[last].consumer != consumer:
         last -= 1
     run = episode.runs[last]
@@ -204,14 +200,7 @@ def can_catch(episode: Episode, consumer: int, node: int) -> bool:
 
 @njit_inlined
 def resolve_catches(episode: Episode, decisions: Decisions, first: int, last: int) -> None:
-    """Gives each node that is caught to one of those that catch it.
-
-    Args:
-        episode: in which they decide.
-        decisions: of many episodes; this one's agents are ``rows[first:last]``, by arrival.
-        first: see there.
-        last: behind the last one of them.
-    """
+    """Gives each node that is caught to one of those that catch it, see `carry_out`."""
     rows, bits, cloud = decisions.rows, decisions.bits, episode.cloud
     for i in range(first, last):
         # Each has its turn by arrival, and gets what it catches, unless another needs it more.
@@ -257,6 +246,12 @@ def neediest(episode: Episode, decisions: Decisions, i: int, last: int, place: i
 def carry_out(episode: Episode, decisions: Decisions, first: int, last: int) -> bool:
     """Lets agents act: all catch, then all release, then all start that can and do not wait.
 
+    Args:
+        episode: in which they decide.
+        decisions: of many episodes; this one's agents are ``rows[first:last]``, by arrival.
+        first: see there.
+        last: behind the last one of them.
+
     Returns:
         Whether anything has changed.
     """
@@ -265,7 +260,7 @@ def carry_out(episode: Episode, decisions: Decisions, first: int, last: int) -> 
     for i in range(first, last):
         consumer, held = decisions.rows[i] - episode.first_row, decisions.held_before[i]
         if held < 0:
-            continue
+            continue  # it does not wait, and cannot act
         changed |= episode.agents[consumer].held > held
         # From behind, so that places of nodes stay what the agent has seen.
         for place in range(held - 1, -1, -1):
@@ -304,8 +299,8 @@ def reward_of(episode: Episode, consumer: int, steps: int) -> float:
     Minus what its consumer costs until then, or for the whole run ahead if it has started; and what
     was paid too much for a run that has broken off.
     """
-    agent, elapsed = episode.agents[consumer], episode.progress[0].time
-    elapsed -= episode.consumers[consumer].arrival
+    agent, now = episode.agents[consumer], episode.progress[0].time
+    elapsed = now - episode.consumers[consumer].arrival
     if agent.stage == RUNNING:
         paid = paid_at_finish(episode, consumer)
     else:

@@ -66,12 +66,7 @@ def pick_in_turn(episode: Episode, scratch: Scratch, num_waiting: int, free: int
     (Caragiannis et al., The unreasonable fairness of maximum Nash welfare, 2019, section 2). If one
     cannot be satisfied, the last of these withdraws and all pick anew. As each needs a node, no
     more take part than nodes are free.
-
-    Args:
-        episode: whose consumers wait in ``scratch.queue``.
-        scratch: ``picker`` and ``withdrawn`` are written, by places in the queue.
-        num_waiting: length of the queue.
-        free: nodes that are free.
+    Of ``scratch``, ``picker`` and ``withdrawn`` are written, by places in the queue.
     """
     withdrawn = scratch.withdrawn
     withdrawn[:num_waiting] = False
@@ -154,9 +149,9 @@ def best_plan(
     """The plan of a consumer with the highest score; ``scratch.chosen`` begins with its nodes.
 
     Args:
-        episode: in which the consumer waits and holds nothing.
+        episode: which.
         scratch: room.
-        consumer: its number.
+        consumer: one that waits and holds nothing.
         weights: of the features of a pair.
         num_waiting: consumers that waited when the instant began.
         free: what all free nodes could do in a step then.
@@ -203,13 +198,6 @@ def start_pairs(
     """Starts the pair with the highest score, again and again, as long as there is one above 0.
 
     A score can but fall when others take nodes, so that only the first one is worked out anew.
-
-    Args:
-        episode: whose consumers wait in ``scratch.queue``.
-        scratch: room.
-        weights: of the features of a pair.
-        num_waiting: length of the queue.
-        free: what all free nodes can do in a step.
     """
     # Places from `scored` on are in order; the others have no score yet.
     scored, first = num_waiting, ZERO
@@ -238,12 +226,6 @@ def decide_for_all(episode: Episode, scratch: Scratch, rule: Rule, choice: int) 
 
     Picking in turn knows no places. Where nodes must stand in one, what is left after the turn is
     given by best fit.
-
-    Args:
-        episode: in which somebody waits.
-        scratch: room.
-        rule: order, keys and weights are read.
-        choice: of `CHOICES`.
     """
     now, num_waiting = episode.progress[0].time, episode.progress[0].num_waiting
     order_queue(episode, scratch, rule.shortest)

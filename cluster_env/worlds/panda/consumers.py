@@ -60,6 +60,7 @@ class Consumers(JobSet):
                 "a node's departure is announced at 0 or later, no later than it leaves, and it "
                 "returns after that"
             )
+        # Of one node, each absence must be over before the next one is announced.
         order = np.lexsort((announced, node))
         same = np.diff(node[order]) == 0
         if (same & (announced[order][1:] < returns[order][:-1])).any():
@@ -121,6 +122,7 @@ def nearest_types(
     Returns:
         Types, int64 ``(num_jobs, num_types)``, and how many of them pass, int64 ``(num_jobs,)``.
     """
+    # How far is each type from the node that would be best?
     types = _positions(np.array(nodes.cores), np.array(nodes.memory), np.array(nodes.speed))
     cores = np.maximum(jobset.demand[:, 0], 1)
     fastest = np.full(cores.size, max(nodes.speed))
@@ -128,6 +130,7 @@ def nearest_types(
     distance = np.sqrt(np.square(ideal[:, None] - types).sum(axis=2))
     core_type = specification(jobset, CORE_TYPE)[:, None]
     usable = (core_type < 0) | (np.array(nodes.core_type) == core_type)
+    # Types of another core type come last, and never pass.
     order = np.argsort(np.where(usable, distance, np.inf), axis=1, kind="stable")
     spread = np.sqrt(np.square(types - types.mean(axis=0)).sum(axis=1).mean())
     near = distance <= reach * spread if np.isfinite(reach) else np.ones_like(usable)

@@ -127,9 +127,9 @@ def decide(
 
     Args:
         episode: which.
-        decisions: of many episodes; this one's agents are ``rows[first:last]``, by arrival.
+        decisions: see `agents.carry_out`, as the next two.
         first: see there.
-        last: behind the last one of them.
+        last: see there.
         rule: not read by `STEP`.
         mode: `STEP`, `RULE_STEP` or `PLAY`.
         scratch: room.

@@ -112,6 +112,7 @@ class PandaParallelEnv(ParallelEnv):  # type: ignore[misc]  # it is not typed
             were or are now there, see `agents`; and nothing more of each.
         """
         simulator = self.simulator
+        # All agents that wait decide at once; zeros do nothing.
         rows = np.flatnonzero(simulator.active).astype(np.int32)
         bits = np.zeros((rows.size, self._world.num_actions), np.int32)
         for place, name in enumerate(_names(rows)):
@@ -120,6 +121,7 @@ class PandaParallelEnv(ParallelEnv):  # type: ignore[misc]  # it is not typed
         paid = np.zeros(rows.size)
         if rows.size:
             simulator.step(rows, bits, paid)
+        # Who departs in this step gets a last observation and reward.
         present = self._present()
         names = list(dict.fromkeys([*self.agents, *present]))
         rewards = dict.fromkeys(names, 0.0)
@@ -148,6 +150,7 @@ class PandaParallelEnv(ParallelEnv):  # type: ignore[misc]  # it is not typed
     def _observe(self, names: list[str]) -> dict[str, Observation]:
         rows = _rows(names)
         features = self._world.features(self.simulator.states[rows])
+        # Who runs sees its last state, in which there is nothing to do.
         flat = np.hstack([features.items.reshape(rows.size, -1), features.context])
         mask = features.allowed & (self.simulator.agents["stage"][rows] == WAITING)[:, None]
         return {

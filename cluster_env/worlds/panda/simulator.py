@@ -125,6 +125,7 @@ class PandaSimulator(BatchSimulator):
             InputError: if some agents leave their decision to a rule and others do not.
         """
         cloud = self.world.cloud
+        # Every way to write actions becomes rows of bits, but for what is left to a rule.
         if actions.ndim > 1:
             bits = (actions > 0).astype(np.int8)
         elif actions.size and actions.min() < 0:
@@ -132,6 +133,7 @@ class PandaSimulator(BatchSimulator):
         else:
             bits = np.zeros((rows.size, cloud.observed + cloud.held + 1), np.int8)
             bits[np.arange(rows.size), actions] = 1
+        # Who says nothing else needs each node as much as the number in its action.
         if needs is None and cloud.collision == BY_NEED:
             caught = actions[:, : cloud.observed] if actions.ndim > 1 else bits[:, : cloud.observed]
             needs = caught.astype(np.float32)
@@ -152,6 +154,7 @@ class PandaSimulator(BatchSimulator):
             weights: of a scorer's features, where nodes are `scored`; see `features.PAIR`.
         """
         choice, order = CHOICES.index(rule[0]), ORDERS.index(rule[1])
+        # What is not given keeps its place: compiled code has one form of arguments.
         played = self._no_rule._replace(choice=choice, shortest=order == 1)
         if keys is not None:
             played = played._replace(keys=keys)
@@ -169,6 +172,7 @@ class PandaSimulator(BatchSimulator):
         self, other: "PandaSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies episodes under way, those that the rows belong to; see `Simulator.take_over`."""
+        # Several rows may name the same episode, which is copied once, with all of its rows.
         own, others = self._episodes, other._episodes
         pairs = np.unique([others.number[source], own.number[target]], axis=1)
         there, here = pairs.astype(np.int32)
@@ -193,6 +197,7 @@ class PandaSimulator(BatchSimulator):
         Pieces say how much of its work each node did for a consumer in core steps at speed 1, in
         proportion to what the node can do; work that was lost with a node is left out.
         """
+        # A run that is under way has a planned finish, which lies behind the clock.
         progress, finish = self._episodes.progress, self.agents["finish"]
         ended = (finish >= 0) & (finish <= progress["time"][self.episode])
         return self.batch.schedule(
@@ -250,9 +255,11 @@ class PandaSimulator(BatchSimulator):
     def _pieces(self) -> Pieces:
         """One piece for each node of each run whose work counts."""
         runs, nodes, episode = self.runs()
+        # Runs that were lost do not count, nor do those that begin as the episode ends.
         first = self.batch.first_rows(self._episodes.progress["num_arrived"])
         used = np.arange(nodes.shape[1]) < runs["held"][:, None]
         used &= ((runs["counts"] > 0) & (runs["end"] > runs["begin"]))[:, None]
+        # Each node has its share of the run's work, by what it can do in a step.
         run, column = np.nonzero(used)
         work = np.where(used, self.world.nodes.work[nodes], 0)
         share = work[run, column] / work.sum(axis=1)[run]

@@ -312,6 +312,7 @@ def new_scratch(num_nodes: int, most_consumers: int, num_features: int) -> Scrat
 @njit_inlined
 def episode_of(cloud: Cloud, jobs: Jobs, episodes: Episodes, number: int) -> Episode:
     """Views of one episode."""
+    # Slices of consecutive rows are views, and cost next to nothing.
     span = episodes.spans[number]
     first, last = span.consumer, span.consumer + span.count
     row, end = span.row, span.row + span.count

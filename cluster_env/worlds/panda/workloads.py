@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
@@ -38,6 +39,7 @@ class Supply:
     notice: int = 20
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not (0 <= self.stays < 1e9 and 1 <= self.away < 1e9 and 0 <= self.notice < 10**9):
             raise InputError(
                 f"stays and notice must be 0 or more, and away 1 or more, but {self.stays:g}, "
@@ -57,12 +59,15 @@ class Supply:
         for node in range(num_nodes if self.stays else 0):
             clock = 0
             while True:
+                # Each time is one step more than whole steps of an exponential one.
                 leaves = clock + 1 + int(rng.exponential(self.stays))
                 returns = leaves + 1 + int(rng.exponential(self.away))
-                told = max(leaves - self.notice, clock) if rng.random() < self.announced else leaves
+                # A notice begins no sooner than the node is there; a sudden departure has none.
+                has_notice = rng.random() < self.announced
+                notice = max(leaves - self.notice, clock) if has_notice else leaves
                 if leaves >= until:
                     break
-                rows.append((node, told, leaves, min(returns, NEVER)))
+                rows.append((node, notice, leaves, min(returns, NEVER)))
                 clock = returns
         return np.array(rows, np.int32).reshape(-1, 4)
 
@@ -114,6 +119,7 @@ class ClusteredWorkload:
     own_classes: bool = False
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         for name, least, most in (
             *(("load", 1e-6, 100), ("window", 1, 10**7), ("classes", 1, 64), ("spread", 0, 2)),
             *(("shortest", 1, 10**6), ("longest", self.shortest, 10**6), ("widest", 0.01, 4)),
@@ -155,8 +161,10 @@ class ClusteredWorkload:
         float64 ``(times, classes)``; each class has its turn, and the mean over the window is the
         same for all.
         """
+        # A single class is there all the time; its wave alone would be 0 over 0 at its lowest.
+        drift = self.drift if self.classes > 1 else 0.0
         phase = np.arange(self.classes) / self.classes
-        waves = 1 + self.drift * np.cos(2 * np.pi * (when[:, None] - phase))
+        waves = 1 + drift * np.cos(2 * np.pi * (when[:, None] - phase))
         return np.asarray(waves / waves.sum(axis=1, keepdims=True), np.float64)
 
     def sample(self, rng: np.random.Generator) -> Consumers:
@@ -164,24 +172,27 @@ class ClusteredWorkload:
         if self.own_classes:
             one = replace(self, own_classes=False, population=int(rng.integers(2**31)))
             return one.sample(rng)
+        # When they arrive, and of which class each is; the mix depends on the time.
         count = int(rng.poisson(self.arrival_rate * self.window))
         arrival = np.sort(rng.integers(0, self.window, count))
         chance = self.mix(arrival / self.window).cumsum(axis=1)
-        of_class = (rng.random((count, 1)) > chance).sum(axis=1).clip(max=self.classes - 1)
-        centre = self.centres[of_class]
+        job_class = (rng.random((count, 1)) > chance).sum(axis=1).clip(max=self.classes - 1)
+        # What they ask for: around the centre of the class, but never more than there is.
+        centre = self.centres[job_class]
         noise = np.exp(self.spread * rng.standard_normal((count, 3)))
         cores = np.rint(centre[:, 0] * noise[:, 0]).clip(1, self._most_cores(centre[:, 3]))
         memory = np.rint(centre[:, 1] * cores * noise[:, 1])
         memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
         run = np.rint(centre[:, 2] * noise[:, 2]).clip(1)
+        # Nodes come and go for longer than consumers arrive: these are not done by then.
         away = self.supply.sample(rng, self.nodes.num_nodes, 4 * self.window)
-        asked = {TOLERANCE: self._tolerance(rng, count)} if self.feedback else {}
+        tolerance = {TOLERANCE: self._tolerance(rng, count)} if self.feedback else {}
         return Consumers.with_supply(
             *(arrival, run, cores),
             away=away,
             window=self.window,
-            job_class=of_class,
-            **asked,
+            job_class=job_class,
+            **tolerance,
             memory=memory,
             core_type=centre[:, 3].astype(np.int64),
             topology=centre[:, 4].astype(np.int64),
@@ -199,12 +210,12 @@ class ClusteredWorkload:
 
     def _most_cores(self, core_type: NDArray[np.float64]) -> NDArray[np.float64]:
         """Cores of a quarter of the usable nodes, at most four of them, for each core type."""
-        found = np.empty(core_type.size)
+        most = np.empty(core_type.size)
         for kind in np.unique(core_type):
             usable = (self.nodes.of("core_type") == kind) | (kind < 0)
             cores = np.sort(self.nodes.of("cores")[usable])[::-1]
-            found[core_type == kind] = cores[: max(1, min(4, cores.size // 4))].sum()
-        return found
+            most[core_type == kind] = cores[: max(1, min(4, cores.size // 4))].sum()
+        return most
 
 
 @dataclass(frozen=True, kw_only=True)

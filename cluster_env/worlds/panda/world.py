@@ -199,6 +199,7 @@ class Panda:
             raise InputError(
                 f"node {away[:, 0].max()} is to leave, but there are {self.nodes.num_nodes}"
             )
+        # What a consumer insists on: its place counts where worlds are strict alone.
         topology = specification(jobset, TOPOLOGY)
         if topology.size and not ANYWHERE <= topology.min() <= topology.max() <= ONE_RACK:
             raise InputError("a topology is 0 for anywhere, 1 for one region or 2 for one rack")
@@ -206,9 +207,10 @@ class Panda:
         where = topology if self.strict else np.zeros_like(topology)
         specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type, where], axis=1)
         cores, size, kind = (self.nodes.of(name) for name in ("cores", MEMORY, CORE_TYPE))
+        # One node is enough for most, which is quick to see for all at once.
         alone = (cores >= specs[:, :1]) & (size >= specs[:, 1:2])
         alone &= (kind == specs[:, 2:3]) | (specs[:, 2:3] < 0)
-        for spec in np.unique(specs[~alone.any(axis=1)], axis=0):  # one node is not enough
+        for spec in np.unique(specs[~alone.any(axis=1)], axis=0):
             asked = tuple(spec.tolist())
             if asked in self._can_be_satisfied:
                 continue
@@ -240,6 +242,7 @@ class Panda:
             ((n, len(CONTEXT)), np.float32),
             ((n, self.num_actions), np.bool_),
         )
+        # Two features of a node are what an agent would do with it that follows a rule by itself.
         states = np.ascontiguousarray(states)
         ruled = (self.ruled(states, order) for order in (BEST_FIT, FASTEST))
         describe(states, self.observed, self._largest, *ruled, *written)

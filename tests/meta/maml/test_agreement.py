@@ -72,16 +72,16 @@ def test_the_share_that_jobsets_agree_on_is_a_constant_in_second_order_too() -> 
 
     network = Bandit(logits)
     parameters = leaves(dict(network.named_parameters()))
-    loss, stats = outer_loss(
+    loss, _, inner_norm = outer_loss(
         plain(network),
         parameters,
         {"logits": torch.tensor(np.log(rate))},
-        [[data, last]],
+        [data, last],
         StepOptions(gradient_clip=NO_CLIP, shrink=True, create_graph=True),
         PolicyLoss(clip=1e6),
     )
     (found,) = torch.autograd.grad(loss, [parameters["logits"]])
-    assert stats.inner_norm == pytest.approx(rate * share * np.linalg.norm(total), rel=1e-9)
+    assert inner_norm == pytest.approx(rate * share * np.linalg.norm(total), rel=1e-9)
     assert np.allclose(found, expected, rtol=0, atol=1e-9)
 
 

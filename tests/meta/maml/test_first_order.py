@@ -95,7 +95,7 @@ def test_outer_gradient_is_that_of_the_graph(
     stages = [decisions(seed) for seed in range(steps + 1)]
     options, policy_loss = StepOptions.of(meta, network), PolicyLoss(True, 0.2, 0.03)
     scorer = scorer_of(network, WORLD)
-    loss, stats = outer_loss(scorer, parameters, rates, [stages], options, policy_loss)
+    loss, entropy, norm = outer_loss(scorer, parameters, rates, stages, options, policy_loss)
     tensors = [*parameters.values(), *rates.values()]
     slopes = torch.autograd.grad(loss, tensors, allow_unused=True, materialize_grads=True)
 
@@ -116,8 +116,8 @@ def test_outer_gradient_is_that_of_the_graph(
     expected = torch.stack(slopes[len(parameters) :]).numpy()
     assert_close(np.array([by_block[name] for name in rates]), expected, 1e-4)
     assert (np.abs(expected).max() > 0) == (steps > 0)
-    assert found.entropy == pytest.approx(stats.entropy, rel=1e-6)
-    assert found.inner_norm == pytest.approx(stats.inner_norm, rel=1e-5)
+    assert found.entropy == pytest.approx(entropy, rel=1e-6)
+    assert found.inner_norm == pytest.approx(norm, rel=1e-5)
 
 
 @pytest.mark.parametrize("skip_connection", [False, True])
@@ -182,11 +182,11 @@ def test_the_ratio_is_clipped_as_the_config_says(kind: type, clip: float) -> Non
     config, task = config_of(clip=clip), TaskSample(WORLD, (decisions(0),), (), 0.0)
     module = MetaSetScorerModule(model_config=meta_model_config(config))
     parameters = module.parameters_by_name()
-    loss, _ = outer_loss(
+    loss, *_ = outer_loss(
         scorer_of(network_of(), WORLD),
         parameters,
         module.rates_by_name(),
-        [task.stages],
+        task.stages,
         StepOptions(),
         PolicyLoss(clip=clip, entropy_coefficient=float(module.entropy_coefficient)),
     )

@@ -125,14 +125,14 @@ def test_a_stage_is_learned_from_as_it_was_told() -> None:
     network.compiled = False
     learned = {name: value.clone().requires_grad_() for name, value in parameters.items()}
     scorer, policy_loss = scorer_of(network, sample.world), PolicyLoss(clip=0.2)
-    stages, options = [sample.stages], StepOptions()
-    loss, stats = outer_loss(scorer, learned, rates, stages, options, policy_loss)
+    options = StepOptions()
+    loss, _, norm = outer_loss(scorer, learned, rates, sample.stages, options, policy_loss)
     loss.backward()
     slopes = learned["context.weight"].grad
     assert slopes is not None
     columns = slopes[:, -len(rewards_told(task.world)) :].abs().sum(dim=0)
     assert (columns > 0).tolist() == [value != 0 for _, value in sample.world.condition]
-    assert stats.inner_norm == 0
+    assert norm == 0
 
 
 def test_who_was_told_is_not_told_anew(tmp_path) -> None:  # type: ignore[no-untyped-def]

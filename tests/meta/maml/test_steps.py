@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from meta.maml.decisions import Decisions
 from meta.maml.steps import (
-    OuterStats,
     StepOptions,
     adapt,
     adapted_names,
@@ -84,11 +82,11 @@ def test_meta_gradient_on_a_bandit_is_the_closed_form(
     network = Bandit(logits)
     parameters = leaves(dict(network.named_parameters()))
     rates = {"logits": torch.tensor(np.log(rate), requires_grad=True)}
-    loss, stats = outer_loss(
+    loss, _, inner_norm = outer_loss(
         plain(network),
         parameters,
         rates,
-        [stages],
+        stages,
         StepOptions(surrogate, gradient_clip=NO_CLIP, create_graph=order == "second"),
         PolicyLoss(clip=1e6),
     )
@@ -97,7 +95,7 @@ def test_meta_gradient_on_a_bandit_is_the_closed_form(
     )
     assert np.allclose(found[0], jacobian.T @ outer, rtol=0, atol=1e-9)
     assert float(found[1]) == pytest.approx(float(slope @ outer), abs=1e-9)
-    assert stats.inner_norm == pytest.approx(np.linalg.norm(at - logits), abs=1e-9)
+    assert inner_norm == pytest.approx(np.linalg.norm(at - logits), abs=1e-9)
 
 
 Loss = Callable[[dict[str, torch.Tensor], dict[str, torch.Tensor]], torch.Tensor]
@@ -160,14 +158,9 @@ def test_meta_gradient_of_the_set_scorer_against_finite_differences(
     tasks = [[tiny_decisions(10 * task + stage) for stage in range(steps + 1)] for task in (0, 1)]
 
     def loss_of(create_graph: bool) -> Loss:
-        return lambda p, r: outer_loss(
-            scorer_of(network, WORLD),
-            p,
-            r,
-            tasks,
-            StepOptions(gradient_clip=NO_CLIP, adapted=names, create_graph=create_graph),
-            OUTER,
-        )[0]
+        scorer = scorer_of(network, WORLD)
+        options = StepOptions(gradient_clip=NO_CLIP, adapted=names, create_graph=create_graph)
+        return lambda p, r: sum(outer_loss(scorer, p, r, t, options, OUTER)[0] / 2 for t in tasks)
 
     second = autograd(loss_of(True), parameters, rates)
     first = autograd(loss_of(False), parameters, rates)
@@ -185,7 +178,7 @@ def test_meta_gradient_of_the_set_scorer_against_finite_differences(
         options = StepOptions(gradient_clip=NO_CLIP, adapted=names)
         ends = adapt(scorer_of(network, WORLD), parameters, rates, before, options)
         at = leaves(ends)
-        loss, _ = outer_loss(scorer_of(network, WORLD), at, rates, [[last]], options, OUTER)
+        loss, *_ = outer_loss(scorer_of(network, WORLD), at, rates, [last], options, OUTER)
         slopes = torch.autograd.grad(loss, list(at.values()))
         for name, slope in zip(at, slopes, strict=True):
             by_hand[name] += slope.numpy() / 2
@@ -207,15 +200,15 @@ def test_clip_factor_is_a_constant() -> None:
     slower = {name: value + np.log(0.1) for name, value in rates.items()}
 
     def slopes(rates: dict[str, torch.Tensor], clip: float) -> list[torch.Tensor]:
-        loss, stats = outer_loss(
+        loss, _, inner_norm = outer_loss(
             scorer_of(network, WORLD),
             parameters,
             rates,
-            [stages],
+            stages,
             replace(options, gradient_clip=clip),
             PolicyLoss(clip=0.2),
         )
-        assert stats.inner_norm == pytest.approx(0.1 * norm, rel=1e-6)
+        assert inner_norm == pytest.approx(0.1 * norm, rel=1e-6)
         return list(torch.autograd.grad(loss, list(parameters.values())))
 
     for one, other in zip(slopes(rates, 0.1 * norm), slopes(slower, NO_CLIP), strict=True):
@@ -239,28 +232,10 @@ def test_adapting_a_part_moves_nothing_else(part: str, expected: set[str]) -> No
     assert adapted_names(network, "all") == tuple(parameters)
 
 
-def test_tasks_without_decisions_count_as_zero() -> None:
+def test_a_step_without_decisions_changes_nothing() -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()) for name in parameters}
-    full = tiny_decisions(0)
-    empty = replace(
-        full,
-        states=full.states[:0],
-        actions=full.actions[:0],
-        log_probabilities=full.log_probabilities[:0],
-        advantages=full.advantages[:0],
-    )
-    scorer, options = scorer_of(network, WORLD), StepOptions()
-    assert inner_step(scorer, parameters, rates, empty, options) == parameters
-
-    def lost(*tasks: list[Decisions]) -> tuple[torch.Tensor, OuterStats]:
-        return outer_loss(scorer, parameters, rates, tasks, options, PolicyLoss(clip=0.2))
-
-    alone, _ = lost([full, full])
-    both, stats = lost([full, full], [full, empty])
-    assert float(both.detach()) == pytest.approx(float(alone.detach()) / 2)
-    assert stats.num_tasks == 1
-    none, _ = lost([full, empty])
-    assert float(none) == 0
-    assert not none.requires_grad
+    nothing = tiny_decisions(0).of_rows(np.arange(0))
+    options = StepOptions()
+    assert inner_step(scorer_of(network, WORLD), parameters, rates, nothing, options) == parameters

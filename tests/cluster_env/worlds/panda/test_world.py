@@ -124,6 +124,7 @@ def test_the_mix_drifts_around_the_same_mean() -> None:
     assert np.allclose(mix.mean(axis=0), 0.25)
     assert mix.min() == pytest.approx(0, abs=1e-12)
     assert np.allclose(ClusteredWorkload(classes=4).mix(np.array([0.0, 0.3])), 0.25)
+    assert ClusteredWorkload(classes=1, drift=1.0).mix(np.array([0.2, 0.5])).tolist() == [[1], [1]]
 
 
 def test_nodes_are_there_for_the_share_that_is_asked_for() -> None:
