@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.hpc.orders import FIXED, FIXED_ORDERS, MOVING_ORDERS, moving_score
@@ -34,6 +35,7 @@ def act_by_rule(
         raise InputError(
             f"{rule.backfilling}'s rules play whole episodes and cannot act on a state"
         )
+    require_states(states, world.state_space)
     layout = world.layout
     jobs = states[:, layout.jobs_at :].reshape(states.shape[0], layout.queue, layout.job_size)
     estimate, waited = jobs[:, :, 0].astype(np.float64), jobs[:, :, 1]

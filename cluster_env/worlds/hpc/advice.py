@@ -23,7 +23,8 @@ from cluster_env.worlds.hpc.heuristics import RulePolicy
 from cluster_env.worlds.hpc.orders import FIXED_ORDERS, MOVING_ORDERS, moving_score
 from cluster_env.worlds.hpc.rules import PEER, Rule
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.world import HPC, LARGEST
+from cluster_env.worlds.hpc.state import LARGEST
+from cluster_env.worlds.hpc.world import HPC
 
 MOST_DECISIONS = 2_000
 """Decisions of a policy that plays on, after which no more is said of when others would start."""

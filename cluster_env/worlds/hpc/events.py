@@ -20,12 +20,14 @@ class Jobs(NamedTuple):
     """The jobs of several jobsets, one after the other."""
 
     first: NDArray[np.int64]  # (num_jobsets + 1,), where those of each begin
+    window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
     arrival: NDArray[np.int32]  # (num_jobs,), as all that follows but demand
     duration: NDArray[np.int32]  # as they are served: cut at the estimate in worlds that kill
     order_estimate: NDArray[np.int32]  # of jobs that wait: what orders, backfilling, policies see
     estimate: NDArray[np.int32]  # of jobs that run: from when on reservations count on their units
     limit: NDArray[np.int32]  # what the user asked for, to which an outlived estimate is raised
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
+    log: NDArray[np.float64]  # (num_jobs,), ln of the estimate that policies see
 
 
 @njit_inlined

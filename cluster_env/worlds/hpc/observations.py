@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import Features, Observation
-from cluster_env.worlds.hpc.compact import CompactView
-from cluster_env.worlds.hpc.image import ImageView
+from cluster_env.worlds.hpc.views import CompactView, ImageView
 from cluster_env.worlds.hpc.world import HPC
 
 LARGEST = 6.0

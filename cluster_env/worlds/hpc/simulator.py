@@ -1,18 +1,17 @@
 """Many episodes of a batch-scheduled machine side by side, event by event."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
+from cluster_env.core.batch import Batch, BatchSimulator
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule, gather_attributes
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import uniforms
-from cluster_env.objectives import Objective
 from cluster_env.worlds.hpc.events import Jobs
-from cluster_env.worlds.hpc.mdp import REWARDS, Decisions
+from cluster_env.worlds.hpc.mdp import REWARDS
 from cluster_env.worlds.hpc.play import make_room, play_all
 from cluster_env.worlds.hpc.rlscheduler import PeerRoom, peer_scores, play_like_rlscheduler
 from cluster_env.worlds.hpc.rules import PEER, Compiled, Rule, compiled
@@ -20,12 +19,12 @@ from cluster_env.worlds.hpc.schedgym import play_like_schedgym
 from cluster_env.worlds.hpc.scored import make_scoring, play_scored
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
 from cluster_env.worlds.hpc.state import AT_ARRIVAL, StateLayout
-from cluster_env.worlds.hpc.step import NUM_SUMS, Costs, Machine, Rows, reset_rows, step_rows
+from cluster_env.worlds.hpc.step import NUM_SUMS, Machine, Rows, reset_rows, step_rows
 
 _FOR_RULES = np.uint64(0x5EED)
 
 
-class HPCSimulator:
+class HPCSimulator(BatchSimulator):
     """Rigid jobs on one machine; an event-driven clock in seconds.
 
     At one instant jobs finish, then jobs arrive, then the policy decides, until it waits or no job
@@ -38,98 +37,40 @@ class HPCSimulator:
     undiscounted return of an episode is what its schedule costs.
 
     Args:
-        capacity: units of each resource, processors first.
-        layout: of the states.
-        max_time: clock after which an episode is truncated, in seconds.
-        kill_at_estimate: whether jobs end when their estimate is over.
-        check: raises `InputError` for a jobset that cannot run.
-        decisions: when the policy is asked, and what its reward is, if not as said above.
-        horizon_step: seconds from row to row of a horizon, see `cluster_env.worlds.hpc.world.HPC`.
+        world: an `HPC`.
     """
 
-    def __init__(
-        self,
-        capacity: Sequence[int],
-        layout: StateLayout,
-        max_time: int,
-        kill_at_estimate: bool,
-        check: Callable[[JobSet], None],
-        decisions: Decisions = Decisions(),  # noqa: B008 - it is frozen
-        horizon_step: int = 0,
-    ) -> None:
-        scope, whole = REWARDS[decisions.reward]
+    def __init__(self, world: Any) -> None:
+        super().__init__(world)
+        layout, (scope, whole) = world.layout, REWARDS[world.reward]
         self._machine = Machine(
-            np.asarray(capacity, np.int64),
+            np.asarray(world.capacity, np.int64),
             layout.queue,
             layout.jobs_at,
-            max_time,
-            decisions.time_step,
-            decisions.every_step,
+            world.max_time,
+            world.time_step,
+            world.every_step,
             scope,
             whole,
-            decisions.discount if decisions.reward == "options" else 1.0,
+            world.reward_discount if world.reward == "options" else 1.0,
             layout.horizon,
-            horizon_step,
+            world.horizon_step,
             layout.clock_at,
             layout.arrivals_at,
         )
-        self._layout, self._kill, self._check = layout, kill_at_estimate, check
-        self._jobsets: tuple[JobSet, ...] = ()
-        self._jobs: Jobs
-        self._costs: Costs
-        self._rows: Rows
-        self._all = np.empty(0, np.int32)
 
-    def load(
-        self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
-    ) -> None:
-        """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
-        if not jobsets:
-            raise InputError("at least one jobset is needed")
-        for jobset in jobsets:
-            self._check(jobset)
-        self._jobsets = tuple(jobsets)
-        self._jobs = _join(jobsets, self._kill)
-        self._costs = _costs(jobsets, objective, self._jobs)
-        each = np.repeat(np.arange(len(jobsets), dtype=np.int32), episodes_per_jobset)
-        self._all = np.arange(each.size, dtype=np.int32)
-        self._rows = _rows(each, self._jobs, self._layout)
-        self.reset()
+    def allocate(self) -> None:
+        """See `BatchSimulator.allocate`."""
+        self._jobs = _jobs(self.batch)
+        self._costs = self.batch.costs
+        self._rows = rows = _rows(self.batch, self.world.layout)
+        self.states, self.time = rows.states, rows.time
+        self.active, self.truncated = rows.active, rows.truncated
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
-        which = self._all if rows is None else rows
+        which = self.episode if rows is None else rows
         reset_rows(self._machine, self._jobs, self._costs, self._rows, which)
-
-    @property
-    def num_rows(self) -> int:
-        """Number of episodes: one agent decides in each."""
-        return int(self._all.size)
-
-    @property
-    def episode(self) -> NDArray[np.int32]:
-        """Index of each row's episode, its own, int32 ``(num_rows,)``."""
-        return self._all
-
-    @property
-    def states(self) -> NDArray[np.int32]:
-        """The states of all episodes, int32 ``(num_rows, state_size)``: a view that changes."""
-        return self._rows.states
-
-    @property
-    def time(self) -> NDArray[np.int64]:
-        """The clock of each episode in seconds, int64 ``(num_rows,)``: a view that changes."""
-        return self._rows.time
-
-    @property
-    def active(self) -> NDArray[np.bool_]:
-        """Which episodes go on, bool ``(num_rows,)``: a view that changes."""
-        return self._rows.active
-
-    @property
-    def truncated(self) -> NDArray[np.bool_]:
-        """Which episodes were cut at `max_time`, bool ``(num_rows,)``: a view that changes."""
-        return self._rows.truncated
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
@@ -157,15 +98,17 @@ class HPCSimulator:
             self._play_like_a_peer(rule)
             return
         given = np.zeros(self.num_rows, np.uint64) + _FOR_RULES if keys is None else keys
-        first_row = np.searchsorted(rows.jobset, np.arange(len(self._jobsets)))
+        first_row = np.searchsorted(rows.jobset, np.arange(len(self.batch.jobsets)))
         chance = [
             uniforms(given[row] + np.arange(one.num_jobs, dtype=np.uint64), 0)
-            for row, one in zip(first_row, self._jobsets, strict=True)
+            for row, one in zip(first_row, self.batch.jobsets, strict=True)
         ]
-        users = [np.asarray(one.attributes.get("user", one.arrival * 0)) for one in self._jobsets]
+        users = [
+            np.asarray(one.attributes.get("user", one.arrival * 0)) for one in self.batch.jobsets
+        ]
         user = np.concatenate(users).astype(np.int32)
         room = make_room(
-            max(one.num_jobs for one in self._jobsets),
+            max(one.num_jobs for one in self.batch.jobsets),
             machine.capacity.size,
             int(user.max(initial=0)) + 1,
             rule.backfilling == "conservative",
@@ -197,54 +140,33 @@ class HPCSimulator:
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
         by_job = ["start", "queue", "ends", "running", "expected", "expected_jobs"]
-        if self._layout.horizon:
+        if self.world.horizon:
             by_job.append("at_arrival")
-        for name, theirs in other._rows._asdict().items():
-            own = getattr(self._rows, name)
-            if name in by_job:
-                for here, there in zip(target, source, strict=True):
-                    begin, before = self._rows.place[here], other._rows.place[there]
-                    count = self._jobsets[self._rows.jobset[here]].num_jobs
-                    own[begin : begin + count] = theirs[before : before + count]
-            elif name not in ("jobset", "place", "at_arrival"):
-                own[target] = theirs[source]
+        here, there = self._rows._asdict(), other._rows._asdict()
+        pairs = [(here[name], there[name]) for name in by_job]
+        self.batch.copy_places(other.batch, source, target, pairs)
+        for name in ("sizes", "free", "spare", "time", "coming", "sums"):
+            here[name][target] = there[name][source]
+        for name in ("active", "truncated", "states"):
+            here[name][target] = there[name][source]
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
-        rows, jobs = self._rows, self._jobs
-        num_jobs = np.diff(jobs.first)[rows.jobset]
-        episode = np.repeat(self._all, num_jobs)
-        job = np.arange(episode.size) - np.repeat(np.cumsum(num_jobs) - num_jobs, num_jobs)
-        row = jobs.first[rows.jobset[episode]] + job
-        start = rows.start[rows.place[episode] + job]
-        end = rows.time[episode]
-        arrived = jobs.arrival[row] <= end
-        episode, job, row = episode[arrived], job[arrived].astype(np.int32), row[arrived]
-        start, end = start[arrived], end[arrived]
-        finish = np.where(start >= 0, start + jobs.duration[row], -1)
-        jobset = rows.jobset[episode]
-        classes = np.concatenate([one.job_class for one in self._jobsets])
-        return Schedule(
-            episode=episode,
-            job=job,
-            arrival=jobs.arrival[row],
-            start=start.astype(np.int32),
-            finish=np.where(finish > end, -1, finish).astype(np.int32),
-            duration=jobs.duration[row],
-            demand=jobs.demand[row],
-            end=rows.time.astype(np.int32),
-            window=np.array([one.window for one in self._jobsets], np.int32)[rows.jobset],
-            jobset=rows.jobset,
-            capacity=self._machine.capacity.astype(np.int32),
-            job_class=classes[row],
-            attributes=gather_attributes(self._jobsets, jobset, job),
+        batch, rows = self.batch, self._rows
+        arrival = self._jobs.arrival[batch.job_of_place]
+        end = np.repeat(rows.time, batch.num_jobs)
+        first = np.concatenate([[0], np.cumsum(arrival <= end)])
+        return batch.schedule(
+            arrived=first[batch.place + batch.num_jobs] - first[batch.place],
+            start=rows.start,
+            finish=batch.finish_of(rows.start, rows.time),
+            end=rows.time,
+            capacity=self._machine.capacity,
         )
 
     def _submits(self) -> NDArray[np.int64]:
         """Times of submission by the log's own clock, where jobs know it."""
-        return np.concatenate(
-            [np.asarray(one.attributes.get("submit", one.arrival)) for one in self._jobsets]
-        ).astype(np.int64)
+        return self.batch.column(lambda one: one.attributes.get("submit", one.arrival), np.int64)
 
     def _play_scored(self, scorer: Scorer) -> None:
         jobs, rows, machine = self._jobs, self._rows, self._machine
@@ -258,7 +180,7 @@ class HPCSimulator:
                 scorer.weights,
                 MODES.index(scorer.mode),
                 scorer.is_bilinear,
-                self._costs.log,
+                self._jobs.log,
                 np.log(jobs.demand[:, 0].astype(np.float64)),
             ),
             no_rule,
@@ -313,55 +235,33 @@ class HPCSimulator:
         return run
 
 
-def _join(jobsets: Sequence[JobSet], kill: bool) -> Jobs:
-    def column(name: str) -> NDArray[np.int32]:
-        return np.concatenate([getattr(one, name) for one in jobsets]).astype(np.int32)
-
+def _jobs(batch: Batch) -> Jobs:
     def seconds(one: JobSet, *names: str) -> NDArray[Any]:
-        given = (one.attributes.get(name) for name in names)
-        return next((np.asarray(column) for column in given if column is not None), one.duration)
+        columns = (one.attributes.get(name) for name in names)
+        return next((np.asarray(column) for column in columns if column is not None), one.duration)
 
     def estimates(*names: str) -> NDArray[np.int32]:
-        return np.concatenate([seconds(one, *names) for one in jobsets]).astype(np.int32)
+        return batch.column(lambda one: seconds(one, *names), np.int32)
 
-    duration, limit = column("duration"), estimates("estimate")
+    order_estimate = estimates("order_estimate", "estimate")
     return Jobs(
-        first=np.cumsum([0] + [one.num_jobs for one in jobsets]).astype(np.int64),
-        arrival=column("arrival"),
-        duration=np.minimum(duration, limit) if kill else duration,
-        order_estimate=estimates("order_estimate", "estimate"),
+        first=batch.first,
+        window=batch.window,
+        arrival=batch.column("arrival", np.int32),
+        duration=batch.column("duration", np.int32),
+        order_estimate=order_estimate,
         estimate=estimates("reserve_estimate", "estimate"),
-        limit=limit,
-        demand=column("demand"),
+        limit=estimates("estimate"),
+        demand=batch.column("demand", np.int32),
+        log=np.log(np.maximum(order_estimate, 1).astype(np.float64)),
     )
 
 
-def _costs(jobsets: Sequence[JobSet], objective: Objective, jobs: Jobs) -> Costs:
-    def column(term: Callable[[JobSet], Any]) -> NDArray[np.float64]:
-        return np.concatenate([np.asarray(term(one), np.float64) * one.counted for one in jobsets])
-
-    num_jobs, late = jobs.arrival.size, objective.late_costs
-    gain = objective.finish_gain
-    return Costs(
-        rate=column(objective.job_cost),
-        late_rate=np.reshape([column(one.cost) for one in late], (len(late), num_jobs)),
-        late_after=np.reshape([column(one.after) for one in late], (len(late), num_jobs)).astype(
-            np.int64
-        ),
-        finish_gain=np.zeros(num_jobs) if gain is None else column(gain),
-        log=np.log(np.maximum(jobs.order_estimate, 1).astype(np.float64)),
-        window=np.array([one.window for one in jobsets], np.int64),
-        busy_cost=float(objective.busy_cost),
-        utilization_gain=float(objective.utilization_gain),
-    )
-
-
-def _rows(jobset: NDArray[np.int32], jobs: Jobs, layout: StateLayout) -> Rows:
-    num_rows, num_jobs = jobset.size, np.diff(jobs.first)[jobset]
-    places = int(num_jobs.sum())
+def _rows(batch: Batch, layout: StateLayout) -> Rows:
+    num_rows, places = batch.num_episodes, batch.num_places
     return Rows(
-        jobset=jobset,
-        place=(np.cumsum(num_jobs) - num_jobs).astype(np.int64),
+        jobset=batch.jobset,
+        place=batch.place,
         start=np.zeros(places, np.int64) - 1,
         queue=np.zeros(places, np.int32),
         ends=np.zeros(places, np.int64),

@@ -1,8 +1,15 @@
 """The state of an episode as integers: what is asked of the waiting jobs, and sums of the rest."""
 
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
+
+LARGEST = 2**31 - 1
 
 HEADER = (
     "waiting",  # jobs
@@ -23,8 +30,14 @@ HEADER = (
 )
 """What a state begins with, each an int32; then free units of each resource, then the jobs."""
 
+WAITING, RUNNING, NEXT_END, RESERVATION, SPARE, QUEUED_WORK, RUNNING_WORK = range(7)
+QUEUE_LOG, RUNNING_LOG, RECENT_LOG, RECENT_LOG_DEVIATION, RECENT_LOG_AREA = range(7, 12)
+RECENT_LOG_AREA_DEVIATION, RECENT_LOG_GAP, RECENT_LOAD = range(12, len(HEADER))
+
 JOB = ("estimate", "waited")
 """What a state has of each job that a policy sees, before its demands; 0 in empty places."""
+
+ESTIMATE, WAITED, DEMAND = range(len(JOB) + 1)
 
 CLOCK = ("time", "remaining_work")
 """What stands behind the jobs of a state with a horizon: seconds, and the work that is expected of
@@ -95,3 +108,25 @@ class StateLayout:
         if not self.horizon:
             return self.clock_at
         return self.arrivals_at + self.queue * len(AT_ARRIVAL)
+
+    def free(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Free units of each resource, ``(n, num_resources)``: a view."""
+        return states[:, len(HEADER) : self.jobs_at]
+
+    def jobs(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The jobs that are seen, ``(n, queue, job_size)``."""
+        return states[:, self.jobs_at : self.clock_at].reshape(-1, self.queue, self.job_size)
+
+    def rows(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The rows of the horizon, ``(n, horizon, 1 + num_resources)``."""
+        shown = states[:, self.rows_at : self.arrivals_at]
+        return shown.reshape(-1, self.horizon, 1 + self.num_resources)
+
+    def arrivals(self, states: NDArray[np.int32]) -> NDArray[np.int32]:
+        """What was true when the jobs arrived, ``(n, queue, 4)``, see `AT_ARRIVAL`."""
+        return states[:, self.arrivals_at :].reshape(-1, self.queue, len(AT_ARRIVAL))
+
+    @cached_property
+    def space(self) -> spaces.Box:
+        """What states are."""
+        return spaces.Box(-LARGEST, LARGEST, (self.size,), np.int32)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.batch import CostTable
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.worlds.hpc.events import Jobs, fits, forget, pop, raise_outlived, reserve
 from cluster_env.worlds.hpc.horizon import note_arrival_state, show_horizon
@@ -22,19 +23,6 @@ NUM_SUMS = 15
 
 _NEVER = 2**62
 _LARGEST = 2**31 - 1
-
-
-class Costs(NamedTuple):
-    """What jobs cost, for those that are loaded."""
-
-    rate: NDArray[np.float64]  # (num_jobs,), of a second in the system
-    late_rate: NDArray[np.float64]  # (num_late, num_jobs), beside it
-    late_after: NDArray[np.int64]  # (num_late, num_jobs), from so many seconds on
-    finish_gain: NDArray[np.float64]  # (num_jobs,)
-    log: NDArray[np.float64]  # (num_jobs,), ln of the estimate that policies see
-    window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
-    busy_cost: float
-    utilization_gain: float
 
 
 class Rows(NamedTuple):
@@ -80,7 +68,7 @@ class Machine(NamedTuple):
 
 @njit_kernel
 def reset_rows(
-    machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, which: NDArray[np.int32]
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, which: NDArray[np.int32]
 ) -> None:
     """Puts episodes back to their first decision."""
     for e in which:
@@ -103,7 +91,7 @@ def reset_rows(
 def step_rows(
     machine: Machine,
     jobs: Jobs,
-    costs: Costs,
+    costs: CostTable,
     rows: Rows,
     which: NDArray[np.int32],
     actions: NDArray[np.int32],
@@ -187,7 +175,7 @@ def _can_start(machine: Machine, it: Episode) -> bool:
 
 @njit_inlined
 def _start(
-    machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode, slot: int
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, e: int, it: Episode, slot: int
 ) -> None:
     """Starts the job of a slot, and charges what it will have cost when it is done."""
     head = it.sizes[HEAD]
@@ -199,9 +187,9 @@ def _start(
     begin(it, job, now, True)
     index = jobs.first[rows.jobset[e]] + job
     sums, size = rows.sums[e], it.demand[job, 0]
-    sums[QUEUE_LOG] -= costs.log[index]
+    sums[QUEUE_LOG] -= jobs.log[index]
     sums[QUEUE_WORK] -= float(it.order_estimate[job]) * size
-    sums[RUN_LOG] += costs.log[index]
+    sums[RUN_LOG] += jobs.log[index]
     sums[RUN_WORK] += float(now + it.estimate[job]) * size
     sums[RUN_SIZE] += size
     if machine.scope != AT_START:
@@ -212,7 +200,7 @@ def _start(
     if finish <= machine.max_time:
         sums[OWED] += costs.finish_gain[index]
     if costs.utilization_gain != 0:
-        inside = min(until, costs.window[rows.jobset[e]]) - now
+        inside = min(until, jobs.window[rows.jobset[e]]) - now
         share = 0.0
         for r in range(it.free.size):
             share += it.demand[job, r] / machine.capacity[r] / it.free.size
@@ -220,7 +208,7 @@ def _start(
 
 
 @njit_inlined
-def _cost(costs: Costs, index: int, seconds: int) -> float:
+def _cost(costs: CostTable, index: int, seconds: int) -> float:
     """What a job costs that is in the system for so long."""
     total = costs.rate[index] * seconds
     for k in range(costs.late_rate.shape[0]):
@@ -230,7 +218,7 @@ def _cost(costs: Costs, index: int, seconds: int) -> float:
 
 @njit_inlined
 def _advance(
-    machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode, started: bool
+    machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, e: int, it: Episode, started: bool
 ) -> None:
     """Lets events happen until the policy is to be asked again, or all is over."""
     num_jobs, sums = it.arrival.size, rows.sums[e]
@@ -261,7 +249,7 @@ def _advance(
             job = pop(it.ends, it.running, it.sizes[RUNNING])
             planned = forget(it.expected, it.expected_jobs, it.sizes[RUNNING], job)
             it.sizes[RUNNING] -= 1
-            sums[RUN_LOG] -= costs.log[jobs.first[rows.jobset[e]] + job]
+            sums[RUN_LOG] -= jobs.log[jobs.first[rows.jobset[e]] + job]
             sums[RUN_WORK] -= float(planned) * it.demand[job, 0]
             sums[RUN_SIZE] -= it.demand[job, 0]
             for r in range(it.free.size):
@@ -289,7 +277,7 @@ def _advance(
                 now,
                 it.order_estimate[job],
                 it.demand[job, 0],
-                costs.log[jobs.first[rows.jobset[e]] + job],
+                jobs.log[jobs.first[rows.jobset[e]] + job],
             )
         if machine.every_step and tick < _NEVER:
             left = rows.coming[e] < num_jobs or it.sizes[RUNNING] > 0
@@ -307,7 +295,7 @@ def _advance(
 def _charge(
     machine: Machine,
     jobs: Jobs,
-    costs: Costs,
+    costs: CostTable,
     rows: Rows,
     e: int,
     it: Episode,
@@ -342,7 +330,7 @@ def _weight(begin: int, end: int, origin: int, discount: float) -> float:
 
 
 @njit_inlined
-def _cut(machine: Machine, jobs: Jobs, costs: Costs, rows: Rows, e: int, it: Episode) -> None:
+def _cut(machine: Machine, jobs: Jobs, costs: CostTable, rows: Rows, e: int, it: Episode) -> None:
     """Ends an episode at the world's end of time; what waits has cost what it has."""
     rows.time[e] = machine.max_time
     rows.active[e], rows.truncated[e] = False, True
@@ -377,7 +365,7 @@ def note_arrival(sums: NDArray[np.float64], now: int, estimate: int, size: int, 
 
 
 @njit_inlined
-def _show(machine: Machine, costs: Costs, jobs: Jobs, rows: Rows, e: int, it: Episode) -> None:
+def _show(machine: Machine, costs: CostTable, jobs: Jobs, rows: Rows, e: int, it: Episode) -> None:
     """Writes the state of an episode; see `state.HEADER`."""
     out, sums, now = rows.states[e], rows.sums[e], rows.time[e]
     head, waiting, running = it.sizes[HEAD], it.sizes[TAIL] - it.sizes[HEAD], it.sizes[RUNNING]
