@@ -85,6 +85,12 @@ the config and the weights of the other, which it returns with what the first on
 takes long has a method ``check`` with the same arguments, which only raises `InputError`."""
 
 
+ADVISERS: Registry[Any] = Registry("adviser")
+"""What says what a policy would start on a real machine now, or ``module:attribute`` of it, by the
+kind of its world. It is called with a world, with what makes a policy for one, and with a
+`rllib_configs.snapshot.Queue`, and returns an `Advice`."""
+
+
 def found(place: Any) -> Any:
     """A thing itself, or what ``module:attribute`` names."""
     if not isinstance(place, str):

@@ -19,10 +19,9 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
 from cluster_env.core.promises import Promises
-from cluster_env.core.registry import Registry
+from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.shorthand import Shorthand
-from cluster_env.core.snapshot import Advice, Queue
 from cluster_env.objectives import Objective
 
 State = NDArray[Any]  # (n, state_size), of the type of the world's state space
@@ -274,11 +273,14 @@ class NamedJobsets:
         about: what they are, in a few words.
         jobsets: gives them, from a task; they may hold jobs that a policy was trained on.
         columns: what differs from the columns of the task, from the jobsets.
+        policies: rules by name that repeat what was published on these jobsets. They can be named
+            like heuristics, but are offered nowhere.
     """
 
     about: str
     jobsets: Callable[[Any], Sequence[JobSet]]
     columns: Callable[[Sequence[JobSet]], Mapping[str, Value]] = lambda jobsets: {}
+    policies: Mapping[str, Heuristic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -350,8 +352,6 @@ class Kind:
             `rllib_configs.policy_files` reads them.
         discount: of a unit of time, by which the rewards of a world discount already what comes
             between two decisions (a semi-MDP's); from the world. Training must not do it again.
-        advise: what a policy would start on a real machine now, if the world can say it; from a
-            world, what makes a policy for one, and the machine's queue.
         agents: whether several agents decide in an episode, each by an action of its own.
     """
 
@@ -392,7 +392,6 @@ class Kind:
     transfers: tuple[str, ...] = ()
     policies: Mapping[str, Path] = field(default_factory=dict)
     discount: Callable[[Any], float] = lambda world: 1.0
-    advise: Callable[[Any, Callable[[Any], Policy], Queue], Advice] | None = None
     agents: bool = False
 
     @property
@@ -468,7 +467,17 @@ def get_heuristic(spec: str, world: World) -> Policy:
         InputError: if there is no such heuristic, or its number is out of range.
     """
     name, _, argument = spec.partition(":")
-    return kind_of(world).heuristics.get(name).make(world, argument)
+    known = heuristics_of(kind_of(world))
+    if name not in known:
+        raise unknown("heuristic", name, known)
+    return known[name].make(world, argument)
+
+
+def heuristics_of(kind: Kind) -> dict[str, Heuristic]:
+    """All rules of a world that can be named: its heuristics, and those of its protocols."""
+    offered = {name: kind.heuristics.get(name) for name in kind.heuristics.names()}
+    published = (one.policies for one in kind.protocols.values())
+    return offered | {name: rule for rules in published for name, rule in rules.items()}
 
 
 def no_argument(name: str, argument: str) -> None:

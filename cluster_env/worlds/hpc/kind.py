@@ -11,11 +11,10 @@ from cluster_env.core.task import Task
 from cluster_env.core.world import Axis, Kind, Value
 from cluster_env.workloads import part_of
 from cluster_env.workloads.windows import filling_time, natural_length
-from cluster_env.worlds.hpc.advice import advise
-from cluster_env.worlds.hpc.heuristics import HEURISTICS
 from cluster_env.worlds.hpc.observations import OBSERVATIONS
 from cluster_env.worlds.hpc.promises import PROMISES
-from cluster_env.worlds.hpc.protocols import PROTOCOLS
+from cluster_env.worlds.hpc.published import PROTOCOLS
+from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.sites import any_site, capability_site
 from cluster_env.worlds.hpc.traces import TracePart, TraceWorkload
 from cluster_env.worlds.hpc.workloads import WORKLOADS
@@ -184,5 +183,4 @@ KIND = Kind(
         *("horizon", "horizon_step"),
     ),
     discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
-    advise=advise,
 )

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
 from cluster_env.core.errors import InputError
+from cluster_env.worlds.hpc.events import AT_ARRIVAL
 from cluster_env.worlds.hpc.state import (
-    AT_ARRIVAL,
-    CLOCK,
     DEMAND,
     ESTIMATE,
+    REMAINING_WORK,
+    TIME,
     WAITED,
     WAITING,
     StateLayout,
@@ -190,7 +191,7 @@ class CompactView:
         rows = np.concatenate([offset, free, used], axis=2)
         first = np.argmax(rows[:, :, 1] > 0, axis=1)  # row 0 where all rows are full
         soonest = np.take_along_axis(rows, first[:, None, None], axis=1)[:, 0]
-        remaining = _work(states[:, [layout.clock_at + CLOCK.index("remaining_work")]])
+        remaining = _work(states[:, [layout.clock_at + REMAINING_WORK]])
         head = [remaining, soonest[:, : 1 + 2 * r], unseen, waiting]
         return np.concatenate([*head, rows.reshape(n, -1), jobs], axis=1)
 
@@ -212,7 +213,7 @@ class CompactView:
         jobs = layout.jobs(states).astype(np.float64)
         before = layout.arrivals(states).astype(np.float64)
         demand = jobs[:, :, DEMAND:]
-        submitted = states[:, [layout.clock_at + CLOCK.index("time")]] - jobs[:, :, WAITED]
+        submitted = states[:, [layout.clock_at + TIME]] - jobs[:, :, WAITED]
         fits = (demand <= layout.free(states)[:, None]).all(axis=2)
         size, work, free_then, remaining = np.moveaxis(before, 2, 0)
         features = [submitted, jobs[:, :, ESTIMATE], *np.moveaxis(demand, 2, 0), size]

@@ -6,7 +6,7 @@ from cluster_env.core.world import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.workloads.histories import histories
-from cluster_env.worlds.hpc.heuristics import HEURISTICS
+from cluster_env.worlds.hpc.rules import HEURISTICS, Rule
 from cluster_env.worlds.hpc.scorer import Scorer
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from cluster_env.worlds.hpc.world import HPC
@@ -25,6 +25,7 @@ def warm() -> None:
     simulator.load([jobset], get_objective("bounded_slowdown"))
     simulator.play(Scorer.linear())
     simulator.reset()
-    action = get_heuristic("saf", world).act(simulator.states, np.zeros(1))
-    simulator.step(np.zeros(1, np.int32), action, np.empty(1))
+    row = np.zeros(1, np.int32)
+    simulator.choose(Scorer.linear(), row)
+    simulator.step(row, simulator.choose(Rule(), row), np.empty(1))
     world.features(simulator.states)

@@ -13,8 +13,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
+from cluster_env.worlds.hpc.episodes import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
-from cluster_env.worlds.hpc.mdp import Decisions
 from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
 from cluster_env.worlds.hpc.simulator import HPCSimulator
 from cluster_env.worlds.hpc.state import LARGEST, StateLayout
@@ -94,7 +94,17 @@ class HPC:
                 f"horizon_step must be 0 to {most:,} seconds, and goes with a horizon, but "
                 f"{self.horizon_step:,} was given with a horizon of {self.horizon}"
             )
-        Decisions(self.time_step, self.every_step, self.reward, self.reward_discount)
+        if self.reward not in REWARDS:
+            raise unknown("reward", self.reward, tuple(REWARDS))
+        if self.time_step < 0 or (self.every_step and not self.time_step):
+            raise InputError(
+                f"time_step must be 0 (until the next event) or more seconds, and 1 or more with "
+                f"every_step, but {self.time_step} was given"
+            )
+        if not 0 < self.reward_discount <= 1:
+            raise InputError(
+                f"a discount must be above 0 and at most 1, not {self.reward_discount:g}"
+            )
 
     @cached_property
     def capacity(self) -> tuple[int, ...]:

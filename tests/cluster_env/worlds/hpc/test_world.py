@@ -4,26 +4,23 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector.utils import create_empty_array
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.world import get_heuristic
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC, KIND, state
-from cluster_env.worlds.hpc.heuristics import RulePolicy
-from cluster_env.worlds.hpc.rules import Rule
 from cluster_env.worlds.hpc.state import HEADER
 from cluster_env.worlds.hpc.workloads import LublinWorkload
-from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, small_jobsets
 
 WORLD = HPC(PROCESSORS, queue=16)
-SHOWN_RULES = [("fcfs", "easy")]  # those of which a state shows enough to decide one by one
-SHOWN_RULES += [(order, mode) for order in ("fcfs", "sjf", "wfp3") for mode in ("strict", "skip")]
 
 
 def stepped(world: HPC, jobset: JobSet, policy, objective: str) -> tuple[Schedule, float]:
@@ -31,20 +28,9 @@ def stepped(world: HPC, jobset: JobSet, policy, objective: str) -> tuple[Schedul
     simulator.load([jobset], get_objective(objective))
     total, reward, row = 0.0, np.empty(1), np.zeros(1, np.int32)
     while simulator.active[0]:
-        simulator.step(row, policy.act(simulator.states, np.zeros(1)), reward)
+        simulator.step(row, choose(policy, simulator, row, np.zeros(1)), reward)
         total += reward[0]
     return simulator.schedule(), total
-
-
-@pytest.mark.parametrize(("order", "backfilling"), SHOWN_RULES)
-@given(jobset=small_jobsets())
-@settings(max_examples=15)
-def test_decisions_one_by_one_give_the_schedule_that_is_played(
-    order: str, backfilling: str, jobset: JobSet
-) -> None:
-    rule = Rule(order, backfilling)
-    schedule, _ = stepped(WORLD, jobset, RulePolicy(WORLD, order, rule), "slowdown")
-    assert schedule.start.tolist() == played(WORLD, [jobset], rule).start.tolist()
 
 
 class Anything:
@@ -209,8 +195,6 @@ def test_arrays_of_another_world_are_refused() -> None:
     for wrong in (states[:, :-1], states.astype(np.float64), states[0]):
         with pytest.raises(InputError, match="states of this world have the shape"):
             WORLD.features(wrong)
-        with pytest.raises(InputError, match="states of this world have the shape"):
-            get_heuristic("saf", WORLD).act(wrong, np.zeros(1))
         for name in ("jobs", "image", "compact", "events"):
             view = KIND.observations.get(name)(WORLD)
             with pytest.raises(InputError, match="states of this world have the shape"):
