@@ -4,6 +4,4 @@ This package needs neither Ray nor Torch: it can be installed and used as a plai
 environment library. Importing it registers the environments with Gymnasium.
 """
 
-from cluster_env.envs.registration import register_environments
-
-register_environments()
+import cluster_env.worlds  # noqa: F401  registers them

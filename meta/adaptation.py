@@ -1,8 +1,8 @@
 """From a trained policy and a task to policies that are adapted to it, in seconds.
 
 policy = load_meta_policy("runs/MY_RUN")
-task = read_task(["objective=makespan"], policy)
-before, *_, after = adapt_policy(policy, task, 3)
+task = read_task(["objective=makespan"], policy.task)
+before, *_, after = adapt_policy(policy, task, 3).policies()
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,21 +12,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
-from cluster_env.core.world import World
-from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.checks import MAX_STEPS, check_numbers, require_features, require_scorer
+from meta.maml.decisions import decisions_of
+from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions, maml_options
-from meta.maml.rewards import RewardSums, told_parameters
-from meta.maml.steps import Parameters
-from meta.plan import MAX_STEPS, check_numbers, require_features, require_scorer
+from meta.maml.rewards import RewardSums, parameters_in_context
+from meta.maml.steps import Parameters, StepOptions
+from meta.study import StudyPlan
 from rllib_configs.networks import Weights, make_sampler, require_shapes
 from rllib_configs.networks.conditions import Wanted, seen_world
+from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.policy_files import Decode, LearnedPolicy, read_weights, write_policy
 from rllib_configs.runners.rollout import Rollouts, rollout
@@ -49,13 +48,13 @@ class AdaptedStep:
 
     Attributes:
         parameters: after it.
-        moved: whether it moved any of them; the start has not.
-        still: why not, as a clause.
+        changed: whether it changed any of them; the start has not.
+        reason: why it did not, as a clause.
     """
 
     parameters: Parameters
-    moved: bool = False
-    still: str = ""
+    changed: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +75,27 @@ class MetaPolicy:
     rates: Mapping[str, float]
     learned_rates: bool
 
+    @classmethod
+    def of(cls, name: str, config: ExperimentConfig, weights: Weights) -> "MetaPolicy":
+        """A policy with the rates among its weights, else with the one of its config."""
+        meta = config.training if isinstance(config.training, MAMLOptions) else None
+        rate = DEFAULT_RATE if meta is None else float(meta.inner_rate)
+        names = _parameters_in(weights)
+        learned = {
+            parameter: float(np.exp(weights[key]))
+            for parameter in names
+            if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
+        }
+        by_run = meta is None or (meta.learn_rates and meta.inner_steps > 0)
+        rates = dict.fromkeys(names, rate) | learned
+        return cls(name, config, weights, rates, learned_rates=bool(learned) and by_run)
+
     @property
     def parameters(self) -> Parameters:
         """The network's parameters by name; a critic's are left out, because none is asked."""
         return {
-            name.removeprefix(_NETWORK): torch.from_numpy(np.array(value))
-            for name, value in self.weights.items()
-            if name.startswith(_NETWORK) and not name.startswith(_CRITIC)
+            name: torch.from_numpy(np.array(value))
+            for name, value in _parameters_in(self.weights).items()
         }
 
     @property
@@ -92,7 +105,7 @@ class MetaPolicy:
 
     @property
     def meta(self) -> MAMLOptions:
-        """How its steps are made: as in its meta-training, else as usual there."""
+        """How its steps are taken: as in its meta-training, else as usual there."""
         return maml_options(self.config)
 
     def with_rate(self, rate: float) -> "MetaPolicy":
@@ -104,6 +117,56 @@ class MetaPolicy:
         if not rate > 0:
             raise InputError(f"an inner rate must be above 0, but {rate:g} was given")
         return replace(self, rates=dict.fromkeys(self.rates, rate), learned_rates=False)
+
+    def weights_with(self, parameters: Parameters) -> Weights:
+        """The weights by name, with other parameters of the network."""
+        others = {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
+        return {**self.weights, **others}
+
+    def acting(
+        self, task: Task, parameters: Parameters, name: str, decode: Decode = "argmax"
+    ) -> LearnedPolicy:
+        """A policy for a task's world with these parameters; for ``decode`` see `LearnedPolicy`."""
+        weights, goal = self.weights_with(parameters), Wanted(task.objective)
+        return LearnedPolicy(name, make_sampler(self.config, weights, task.world, goal), decode)
+
+    def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
+        """The policies after each of a plan's numbers of steps on a task, see `adapt_policy`."""
+        numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
+        adaptation = adapt_policy(self, task, plan.steps[-1], **numbers, seed=seed)
+        policies = adaptation.policies(plan.decode)
+        return [policies[step] for step in plan.steps]
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """A policy that was adapted to a task.
+
+    Attributes:
+        policy: before.
+        task: what it was adapted to.
+        steps: the start, then what each step came to.
+    """
+
+    policy: MetaPolicy
+    task: Task
+    steps: Sequence[AdaptedStep]
+
+    @property
+    def parameters(self) -> list[Parameters]:
+        """The parameters after 0, 1, ... and all steps."""
+        return [step.parameters for step in self.steps]
+
+    def policies(self, decode: Decode = "argmax") -> list[LearnedPolicy]:
+        """The policies after 0, 1, ... and all steps, for the task's world.
+
+        Args:
+            decode: how they act, see `LearnedPolicy`; the episodes of steps are drawn in any case.
+        """
+        return [
+            self.policy.acting(self.task, parameters, f"{self.policy.name} +{step}", decode)
+            for step, parameters in enumerate(self.parameters)
+        ]
 
 
 def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
@@ -119,15 +182,13 @@ def load_meta_policy(run: str | Path, rate: float | None = None) -> MetaPolicy:
     """
     weights, config = read_weights(run)
     require_scorer(config, f"the policy in {run}")
-    policy = _with_rates(config.name, config, weights)
-    task = config.task
-    seen = seen_world(config.training, task.build_world(), task.build_objective())
-    state = _network(policy, seen).state_dict()
+    expected = _initial_weights(config, config.seed)
     own = {name: value for name, value in weights.items() if not name.startswith(_CRITIC)}
     try:
-        require_shapes(own, {f"{_NETWORK}{name}": tuple(v.shape) for name, v in state.items()})
+        require_shapes(own, {name: value.shape for name, value in expected.items()})
     except InputError as error:
         raise InputError(f"the policy in {run} cannot be used: {error}") from None
+    policy = MetaPolicy.of(config.name, config, weights)
     return policy if rate is None else policy.with_rate(rate)
 
 
@@ -138,12 +199,8 @@ def untrained_policy(config: ExperimentConfig, seed: int) -> MetaPolicy:
         InputError: if the config's network is no set scorer.
     """
     require_scorer(config, "the policy")
-    options = SetScorerOptions.of(config.training).without_critic
-    task = config.task
-    seen = seen_world(config.training, task.build_world(), task.build_objective())
-    network = SetScorer(seen.feature_names, options, seed)
-    weights = {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
-    return _with_rates("scratch", config.model_copy(update={"seed": seed}), weights)
+    own = config.model_copy(update={"seed": seed})
+    return MetaPolicy.of("scratch", own, _initial_weights(config, seed))
 
 
 def adapt_policy(
@@ -154,8 +211,8 @@ def adapt_policy(
     num_episodes: int = 20,
     num_jobsets: int = 4,
     seed: int = 0,
-    decode: Decode = "argmax",
-) -> list[LearnedPolicy]:
+    warmup: int = 0,
+) -> Adaptation:
     """Adapts a policy to a task.
 
     Each step samples episodes of new jobsets of the task's training split with the parameters that
@@ -165,131 +222,88 @@ def adapt_policy(
         policy: what to adapt.
         task: what to adapt to; its world may differ from the policy's in capacities and slots.
         num_steps: how many steps, 0 or more.
-        num_episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
+        num_episodes: episodes of a step, divided evenly among its jobsets, at least 2 each.
         num_jobsets: jobsets of a step.
         seed: of jobsets and actions; different seeds share neither.
-        decode: how the policies that are given back act, see `LearnedPolicy`. The steps' episodes
-            are drawn, whatever this says.
-
-    Returns:
-        The policies after 0, 1, ... and all steps.
+        warmup: units of time at the beginning and at the end of a jobset's window whose jobs do not
+            count, as in `cluster_env.evaluation.summarize`: they cost nothing.
 
     Raises:
         InputError: if a number is out of range, or the world has other features than the policy
             was trained for, as with other resources, another horizon or other job classes.
     """
-    found = adapt_parameters(
-        policy, task, num_steps, num_episodes=num_episodes, num_jobsets=num_jobsets, seed=seed
-    )
-    return [
-        learned_policy(policy, task, parameters, f"{policy.name} +{step}", decode)
-        for step, parameters in enumerate(found)
-    ]
-
-
-def adapt_parameters(
-    policy: MetaPolicy,
-    task: Task,
-    num_steps: int,
-    *,
-    num_episodes: int = 20,
-    num_jobsets: int = 4,
-    seed: int = 0,
-    warmup: int = 0,
-) -> list[Parameters]:
-    """The parameters of `adapt_steps`; arguments and errors are the same."""
-    steps = adapt_steps(
-        policy,
-        task,
-        num_steps,
-        num_episodes=num_episodes,
-        num_jobsets=num_jobsets,
-        seed=seed,
-        warmup=warmup,
-    )
-    return [step.parameters for step in steps]
-
-
-def adapt_steps(
-    policy: MetaPolicy,
-    task: Task,
-    num_steps: int,
-    *,
-    num_episodes: int = 20,
-    num_jobsets: int = 4,
-    seed: int = 0,
-    warmup: int = 0,
-) -> list[AdaptedStep]:
-    """What `adapt_policy` does, with what each step came to; arguments and errors are the same.
-
-    Args:
-        policy: see `adapt_policy`, as for the next five.
-        task: see there.
-        num_steps: see there.
-        num_episodes: see there.
-        num_jobsets: see there.
-        seed: see there.
-        warmup: units of time at the beginning and at the end of a jobset's window whose jobs do not
-            count, as in `cluster_env.evaluation.summarize`: they cost nothing in a world that has
-            it so (`cluster_env.core.jobs.JobSet.counted`), as that of batch scheduling.
-
-    Returns:
-        The start, then the steps.
-    """
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     require_features(policy.config, task.world, f"the policy {policy.name}")
+    meta = policy.meta
     seen = seen_world(policy.config.training, task.world, task.objective)
-    inner = FirstOrder(_network(policy, seen), seen, StepOptions.of(policy.meta))
-    rewards = _rewards_of(policy, task)
-    found = [AdaptedStep(policy.parameters)]
+    network = SetScorer(
+        seen.feature_names, SetScorerOptions.of(policy.config.training).without_critic
+    )
+    inner = FirstOrder(network, seen, StepOptions.of(meta, network))
     rates = {name: torch.tensor(rate).log() for name, rate in policy.rates.items()}
+    rewards = None
+    if meta.adapt == "context":
+        # What it was conditioned on before is mixed into its parameters, and cannot be taken out.
+        if policy.config.name.endswith(_ADAPTED):
+            raise InputError(
+                f"{policy.config.name} is conditioned on rewards that it has not kept; "
+                f"adapt the run that it came from, with more steps"
+            )
+        rewards = RewardSums(task.world)
+    steps = [AdaptedStep(policy.parameters)]
     with single_threaded():
         for step in range(num_steps):
+            before = steps[-1].parameters
+            acting = policy.acting(task, before, policy.name).network
             batch = seed * MAX_STEPS + step
-            before = found[-1].parameters
-            drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
-            jobsets = [jobset.counting(warmup) for jobset in drawn]
-            rollouts = _sample(policy, task, before, jobsets, batch, num_episodes)
+            rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets, warmup)
+            # Learn from them: by a gradient, or by what all rewards so far go with.
             if rewards is None:
-                decisions = _decisions(policy, rollouts)
+                decisions = decisions_of(
+                    rollouts,
+                    gamma=policy.config.training.gamma,
+                    floor=meta.advantage_floor,
+                    discount_per=meta.discount_per,
+                )
                 after = inner.inner_step(before, rates, decisions, step)
-                why = inner.why_still(decisions)
+                reason = inner.why_unchanged(decisions)
             else:
                 rewards.add(rollouts)
-                after = told_parameters(found[0].parameters, rewards.told())
-                why = "its rewards said nothing new"
-            moved = any(not torch.equal(after[name], before[name]) for name in after)
-            found.append(AdaptedStep(after, moved, "" if moved else why))
-    return found
+                after = parameters_in_context(policy.parameters, rewards.context())
+                reason = "its rewards said nothing new"
+            changed = any(not torch.equal(after[name], before[name]) for name in after)
+            steps.append(AdaptedStep(after, changed, "" if changed else reason))
+    return Adaptation(policy, task, steps)
 
 
-def _rewards_of(policy: MetaPolicy, task: Task) -> RewardSums | None:
-    """What a policy is to be told of its rewards; none if it takes gradient steps.
-
-    Raises:
-        InputError: if it was told of others before, which its parameters hold now.
-    """
-    if policy.meta.adapt != "context":
-        return None
-    if policy.config.name.endswith(_ADAPTED):
-        raise InputError(
-            f"{policy.config.name} was told what its rewards went with, and has not kept them; "
-            f"adapt the run that it came from, with more steps"
-        )
-    return RewardSums(task.world)
-
-
-def learned_policy(
-    policy: MetaPolicy,
+def sample_step(
     task: Task,
-    parameters: Parameters,
-    name: str,
-    decode: Decode = "argmax",
-) -> LearnedPolicy:
-    """A policy for a task's world, with these parameters; see `LearnedPolicy` for ``decode``."""
-    weights = {**policy.weights, **_by_weight(parameters)}
-    sampler = make_sampler(policy.config, weights, task.world, Wanted(task.objective))
-    return LearnedPolicy(name, sampler, decode)
+    acting: SamplingPolicy,
+    batch: int,
+    num_episodes: int,
+    num_jobsets: int,
+    warmup: int = 0,
+) -> Rollouts:
+    """Plays the episodes of one step of adaptation.
+
+    Args:
+        task: whose training jobsets are played.
+        acting: what draws the actions.
+        batch: number of the step among those of all seeds; no two share a jobset or a random
+            number.
+        num_episodes: see `adapt_policy`, as for the next two.
+        num_jobsets: see there.
+        warmup: see there.
+    """
+    drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
+    return rollout(
+        task.world,
+        acting,
+        [jobset.counting(warmup) for jobset in drawn],
+        task.objective,
+        num_episodes // num_jobsets,
+        episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
+    )
 
 
 def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder: Path) -> None:
@@ -298,67 +312,31 @@ def save_adapted(policy: MetaPolicy, task: Task, parameters: Parameters, folder:
     Args:
         policy: what was adapted.
         task: what it was adapted to.
-        parameters: one of the results of `adapt_parameters`.
+        parameters: some of `Adaptation.parameters`.
         folder: created if need be; see `rllib_configs.policies.load_policy`.
     """
     name = f"{policy.config.name.removesuffix(_ADAPTED)}{_ADAPTED}"
     config = policy.config.model_copy(update={"task": TaskSection.of(task), "name": name})
-    write_policy({**policy.weights, **_by_weight(parameters)}, config, folder)
+    write_policy(policy.weights_with(parameters), config, folder)
 
 
-def _by_weight(parameters: Parameters) -> dict[str, NDArray[np.float32]]:
-    """Parameters by the names of the RLModule's weights."""
-    return {f"{_NETWORK}{name}": value.detach().numpy() for name, value in parameters.items()}
-
-
-def _sample(
-    policy: MetaPolicy,
-    task: Task,
-    parameters: Parameters,
-    jobsets: Sequence[JobSet],
-    batch: int,
-    num_episodes: int,
-) -> Rollouts:
-    """Plays one step's episodes; ``batch`` numbers the steps of all seeds."""
-    return rollout(
-        task.world,
-        learned_policy(policy, task, parameters, policy.name).network,
-        jobsets,
-        task.objective,
-        num_episodes // len(jobsets),
-        episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
-    )
-
-
-def _decisions(policy: MetaPolicy, rollouts: Rollouts) -> Decisions:
-    """What an inner step is made from."""
-    gamma = policy.config.training.gamma
-    meta = policy.meta
-    return decisions_of(
-        rollouts, gamma=gamma, floor=meta.advantage_floor, discount_per=meta.discount_per
-    )
-
-
-def _with_rates(name: str, config: ExperimentConfig, weights: Weights) -> MetaPolicy:
-    """The policy with the rates among its weights, else with one of its config."""
-    learner = config.training if isinstance(config.training, MAMLOptions) else None
-    rate = DEFAULT_RATE if learner is None else float(learner.inner_rate)
-    policy = MetaPolicy(name, config, weights, {}, learned_rates=False)
-    rates = dict.fromkeys(policy.parameters, rate)
-    found = {
-        parameter: float(np.exp(weights[key]))
-        for parameter in rates
-        if (key := f"{_RATES}{parameter.replace('.', '_')}") in weights
+def _parameters_in(weights: Weights) -> Weights:
+    """The network's parameters among the weights, without a critic's, by their own names."""
+    return {
+        name.removeprefix(_NETWORK): value
+        for name, value in weights.items()
+        if name.startswith(_NETWORK) and not name.startswith(_CRITIC)
     }
-    learned = bool(found) and (learner is None or (learner.learn_rates and learner.inner_steps > 0))
-    return replace(policy, rates={**rates, **found}, learned_rates=learned)
 
 
-def _network(policy: MetaPolicy, world: World) -> SetScorer:
-    """The policy's network for a world as it sees it, without weights and critic."""
-    return SetScorer(
-        world.feature_names, SetScorerOptions.of(policy.config.training).without_critic
+def _initial_weights(config: ExperimentConfig, seed: int) -> Weights:
+    """The weights of a config's network, without a critic, drawn from a seed."""
+    task = config.task
+    seen = seen_world(config.training, task.build_world(), task.build_objective())
+    network = SetScorer(
+        seen.feature_names, SetScorerOptions.of(config.training).without_critic, seed
     )
+    return {f"{_NETWORK}{name}": value.numpy() for name, value in network.state_dict().items()}
 
 
 @contextmanager

@@ -1,26 +1,25 @@
 """Training on with REINFORCE for a task, whatever the network: the slow way to adapt."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from ray.rllib.core.columns import Columns
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split, episode_keys
 from cluster_env.core.task import Task
-from meta.adaptation import ADAPTATION
-from meta.plan import MAX_STEPS, check_numbers
+from meta.adaptation import sample_step, single_threaded
+from meta.checks import MAX_STEPS, check_numbers
+from meta.study import StudyPlan
 from rllib_configs.learning.advantages import returns_to_go, subtract_decision_baseline
 from rllib_configs.learning.losses import policy_gradient_loss
 from rllib_configs.learning.optimizers import RootMeanSquare
 from rllib_configs.networks import Weights, make_sampler, network_of
 from rllib_configs.policy_files import LearnedPolicy, read_weights
-from rllib_configs.runners.rollout import Rollouts, rollout
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.schema import ExperimentConfig
 
 
@@ -37,6 +36,11 @@ class ReinforcePolicy:
     name: str
     config: ExperimentConfig
     weights: Weights
+
+    def after(self, task: Task, plan: StudyPlan, seed: int) -> list[LearnedPolicy]:
+        """The policies after each of a plan's steps, see `fine_tune`; all draw their actions."""
+        numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
+        return fine_tune(self, task, plan.steps, **numbers, seed=seed)
 
 
 def load_reinforce_policy(run: str | Path) -> ReinforcePolicy:
@@ -73,7 +77,7 @@ def fine_tune(
         policy: where it begins.
         task: in the world that the policy was trained for, but for its rules.
         steps: after how many steps to give back a policy, ascending.
-        num_episodes: episodes of a step, shared out evenly to its jobsets, at least 2 each.
+        num_episodes: episodes of a step, divided evenly among its jobsets, at least 2 each.
         num_jobsets: jobsets of a step.
         seed: of jobsets and actions.
 
@@ -84,27 +88,8 @@ def fine_tune(
         InputError: if a number is out of range, or the cluster is another.
     """
     check_numbers(steps[-1], num_episodes, num_jobsets, seed)
+    training, network = policy.config.training, network_of(policy.config)
     make_sampler(policy.config, policy.weights, task.world)  # refuses another cluster
-    found = {}
-    updates = _updates(policy, task, steps[-1], num_episodes, num_jobsets, seed)
-    for step, weights in enumerate(updates):
-        if step in steps:
-            sampler = make_sampler(policy.config, weights, task.world)
-            found[step] = LearnedPolicy(f"{policy.name} +{step}", sampler, "sample")
-    return [found[step] for step in steps]
-
-
-def _updates(
-    policy: ReinforcePolicy,
-    task: Task,
-    num_steps: int,
-    num_episodes: int,
-    num_jobsets: int,
-    seed: int,
-) -> Iterator[dict[str, NDArray[np.float32]]]:
-    """The weights after 0, 1, ... and all steps."""
-    training = policy.config.training
-    network = network_of(policy.config)
     module = network.module()(model_config=network.model_config(policy.config, task.world))
     module.load_state_dict(
         {name: torch.from_numpy(np.array(value)) for name, value in policy.weights.items()}
@@ -112,24 +97,21 @@ def _updates(
     optimizer = RootMeanSquare(
         list(module.parameters()), training.lr, training.rmsprop_decay, training.rmsprop_eps
     )
-    for step in range(num_steps + 1):
-        weights = {name: value.numpy().copy() for name, value in module.state_dict().items()}
-        yield weights
-        if step == num_steps:
-            return
-        batch = seed * MAX_STEPS + step
-        rollouts = rollout(
-            task.world,
-            make_sampler(policy.config, weights, task.world),
-            task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets)),
-            task.objective,
-            num_episodes // num_jobsets,
-            episode_keys(task.seed, ADAPTATION, batch, count=num_episodes),
-        )
-        loss = _loss(module, rollouts, training.gamma)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+    policies = []
+    with single_threaded():
+        for step in range(steps[-1] + 1):
+            weights = {name: value.numpy().copy() for name, value in module.state_dict().items()}
+            acting = make_sampler(policy.config, weights, task.world)
+            if step in steps:
+                policies.append(LearnedPolicy(f"{policy.name} +{step}", acting, "sample"))
+            if step == steps[-1]:
+                break
+            batch = seed * MAX_STEPS + step
+            rollouts = sample_step(task, acting, batch, num_episodes, num_jobsets)
+            optimizer.zero_grad()
+            _loss(module, rollouts, training.gamma).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    return policies
 
 
 def _loss(module: Any, rollouts: Rollouts, gamma: float) -> torch.Tensor:

@@ -1,40 +1,94 @@
-"""How well policies adapt to the tasks of a split: what comparisons of methods rest on."""
+"""How well policies adapt to the tasks of a split: what comparisons of methods rest on.
 
+Needs no PyTorch, so that a command that refuses its options does so at once.
+"""
+
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
+from cluster_env.core.task import Task
 from cluster_env.evaluation import choose
-from meta.adaptation import MetaPolicy, adapt_policy, single_threaded
-from meta.fine_tuning import ReinforcePolicy, fine_tune
-from meta.plan import StudyPlan
-from meta.scoring import baseline_of, costs_on, heuristics_for
-from meta.tasks import Task, TaskDistribution
+from meta.costs import DEFAULT_JOBSETS, baselines_of, costs_on
+from meta.tasks import TaskDistribution, TaskSplit
+from rllib_configs.policy_files import Decode
 
-Adapt = Callable[[Task, Sequence[int], int], Sequence[Policy]]
-"""From a task, numbers of steps (ascending) and a seed to the policies after as many steps."""
-
-Each = Callable[[Callable[[Any, Any], Any], Any, Sequence[Any]], Iterable[Any]]
+Spread = Callable[[Callable[[Any, Any], Any], Any, Sequence[Any]], Iterable[Any]]
 """Calls a function of what all pieces share and of a piece, for each of some pieces, in order."""
 
+RATES = (0.0625, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Inner rates that are tried for a policy that has learned none."""
 
-def one_by_one(
-    function: Callable[[Any, Any], Any], shared: Any, pieces: Sequence[Any]
-) -> Iterator[Any]:
-    """In this process; see `Each`."""
-    return (function(shared, piece) for piece in pieces)
+
+class Adaptable(Protocol):
+    """A policy that can be adapted: `MetaPolicy` or `ReinforcePolicy`."""
+
+    def after(self, task: Task, plan: "StudyPlan", seed: int) -> Sequence[Policy]:
+        """The policies after each of a plan's numbers of steps on a task."""
+
+
+class AdaptableAtRate(Adaptable, Protocol):
+    """One that may have another inner rate: `MetaPolicy`."""
+
+    def with_rate(self, rate: float) -> Adaptable:
+        """The policy with one inner rate for all parameters."""
 
 
 @dataclass(frozen=True)
-class Baseline:
-    """The lowest cost of the heuristics on a task, which other costs are divided by."""
+class StudyPlan:
+    """On what methods are compared; all methods have the same one.
 
-    heuristic: str
-    cost: float
+    Attributes:
+        num_tasks: tasks of the split, from the first, at least 1.
+        task_seed: seed of the tasks, at least 0.
+        num_seeds: adaptations of each task, with the seeds 0, 1, ...
+        steps: after how many steps policies are evaluated, ascending.
+        num_episodes: episodes of a step, over all its jobsets.
+        num_jobsets: jobsets of a step.
+        num_evaluation_jobsets: held-out jobsets of a task that costs are means over.
+        rates: inner rates to choose from for a policy that has learned none.
+        num_rate_tasks: validation tasks on which it is chosen.
+        decode: how adapted policies act, see `rllib_configs.policies.LearnedPolicy`. Those of
+            `meta.fine_tuning` draw, as they are trained to: the likeliest action would leave jobs
+            waiting for ever.
+    """
+
+    num_tasks: int = 40
+    task_seed: int = 0
+    num_seeds: int = 3
+    steps: tuple[int, ...] = (0, 1, 2, 3, 5, 10)
+    num_episodes: int = 20
+    num_jobsets: int = 4
+    num_evaluation_jobsets: int = DEFAULT_JOBSETS
+    rates: tuple[float, ...] = RATES
+    num_rate_tasks: int = 15
+    decode: Decode = "argmax"
+
+    def __post_init__(self) -> None:
+        for name in ("num_tasks", "num_seeds", "num_evaluation_jobsets", "num_rate_tasks"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, but {getattr(self, name)} was given")
+        if not self.steps or self.steps[0] < 0 or list(self.steps) != sorted(set(self.steps)):
+            raise InputError(
+                f"the steps after which policies are evaluated must be whole numbers from 0, "
+                f"ascending, not {list(self.steps)}"
+            )
+        if not self.rates or not all(0 < rate < math.inf for rate in self.rates):
+            raise InputError(f"inner rates must be above 0, but {list(self.rates)} were given")
+
+    def split(self, distribution: TaskDistribution, split: Split) -> list[Task]:
+        """The tasks that are reported (`Split.HELD_OUT`), or those that rates are chosen on.
+
+        They are as many of each kind of objective, see `TaskSplit.balanced`.
+        """
+        count = self.num_tasks if split is Split.HELD_OUT else self.num_rate_tasks
+        return TaskSplit(distribution, self.task_seed, split).balanced(count)
 
 
 @dataclass(frozen=True)
@@ -47,7 +101,7 @@ class Measured:
         step: steps that were taken.
         cost: on the task's held-out jobsets.
         num_unfinished: jobs that did not finish there, or were dropped.
-        price: see `meta.scoring.Cost`.
+        side_metrics: see `meta.costs.Cost`.
     """
 
     task: int
@@ -55,39 +109,11 @@ class Measured:
     step: int
     cost: float
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
-
-
-def baselines_of(
-    tasks: Sequence[Task], num_jobsets: int, split: Split = Split.HELD_OUT
-) -> list[Baseline]:
-    """The baseline of each task, on so many jobsets of a split."""
-    baselines = []
-    for task in tasks:
-        pairs = heuristics_for(task, task.kind.baselines)
-        policies = [policy for _, policy in pairs]
-        costs = costs_on(policies, task, num_jobsets=num_jobsets, split=split)
-        by_name = {name: cost for (name, _), cost in zip(pairs, costs, strict=True)}
-        best = baseline_of(task.kind, by_name)
-        baselines.append(Baseline(best.policy, best.value))
-    return baselines
-
-
-def adapter(policy: MetaPolicy | ReinforcePolicy, plan: StudyPlan) -> Adapt:
-    """Adapts a policy as a plan says."""
-    numbers = {"num_episodes": plan.num_episodes, "num_jobsets": plan.num_jobsets}
-
-    def adapt(task: Task, steps: Sequence[int], seed: int) -> Sequence[Policy]:
-        if isinstance(policy, ReinforcePolicy):
-            return fine_tune(policy, task, steps, **numbers, seed=seed)
-        policies = adapt_policy(policy, task, steps[-1], **numbers, seed=seed, decode=plan.decode)
-        return [policies[step] for step in steps]
-
-    return adapt
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
 
 
 def measure(
-    adapt: Adapt,
+    policy: Adaptable,
     tasks: Sequence[Task],
     plan: StudyPlan,
     *,
@@ -97,8 +123,8 @@ def measure(
     """Adapts to every task, and evaluates on jobsets that no step has seen.
 
     Args:
-        adapt: what is measured.
-        tasks: what it adapts to; their indices count from 0.
+        policy: what is adapted.
+        tasks: to what; their indices count from 0.
         plan: steps, seeds and jobsets.
         split: of the jobsets that costs are measured on.
         num_seeds: adaptations of each task, if not the plan's.
@@ -110,19 +136,23 @@ def measure(
     for index, task in enumerate(tasks):
         unadapted = None
         for seed in range(plan.num_seeds if num_seeds is None else num_seeds):
-            with single_threaded():
-                policies = zip(plan.steps, adapt(task, plan.steps, seed), strict=True)
-                wanted = [policy for step, policy in policies if step or unadapted is None]
-                costs = costs_on(wanted, task, num_jobsets=plan.num_evaluation_jobsets, split=split)
+            # All seeds begin with the same policy.
+            pairs = zip(plan.steps, policy.after(task, plan, seed), strict=True)
+            unmeasured = [one for step, one in pairs if step or unadapted is None]
+            costs = costs_on(unmeasured, task, num_jobsets=plan.num_evaluation_jobsets, split=split)
             if plan.steps[0] == 0:
                 unadapted = unadapted or costs[0]
                 costs = costs if len(costs) == len(plan.steps) else [unadapted, *costs]
             for step, cost in zip(plan.steps, costs, strict=True):
-                yield Measured(index, seed, step, cost.value, cost.num_unfinished, cost.price)
+                measured = (cost.value, cost.num_unfinished, cost.side_metrics)
+                yield Measured(index, seed, step, *measured)
 
 
 def choose_rate(
-    policy: MetaPolicy, distribution: TaskDistribution, plan: StudyPlan, each: Each = one_by_one
+    policy: AdaptableAtRate,
+    distribution: TaskDistribution,
+    plan: StudyPlan,
+    spread: Spread | None = None,
 ) -> tuple[float, Mapping[float, float]]:
     """Chooses the inner rate of a policy on validation tasks.
 
@@ -133,24 +163,28 @@ def choose_rate(
         policy: what is adapted.
         distribution: where the tasks come from; those of `Split.VALIDATION` are used.
         plan: rates, tasks, steps and jobsets.
-        each: has each rate tried.
+        spread: has the rates tried side by side; None for one after the other.
 
     Returns:
         The rate, and the mean ratio of each that was tried.
     """
     tasks = plan.split(distribution, Split.VALIDATION)
-    baselines = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)
-    found = each(_ratio_at, (policy, tasks, baselines, plan), plan.rates)
-    scores = dict(zip(plan.rates, found, strict=True))
+    costs = baselines_of(tasks, plan.num_evaluation_jobsets, Split.VALIDATION)
+    baselines = [cost.value for cost in costs]
+    shared = (policy, tasks, baselines, plan)
+    if spread is None:
+        ratios: Iterable[float] = [mean_ratio(shared, rate) for rate in plan.rates]
+    else:
+        ratios = spread(mean_ratio, shared, plan.rates)
+    scores = dict(zip(plan.rates, ratios, strict=True))
     return choose(scores, float), scores
 
 
-def _ratio_at(
-    shared: tuple[MetaPolicy, Sequence[Task], Sequence[Baseline], StudyPlan], rate: float
+def mean_ratio(
+    shared: tuple[AdaptableAtRate, Sequence[Task], Sequence[float], StudyPlan], rate: float
 ) -> float:
-    """Mean ratio of cost to baseline at an inner rate, see `choose_rate`."""
+    """Mean ratio of cost to baseline at an inner rate: a piece of `choose_rate`, see `Spread`."""
     policy, tasks, baselines, plan = shared
-    adapt = adapter(policy.with_rate(rate), plan)
-    found = measure(adapt, tasks, plan, split=Split.VALIDATION, num_seeds=1)
-    ratios = [one.cost / baselines[one.task].cost for one in found if one.step]
+    results = measure(policy.with_rate(rate), tasks, plan, split=Split.VALIDATION, num_seeds=1)
+    ratios = [one.cost / baselines[one.task] for one in results if one.step]
     return float(np.nanmean(ratios)) if ratios else 0.0

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
-from cluster_env.core.world import Kind
+from cluster_env.core.spec import WorldSpec
 from cluster_env.worlds import WORLDS
 from rllib_configs.extensions import load_extensions
 from rllib_configs.migration import new_key, new_value
@@ -40,9 +40,9 @@ def change(data: dict[str, Any], changes: Changes) -> None:
         settings.append((today, new_value(today, value)))
     chosen = dict(settings)
     _choose_training(data, chosen)
-    kind = _choose_world(data, chosen)
-    settings = [long for short in settings for long in _written_out(kind, *short)]
-    _choose_workload(data, kind, dict(settings))
+    spec = _choose_world(data, chosen)
+    settings = [long for short in settings for long in _written_out(spec, *short)]
+    _choose_workload(data, spec, dict(settings))
     for key, value in settings:
         _apply(data, key, value)
 
@@ -109,7 +109,7 @@ def _choose_training(data: dict[str, Any], chosen: Mapping[str, Any]) -> None:
             del training[option]
 
 
-def _choose_world(data: dict[str, Any], chosen: Mapping[str, Any]) -> Kind:
+def _choose_world(data: dict[str, Any], chosen: Mapping[str, Any]) -> WorldSpec:
     """Takes out what another world does not have, and says which one it is."""
     task = data.get("task")
     world = task.get("world") if isinstance(task, dict) else None
@@ -118,26 +118,36 @@ def _choose_world(data: dict[str, Any], chosen: Mapping[str, Any]) -> Kind:
     after = chosen.get("task.world.kind", before)
     if after == before or after not in WORLDS.names():
         return WORLDS.get(before)
-    kind = WORLDS.get(after)
+    spec = WORLDS.get(after)
     if isinstance(world, dict):
-        _keep(world, [entry.name for entry in fields(kind.world)])
-    if isinstance(task, dict):
-        workload = task.get("workload")
-        if not isinstance(workload, dict) or workload.get("kind") not in kind.workloads.names():
-            task.pop("workload", None)
-    return kind
+        _keep(world, [entry.name for entry in fields(spec.world)])
+    workload = task.get("workload") if isinstance(task, dict) else None
+    if isinstance(workload, dict) and _is_named(spec, workload.get("kind")):
+        source, name = WORLDS.get(before).workloads, str(workload["kind"])
+        same = source.today(name) in source.names() and source.get(name) == spec.workloads.get(name)
+        if not same:
+            _keep(workload, ["path"])  # a log's windows are in other units in every world
+    elif isinstance(task, dict):
+        task.pop("workload", None)
+    return spec
 
 
-def _choose_workload(data: dict[str, Any], kind: Kind, chosen: Mapping[str, Any]) -> None:
+def _choose_workload(data: dict[str, Any], spec: WorldSpec, chosen: Mapping[str, Any]) -> None:
     """Takes out what another workload does not have."""
     task = data.get("task")
     workload = task.get("workload") if isinstance(task, dict) else None
-    name = chosen.get("task.workload.kind")
-    if isinstance(workload, dict) and name in kind.workloads.names():
-        entry = kind.workloads.get(name)
-        before = workload.get("kind", kind.workloads.names()[0])
-        own = () if name == before else entry.own
+    name = chosen.get("task.workload.kind", "")
+    if isinstance(workload, dict) and _is_named(spec, name):
+        entry = spec.workloads.get(name)
+        before = workload.get("kind", spec.workloads.names()[0])
+        other = spec.workloads.get(before) if _is_named(spec, before) else entry
+        own = {*entry.own, *other.own} if other is not entry else set()
         _keep(workload, [key for key in entry.names if key not in own])
+
+
+def _is_named(spec: WorldSpec, name: Any) -> bool:
+    """Whether a world has a workload of that name, or of that old name."""
+    return isinstance(name, str) and spec.workloads.today(name) in spec.workloads.names()
 
 
 def _keep(table: dict[str, Any], names: Iterable[str]) -> None:
@@ -145,15 +155,15 @@ def _keep(table: dict[str, Any], names: Iterable[str]) -> None:
         del table[name]
 
 
-def _written_out(kind: Kind, key: str, value: Any) -> list[tuple[str, Any]]:
+def _written_out(spec: WorldSpec, key: str, value: Any) -> list[tuple[str, Any]]:
     """A change, where ``task.workload.KIND=path`` may stand for the kind and the path."""
     place, _, name = key.rpartition(".")
-    if place != "task.workload" or name not in kind.workloads.names():
+    if place != "task.workload" or not _is_named(spec, name):
         return [(key, value)]
-    if "path" not in kind.workloads.get(name).names:
+    if "path" not in spec.workloads.get(name).names:
         return [(key, value)]
     if value is None:
-        return [("task.workload.kind", kind.workloads.names()[0])]
+        return [("task.workload.kind", spec.workloads.names()[0])]
     return [("task.workload.kind", name), ("task.workload.path", value)]
 
 

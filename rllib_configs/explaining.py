@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from cluster_env.core.errors import MAX_SHOWN, shortened
-from cluster_env.core.world import Kind
+from cluster_env.core.spec import WorldSpec
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, owners
 from rllib_configs.sections import DerivedSection
@@ -50,9 +50,9 @@ def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) 
     key, name = ".".join(path), path[-1]
     holder = _section_at(model, inner[:-1])
     if len(inner) == 1:
-        has, belongs = _elsewhere(model, name)
-        if belongs:
-            return f"{key} is not used by {has}; it belongs to {belongs}"
+        elsewhere = _elsewhere(model, name)
+        if elsewhere:
+            return f"{key} is not used by {elsewhere}"
     known = sorted(holder.model_fields)
     close = get_close_matches(name, known, n=1)
     section = f" in '{'.'.join(path[:-1])}'" if path[:-1] else ""
@@ -60,30 +60,34 @@ def _explain_unknown(path: list[str], model: type[BaseModel], inner: list[str]) 
     return f"unknown key '{key}': {hint}known{section} are {', '.join(known)}"
 
 
-def _elsewhere(model: type[BaseModel], name: str) -> tuple[str, str]:
-    """Who does not have a setting, and who has; empty where nobody does."""
+def _elsewhere(model: type[BaseModel], name: str) -> str:
+    """Who does not have a setting, and who has, or why nobody has; empty for an unknown one."""
     if issubclass(model, TrainingSection):
         chosen = {key: model.model_fields[key].default for key in ("algorithm", "network")}
-        told = " and ".join(owners(name))
-        kind = "network" if told.startswith("the network") else "algorithm"
-        return f"the {kind} {chosen[kind]}", told
+        belongs = " and ".join(owners(name))
+        kind = "network" if belongs.startswith("the network") else "algorithm"
+        return f"the {kind} {chosen[kind]}; it belongs to {belongs}" if belongs else ""
     if issubclass(model, DerivedSection):
         _, own, _ = model.origin
         for world in map(WORLDS.get, WORLDS.names()):
-            if _is_workload(world, model):
-                others = _workloads_with(world, name)
-                told = f"the workload{'s' if len(others) > 1 else ''} {' and '.join(others)}"
-                return f"the workload {own}", told if others else ""
-    return "", ""
+            if not _is_workload(world, model):
+                continue
+            why = world.workloads.get(own).refused.get(name)
+            if why:
+                return f"the workload {own} of this world: {why}"
+            others = _workloads_with(world, name)
+            belongs = f"the workload{'s' if len(others) > 1 else ''} {' and '.join(others)}"
+            return f"the workload {own}; it belongs to {belongs}" if others else ""
+    return ""
 
 
-def _is_workload(kind: Kind, model: type[DerivedSection]) -> bool:
+def _is_workload(spec: WorldSpec, model: type[DerivedSection]) -> bool:
     made, name, _ = model.origin
-    return name in kind.workloads.names() and kind.workloads.get(name).workload is made
+    return name in spec.workloads.names() and spec.workloads.get(name).workload is made
 
 
-def _workloads_with(kind: Kind, field: str) -> list[str]:
-    return [name for name in kind.workloads.names() if field in kind.workloads.get(name).names]
+def _workloads_with(spec: WorldSpec, field: str) -> list[str]:
+    return [name for name in spec.workloads.names() if field in spec.workloads.get(name).names]
 
 
 def _section_at(model: type[BaseModel], path: Sequence[str]) -> type[BaseModel]:

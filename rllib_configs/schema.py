@@ -9,9 +9,9 @@ from pydantic import Field, SerializeAsAny, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.secrets import holds_secret
 from cluster_env.worlds import WORLDS
 from rllib_configs.options import TrainingSection, training_section
+from rllib_configs.secrets import holds_secret
 from rllib_configs.sections import (
     Count,
     Section,
@@ -145,7 +145,7 @@ class ExperimentConfig(Section):
     def _discount_once(self) -> Self:
         """Between decisions the rewards do it, and from decision to decision the same may go on."""
         world, training = self.task.build_world(), self.training
-        within = WORLDS.get(world.kind).discount(world)
+        within = WORLDS.get(world.kind).training.discount(world)
         goes_on = getattr(training, "discount_per", "") == "time_unit" and training.gamma == within
         if within != 1 and training.gamma != 1 and not goes_on:
             raise PydanticCustomError(

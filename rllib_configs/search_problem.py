@@ -12,8 +12,9 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.spec import get_heuristic, spec_of
 from cluster_env.core.task import Task
-from cluster_env.core.world import World, get_heuristic, kind_of
+from cluster_env.core.world import World
 from cluster_env.evaluation import get_metric, objective_metric
 from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import Judge, Limit, Vector
@@ -48,7 +49,7 @@ class SearchProblem:
         self._seed = experiment.seed
         training = experiment.training
         name = training.family
-        families = self.task.kind.families
+        families = self.task.spec.training.families
         if name and name not in families:
             raise unknown("family of jobsets", name, families)
         num_jobs = int(getattr(self.task.workload, "jobs", 0) or JOBS)
@@ -114,7 +115,7 @@ def judge_of(experiment: ExperimentConfig) -> Judge:
 
 def reference_of(experiment: ExperimentConfig, world: World) -> Policy:
     """What limits are relative to."""
-    return get_heuristic(experiment.training.reference or kind_of(world).baselines[0], world)
+    return get_heuristic(experiment.training.reference or spec_of(world).baselines[0], world)
 
 
 def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
@@ -143,7 +144,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
             raise InputError(
                 f"training.limits: {headline} is what the objective makes as good as can be, so a "
                 f"limit on {name} contradicts the objective; limit other metrics, as "
-                f"{' or '.join(one for one in task.kind.price if one != headline) or 'wait'}"
+                f"{' or '.join(one for one in task.spec.side_metrics if one != headline) or 'wait'}"
             )
     reference_of(experiment, task.world)
     return experiment

@@ -264,8 +264,16 @@ def _built(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _described(kind: type[Any]) -> dict[str, str]:
-    """What the docstring says of each field."""
-    lines = (kind.__doc__ or "").partition("Attributes:\n")[2].splitlines()
+    """What docstrings say of each field: of the class, before those that it inherits from."""
+    found: dict[str, str] = {}
+    for part in reversed(kind.__mro__):
+        found |= _described_in(part.__doc__ or "")
+    return found
+
+
+def _described_in(text: str) -> dict[str, str]:
+    """What one docstring says under ``Attributes``, by name."""
+    lines = text.partition("Attributes:\n")[2].splitlines()
     found: dict[str, str] = {}
     name, inner = "", None
     for line in lines:

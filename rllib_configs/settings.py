@@ -62,12 +62,13 @@ def list_settings() -> list[Setting]:
 def _of_worlds() -> Iterator[Setting]:
     yield from _of_fields(TaskSection.model_fields, "task.", left_out=("world", "workload"))
     for name in WORLDS.names():
-        kind = WORLDS.get(name)
-        yield from _of_section(section_of(kind.world, name), "task.world.", f"the world {name}")
-        world = kind.world()
-        for workload in kind.workloads.names():
-            entry = kind.workloads.get(workload)
-            section = section_of(entry.workload, workload, frozenset(entry.given(world)))
+        spec = WORLDS.get(name)
+        yield from _of_section(section_of(spec.world, name), "task.world.", f"the world {name}")
+        world = spec.world()
+        for workload in spec.workloads.names():
+            entry = spec.workloads.get(workload)
+            left_out = frozenset({*entry.from_world(world), *entry.refused})
+            section = section_of(entry.workload, workload, left_out)
             owner = f"the workload {workload} of the world {name}"
             yield from _of_section(section, "task.workload.", owner)
 

@@ -8,8 +8,9 @@ from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.spec import WorldSpec
 from cluster_env.core.task import Task
-from cluster_env.core.world import Kind, World
+from cluster_env.core.world import World
 from cluster_env.objectives import Objective, get_objective, mixture
 from cluster_env.workloads import Workload
 from cluster_env.worlds import WORLDS
@@ -70,14 +71,15 @@ class TaskSection(Section):
         world = info.data.get("world")
         if isinstance(given, DerivedSection) or world is None:
             return given
-        built, kind = world.build(), WORLDS.get(world.kind)
+        built, spec = world.build(), WORLDS.get(world.kind)
         if not isinstance(given, Mapping):
-            return _workload_section(built, kind, _kind_of_workload(kind, given)).of(given)
+            return _workload_section(built, spec, _kind_of_workload(spec, given)).of(given)
         try:
-            section = _workload_section(built, kind, _name_of(given, kind.workloads.names()[0]))
+            name = spec.workloads.today(_name_of(given, spec.workloads.names()[0]))
+            section = _workload_section(built, spec, name)
         except InputError as error:
             raise refused(SectionError(("kind",), str(error))) from None
-        return validated(section, given)
+        return validated(section, {**given, "kind": name})
 
     @classmethod
     def of(cls, task: Task) -> Self:
@@ -87,7 +89,7 @@ class TaskSection(Section):
             InputError: if its world, workload or objective has no name that a config could say.
         """
         get_objective(task.objective.name)
-        _kind_of_workload(task.kind, task.workload)
+        _kind_of_workload(task.spec, task.workload)
         return cls.model_validate(
             {"world": task.world, "workload": task.workload, "objective": task.objective.name}
         )
@@ -105,7 +107,7 @@ class TaskSection(Section):
         world = self.build_world()
         task = Task(world, self._workload_on(world), self.build_objective(), name, seed)
         try:
-            task.kind.check(task)
+            task.spec.training.check_task(task)
         except InputError as error:
             raise InputError(f"task: {error}") from None
         return task
@@ -148,12 +150,12 @@ class TaskSection(Section):
         if not hasattr(self.workload.origin[0], "point"):
             return self
         world = self.build_world()
-        kind, point = WORLDS.get(self.world.kind), self.build_workload().point()
-        section = _workload_section(world, kind, _kind_of_workload(kind, point))
+        spec, point = WORLDS.get(self.world.kind), self.build_workload().point()
+        section = _workload_section(world, spec, _kind_of_workload(spec, point))
         return self.model_copy(update={"workload": section.of(point)})
 
     def _workload_on(self, world: World) -> Workload:
-        given = WORLDS.get(self.world.kind).workloads.get(self.workload.kind).given(world)
+        given = WORLDS.get(self.world.kind).workloads.get(self.workload.kind).from_world(world)
         try:
             workload: Workload = self.workload.build(given)
         except SectionError as error:
@@ -163,7 +165,7 @@ class TaskSection(Section):
 
 def _usual_objective(world: Any) -> str:
     """What is learned in a world, if nobody says it; of one that was refused, anything."""
-    return WORLDS.get(WORLDS.names()[0] if world is None else world.kind).objective
+    return WORLDS.get(WORLDS.names()[0] if world is None else world.kind).training.objective
 
 
 @lru_cache(maxsize=1024)
@@ -172,19 +174,19 @@ def _objective(name: str) -> Objective:
     return get_objective(name)
 
 
-def _workload_section(world: World, kind: Kind, name: str) -> type[DerivedSection]:
-    entry = kind.workloads.get(name)
-    return section_of(entry.workload, name, frozenset(entry.given(world)))
+def _workload_section(world: World, spec: WorldSpec, name: str) -> type[DerivedSection]:
+    entry = spec.workloads.get(name)
+    return section_of(entry.workload, name, frozenset({*entry.from_world(world), *entry.refused}))
 
 
-def _kind_of_workload(kind: Kind, workload: Any) -> str:
+def _kind_of_workload(spec: WorldSpec, workload: Any) -> str:
     """Name of a workload's kind among those of a world."""
-    for name in kind.workloads.names():
-        if type(workload) is kind.workloads.get(name).workload:
+    for name in spec.workloads.names():
+        if type(workload) is spec.workloads.get(name).workload:
             return name
     raise InputError(
         f"a config cannot name a {type(workload).__name__}, because the world has no such "
-        f"workload; it has {', '.join(kind.workloads.names())}"
+        f"workload; it has {', '.join(spec.workloads.names())}"
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import cluster_env  # noqa: F401  registers the environments
 import rllib_configs.loading  # noqa: F401  registers what comes with metasched
-from cluster_env.core.world import WORLDS
+from cluster_env.core.spec import WORLDS
 from cluster_env.envs import check_cluster_env
 from cluster_env.objectives import OBJECTIVES
 from rllib_configs import extensions
@@ -25,7 +25,7 @@ EXAMPLES = sorted(FOLDER.glob("own_*.py"))
 DEEPRM = WORLDS.get("deeprm")
 REGISTRIES = (
     *(OBJECTIVES, ALGORITHMS, NETWORKS, WORLDS),
-    *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.observations),
+    *(DEEPRM.heuristics, DEEPRM.workloads, DEEPRM.environments.observations),
 )
 TRAIN_ALL = FOLDER / "train_all.py"
 SMOKE = ["--no-track", "--set", "training.iterations=2", "--set", "evaluation.jobsets=4"]

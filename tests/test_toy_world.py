@@ -3,6 +3,7 @@
 `tests.toy_world` is a single machine whose best order is known: weight over duration.
 """
 
+import copy
 import csv
 import importlib
 import itertools
@@ -12,13 +13,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import gymnasium
 import numpy as np
 import pytest
 import yaml
+from gymnasium.utils.env_checker import check_env
 
 from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WORLDS, get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import WORLDS, get_heuristic
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import OBJECTIVES, get_objective
@@ -84,7 +87,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 def test_its_file_is_short() -> None:
     text = (REPOSITORY / "tests" / "toy_world.py").read_text()
-    assert len(text.splitlines()) <= 150
+    assert len(text.splitlines()) <= 120
     assert text.count("WORLDS.register") == 1
 
 
@@ -107,6 +110,45 @@ def test_environments_keep_their_promises(toy) -> None:
     several.reset(seed=0)
     rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(40))
     assert (rewards < 0).all()
+
+
+@pytest.mark.parametrize("observation", ["state", "features"])
+def test_gymnasium_knows_its_id_as_soon_as_it_is_registered(toy, observation: str) -> None:
+    env = gymnasium.make("SingleMachine-v0", observation=observation)
+    check_env(env.unwrapped)
+    check_cluster_env(env)
+
+
+def test_a_copy_of_a_simulator_goes_on_by_itself(toy) -> None:
+    simulator = toy.SingleMachine().simulator()
+    jobset = toy.UniformJobs().sample(np.random.default_rng(0))
+    simulator.load([jobset], toy.FLOW)
+    row, rewards = np.zeros(1, np.int32), np.empty(1)
+    simulator.step(row, row, rewards)
+    other = copy.deepcopy(simulator)
+    while other.active[0]:
+        other.step(row, row, rewards)
+    assert (simulator.start >= 0).sum() == 1
+    assert (other.start >= 0).all()
+    assert other.time[0] == other.schedule().finish.max() > simulator.time[0]
+
+
+def test_states_are_taken_over_while_others_begin(toy) -> None:
+    """Rows of two simulators go on alike, also where a jobset of another size is loaded, too."""
+    world, rng = toy.SingleMachine(5), np.random.default_rng(0)
+    jobset = toy.UniformJobs(5).sample(rng)
+    one, other = world.simulator(), world.simulator()
+    for simulator in (one, other):
+        simulator.load([jobset, toy.UniformJobs(5).sample(rng)], OBJECTIVES.get("slowdown"), 2)
+    rewards = np.empty(1)
+    for row, simulator in ((1, one), (0, other), (0, other)):
+        simulator.step(np.array([row], np.int32), np.array([2], np.int32), rewards)
+    one.take_over(other, np.array([0], np.int32), np.array([1], np.int32))
+    assert one.states[1].tolist() == other.states[0].tolist()
+    assert one.start[1].tolist() == other.start[0].tolist()
+    one.reset(np.array([1], np.int32))
+    assert one.states[1].tolist() == one.states[0].tolist()
+    assert (one.start[1] == -1).all()
 
 
 @pytest.mark.integration

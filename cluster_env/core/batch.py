@@ -41,10 +41,10 @@ class CostTable(NamedTuple):
         Raises:
             InputError: if a job is to be late before it arrives.
         """
+        counted = np.concatenate([one.counted for one in jobsets])
 
         def column(term: Callable[[JobSet], Any]) -> NDArray[np.float64]:
-            parts = [np.asarray(term(one), np.float64) * one.counted for one in jobsets]
-            return np.concatenate(parts)
+            return _joined(jobsets, term, np.float64) * counted
 
         num_jobs, late = sum(one.num_jobs for one in jobsets), objective.late_costs
         after = np.array([_joined(jobsets, cost.after, np.int64) for cost in late], np.int64)
@@ -59,7 +59,7 @@ class CostTable(NamedTuple):
             late_rate=np.reshape([column(cost.cost) for cost in late], (len(late), num_jobs)),
             late_after=after.reshape(len(late), num_jobs),
             finish_gain=np.zeros(num_jobs) if gain is None else column(gain),
-            utility_gain=column(lambda one: np.full(one.num_jobs, objective.utility_gain)),
+            utility_gain=objective.utility_gain * counted.astype(np.float64),
             busy_cost=float(objective.busy_cost),
             utilization_gain=float(objective.utilization_gain),
         )
@@ -101,8 +101,16 @@ class Batch:
         jobsets: Sequence[JobSet],
         objective: Objective,
         episodes_per_jobset: int = 1,
+        check: Callable[[JobSet], None] | None = None,
     ) -> Self:
         """Makes sure that a world can run jobsets, and takes them as it serves them.
+
+        Args:
+            world: what serves them.
+            jobsets: at least one.
+            objective: what the rewards are.
+            episodes_per_jobset: episodes that run each jobset.
+            check: refuses a jobset that cannot run; by default the world's own check.
 
         Raises:
             InputError: if there is no jobset, or a job cannot run in this world.
@@ -110,7 +118,7 @@ class Batch:
         if not jobsets:
             raise InputError("at least one jobset is needed")
         for jobset in jobsets:
-            world.check(jobset)
+            (check or world.check)(jobset)
         return cls([served(world, one) for one in jobsets], objective, episodes_per_jobset)
 
     @property
@@ -236,8 +244,8 @@ class BatchSimulator(ABC):
     """A simulator of a world whose episodes are those of a `Batch`; see `Simulator`.
 
     A world's own one allocates its arrays in `allocate`, and shows five of them to all: `episode`,
-    `states`, `time`, `active` and `truncated`, views that change. It adds `reset`, `step`,
-    `take_over` and `schedule`.
+    `states`, `time`, `active` and `truncated`, views that change. Where these are fields of
+    records, it sets them in `show`. It adds `reset`, `step`, `take_over` and `schedule`.
 
     Args:
         world: whose episodes are simulated.
@@ -263,10 +271,28 @@ class BatchSimulator(ABC):
     ) -> None:
         """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
         self.require(objective)
-        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset)
+        self.batch = Batch.load(self.world, jobsets, objective, episodes_per_jobset, self.check)
         self.episode = np.arange(self.batch.num_episodes, dtype=np.int32)
         self.allocate()
+        self.show()
         self.reset()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # A copy of a field of records is no view of the copied records.
+        self.__dict__.update(state)
+        if "batch" in state:
+            self.show()
+
+    def show(self) -> None:  # noqa: B027 - whole arrays are the same in a copy
+        """Sets the views that are fields of records, after `allocate` and in a copy."""
+
+    def check(self, jobset: JobSet) -> None:
+        """Makes sure that every job can be simulated: by default, that the world takes them all.
+
+        Raises:
+            InputError: if one cannot.
+        """
+        self.world.check(jobset)
 
     def require(self, objective: Objective) -> None:  # noqa: B027 - most worlds take all
         """Refuses an objective that this world cannot reward.
@@ -277,7 +303,7 @@ class BatchSimulator(ABC):
 
     @abstractmethod
     def allocate(self) -> None:
-        """Makes room for the episodes of `batch`, and sets the five views."""
+        """Makes room for the episodes of `batch`; sets the five views, or leaves it to `show`."""
 
     @abstractmethod
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:

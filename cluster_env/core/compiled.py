@@ -8,12 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 
 from cluster_env.core.kernel_cache import KernelCache
 
-__all__ = ["njit", "njit_inlined", "njit_kernel"]
+__all__ = ["ZERO", "njit", "njit_inlined", "njit_kernel"]
 
 Function = Callable[..., Any]
+
+ZERO: int = np.int64(0)  # type: ignore[assignment]
+"""A 0 that kernels begin with. To numba the literal 0 is of a type of its own: a function that is
+called with it once and with other numbers elsewhere would be compiled twice."""
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
@@ -26,7 +31,8 @@ def njit(**options: Any) -> Callable[[Function], Function]:
 
     def compiled(function: Function) -> Function:
         dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = KernelCache(dispatcher.py_func)  # as `enable_caching` sets numba's own
+        if not numba.config.DISABLE_JIT:  # then it is the function itself
+            dispatcher._cache = KernelCache(function)  # as `enable_caching` sets numba's own
         return dispatcher
 
     return compiled

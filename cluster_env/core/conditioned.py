@@ -1,7 +1,7 @@
-"""A world as a policy sees it that is told what counts: the objective is a part of its features.
+"""Worlds for policies that are conditioned on the objective: it is a part of the features.
 
-To a policy that is told nothing, an objective shows in the rewards alone. One that is told is the
-simple rival of learning to adapt: it knows at once what the other has to find out.
+Without it an objective shows in the rewards alone. A conditioned policy is the simple rival of
+meta-learning: it acts for a new objective at once, where the other needs gradient steps.
 """
 
 import math
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from cluster_env.core.batch import served
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import Features, Simulator, State, World
@@ -20,25 +21,25 @@ from cluster_env.objectives.mixtures import weights_of
 from cluster_env.objectives.objective import find_objective
 
 CLASS_WEIGHT = "class_weight_"
-"""Before the number of a class: what is told is the decimal logarithm of its weight, and 0 where
-the objective does not weigh classes. A weight of 0 counts as a thousandth."""
+"""Before the number of a class: the feature is the decimal logarithm of its weight, and 0 where the
+objective does not weigh classes. A weight of 0 counts as a thousandth."""
 
 _LEAST_WEIGHT = 1e-3
 
 LIMIT = "limit_"
-"""Before the name of a metric: what is told is how tight its limit is, 1 where it may be no worse
-than the reference's, 0 where it may be twice as bad, or has no limit."""
+"""Before the name of a metric: the feature is how tight its limit is, 1 where the metric may be no
+worse than the reference's, 0 where it may be twice as bad, or has no limit."""
 
 _CONCENTRATION = 0.15
 """Of the Dirichlet distribution of weights: mostly one objective counts, the others a little."""
 
 _LEAST_SHARE = 0.005
 
-Condition = tuple[tuple[str, float], ...]  # what is told, by name
+Condition = tuple[tuple[str, float], ...]  # features by name
 
 
 def check_conditions(names: Sequence[str]) -> None:
-    """Makes sure that there is something to tell under each name.
+    """Makes sure that a policy can be conditioned on each name.
 
     Raises:
         InputError: if a name is that of no objective and no weight of a class, or stands twice.
@@ -63,7 +64,7 @@ def objectives_of(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def limits_in(names: Sequence[str]) -> tuple[str, ...]:
-    """The metrics whose limits a condition tells."""
+    """The metrics of a condition that have limits."""
     return tuple(name.removeprefix(LIMIT) for name in names if name.startswith(LIMIT))
 
 
@@ -76,37 +77,38 @@ def draw_weights(names: Sequence[str], rng: np.random.Generator) -> dict[str, fl
 def condition_of(
     names: Sequence[str], objective: Objective, limits: Mapping[str, float] | None = None
 ) -> Condition:
-    """What a policy is told of an objective.
+    """The features of a policy that is conditioned on an objective.
 
     Args:
-        names: of objectives, of which it is told the share of the weights, 0 to 1, of the weights
-            of classes, see `CLASS_WEIGHT`, and of limits, see `LIMIT`.
-        objective: one of these, or a mixture of them; where weights of classes are told,
-            ``class_slowdown(...)``, too; any, where limits alone are told.
+        names: of objectives, whose features are their shares of the weights, 0 to 1; of weights of
+            classes, see `CLASS_WEIGHT`; and of limits, see `LIMIT`.
+        objective: one of these, or a mixture of them; ``class_slowdown(...)``, too, where weights
+            of classes are named; any, where limits alone are named.
         limits: by what share a metric may be worse than a reference's, at least 0.
 
     Raises:
-        InputError: if the objective counts what the policy is not told of.
+        InputError: if the objective counts something that is not named.
     """
-    only_limits = all(name.startswith(LIMIT) for name in names)  # of the objective there is no word
+    only_limits = all(name.startswith(LIMIT) for name in names)  # which say nothing of it
     weights = {} if only_limits else weights_of(objective.name)
     total = sum(weights.values())
     of_classes: dict[str, float] = {}
     for name in weights:
-        found = read_class_weights(name) or ()
-        of_classes |= {f"{CLASS_WEIGHT}{k}": weight for k, weight in enumerate(found)}
-        unknown = [one for one in (of_classes if found else (name,)) if one not in names]
+        class_weights = read_class_weights(name) or ()
+        of_classes |= {f"{CLASS_WEIGHT}{k}": weight for k, weight in enumerate(class_weights)}
+        unknown = [one for one in (of_classes if class_weights else (name,)) if one not in names]
         if unknown:
             raise InputError(
                 f"a policy that is told of {', '.join(names)} cannot be told of the objective "
                 f"{objective.name}, which counts {unknown[0]}"
             )
-    told = {name: weights.get(name, 0.0) / total for name in objectives_of(names)}
-    told |= {name: 0.0 for name in names if name.startswith(CLASS_WEIGHT)}
-    told |= {name: math.log10(max(w, _LEAST_WEIGHT)) for name, w in of_classes.items()}
-    told |= {f"{LIMIT}{name}": 0.0 for name in limits_in(names)}
-    told |= {f"{LIMIT}{name}": max(1.0 - worse, 0.0) for name, worse in (limits or {}).items()}
-    return tuple((name, told[name]) for name in names)
+    features = {name: weights.get(name, 0.0) / total for name in objectives_of(names)}
+    # What is named and has no value is neutral: a weight of 1, no limit.
+    features |= {name: 0.0 for name in names if name.startswith(CLASS_WEIGHT)}
+    features |= {name: math.log10(max(w, _LEAST_WEIGHT)) for name, w in of_classes.items()}
+    features |= {f"{LIMIT}{name}": 0.0 for name in limits_in(names)}
+    features |= {f"{LIMIT}{name}": max(1.0 - worse, 0.0) for name, worse in (limits or {}).items()}
+    return tuple((name, features[name]) for name in names)
 
 
 @dataclass(frozen=True)
@@ -139,12 +141,17 @@ class ConditionedWorld:
     @property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Those of the world, and ``told_`` with each name of the condition."""
+        # Shipped policies name their features so.
         of_item, of_context = self.world.feature_names
         return of_item, (*of_context, *(f"told_{name}" for name, _ in self.condition))
 
     def check(self, jobset: JobSet) -> None:
         """See the world's."""
         self.world.check(jobset)
+
+    def served(self, jobset: JobSet) -> JobSet:
+        """See `cluster_env.core.batch.served`."""
+        return served(self.world, jobset)
 
     def simulator(self) -> Simulator:
         """That of the world."""

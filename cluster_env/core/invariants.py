@@ -90,6 +90,7 @@ def _same_jobs(
     known = (schedule.job >= 0) & (schedule.job < np.diff(first)[jobset])
     yield ~known, "is not in its jobset"
     place = first[jobset] + schedule.job
+    # What a schedule says of a job is what its jobset says.
     for name in ("arrival", "duration", "demand", "job_class"):
         given = np.concatenate([getattr(jobset, name) for jobset in jobsets])
         differs = getattr(schedule, name) != given[place]
@@ -130,6 +131,7 @@ def _rectangles(schedule: Schedule) -> Iterator[tuple[NDArray[np.bool_], str]]:
         started & (full_finish <= schedule.end[schedule.episode]) & ~schedule.finished,
         "has run to its end but is not finished",
     )
+    # A job that has started is one piece, which ends when it will finish.
     jobs = np.flatnonzero(started).astype(np.int32)
     held = Pieces(jobs, schedule.start[jobs], full_finish[jobs], schedule.demand[jobs])
     over = _over_capacity(held, schedule.episode[jobs], schedule.capacity)
@@ -145,6 +147,7 @@ def _of_pieces(
     end = schedule.end[schedule.episode]
     until = np.where(schedule.finished, schedule.finish, end)[pieces.job]
     start = schedule.start[pieces.job]
+    # Each piece lies between the start and the finish of its job.
     for broken, what in (
         (start < 0, "has a piece but no start"),
         (pieces.begin < schedule.arrival[pieces.job], "has a piece that begins before it arrives"),
@@ -154,6 +157,7 @@ def _of_pieces(
         (pieces.units.min(axis=1, initial=0) < 0, "has a piece with less than 0 units"),
     ):
         yield _of_jobs(schedule, pieces, broken), what
+    # Pieces add up to the work of a job if it is finished, and to less if it is not.
     work = schedule.demand * schedule.duration[:, None].astype(np.int64)
     done = np.zeros(work.shape, np.result_type(pieces.units, np.int64))
     lasting = (pieces.end - pieces.begin)[:, None].astype(np.int64)
@@ -163,6 +167,7 @@ def _of_pieces(
     complete = (done >= work - slack).all(axis=1)
     yield schedule.finished & ~complete, "is finished with less work in its pieces than it asks for"
     yield complete & ~schedule.finished, "has run to its end but is not finished"
+    # What is held at one time fits the machine, and each node.
     episode = schedule.episode[pieces.job].astype(np.int64)
     over = _over_capacity(pieces, episode, schedule.capacity)
     yield _of_jobs(schedule, pieces, over), "has a piece when the cluster has no room for it"
@@ -201,6 +206,7 @@ def _over_capacity(
         place: ``(num_pieces,)``, whole numbers; those with the same number share a capacity.
         capacity: of all places, or of each piece's place.
     """
+    # Every piece is two events; at one time units come back before others are taken.
     count = pieces.job.size
     time = np.concatenate([pieces.end, pieces.begin])
     takes = np.repeat([False, True], count)

@@ -150,7 +150,7 @@ class JobSet:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Built anew: views come back read-only.
-        return JobSet, tuple(getattr(self, entry.name) for entry in fields(self))
+        return type(self), tuple(getattr(self, entry.name) for entry in fields(self))
 
     @classmethod
     def of(

@@ -1,4 +1,4 @@
-"""Frozen dataclasses from plain data and back: what configs and specifications can hold."""
+"""Frozen dataclasses from plain data, such as configs hold."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -31,10 +31,3 @@ def from_plain(made: type[T], data: Mapping[str, Any], what: str) -> T:
         listed = tuple(value) if isinstance(value, list) else value
         given[name] = from_plain(inner, value, what) if nested else listed
     return made(**given)
-
-
-def to_plain(value: Any) -> Any:
-    """A dataclass as mappings of its fields, all the way down; anything else as it is."""
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    return {entry.name: to_plain(getattr(value, entry.name)) for entry in fields(value)}

@@ -1,6 +1,6 @@
 """Things that are chosen by name."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -18,11 +18,17 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 
 class Registry(Generic[T]):
-    """A table from names to things of one kind."""
+    """A table from names to things of one kind.
 
-    def __init__(self, kind: str) -> None:
+    Args:
+        kind: what its things are, for messages: ``heuristic``.
+        things: those that are entered at once, by name.
+    """
+
+    def __init__(self, kind: str, things: Mapping[str, T] | None = None) -> None:
         self.kind = kind
-        self._things: dict[str, T] = {}
+        self._things = dict(things or {})
+        self._aliases: dict[str, str] = {}
 
     def register(self, name: str) -> Callable[[T], T]:
         """Returns a decorator that enters a thing under a name that is still free."""
@@ -35,16 +41,28 @@ class Registry(Generic[T]):
 
         return enter
 
+    def alias(self, old: str, name: str) -> None:
+        """Keeps an old name for a thing that is registered under another one.
+
+        Configs and command lines that say the old name go on to work; it is not listed.
+        """
+        self._aliases[old] = name
+
+    def today(self, name: str) -> str:
+        """Today's name of what may be called by an old one; any other name as it is."""
+        return self._aliases.get(name, name)
+
     def get(self, name: str) -> T:
-        """Returns the thing of that name.
+        """Returns the thing of that name, or of that old name.
 
         Raises:
             InputError: if there is none; the message names the nearest.
         """
-        if name not in self._things:
+        thing = self._things.get(self.today(name))
+        if thing is None:
             raise unknown(self.kind, name, self._things)
-        return self._things[name]
+        return thing
 
     def names(self) -> tuple[str, ...]:
-        """All names, in the order of registration."""
+        """All names of today, in the order of registration."""
         return tuple(self._things)

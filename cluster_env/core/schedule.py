@@ -154,52 +154,6 @@ class Schedule:
         )
 
 
-def schedule_of_starts(
-    jobsets: Sequence[JobSet],
-    jobset: NDArray[np.int32],
-    start: NDArray[Any],
-    end: NDArray[Any],
-    capacity: Sequence[int] | NDArray[Any],
-) -> Schedule:
-    """The schedule of simple simulators, in which each job runs once and without a pause.
-
-    Args:
-        jobsets: what was run.
-        jobset: int32 ``(num_episodes,)``, index of the jobset that each episode ran.
-        start: integers ``(num_episodes, most_jobs)``, start of each job of the jobset, or -1.
-        end: integers ``(num_episodes,)``, clock at which each episode ended; jobs that arrive later
-            are left out.
-        capacity: units of each resource.
-    """
-    num_jobs = np.array([one.num_jobs for one in jobsets])[jobset]
-    episode = np.repeat(np.arange(jobset.size, dtype=np.int32), num_jobs)
-    job = np.concatenate([np.arange(count, dtype=np.int32) for count in num_jobs])
-    row = np.cumsum([0] + [one.num_jobs for one in jobsets])[jobset[episode]] + job
-    arrived = np.concatenate([one.arrival for one in jobsets])[row] <= end[episode]
-    episode, job, row = episode[arrived], job[arrived], row[arrived]
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(one, name) for one in jobsets])[row]
-
-    started, duration = start[episode, job].astype(np.int32), column("duration")
-    finish = np.where(started >= 0, started + duration, -1).astype(np.int32)
-    return Schedule(
-        episode=episode,
-        job=job,
-        arrival=column("arrival"),
-        start=started,
-        finish=np.where(finish > end[episode], -1, finish).astype(np.int32),
-        duration=duration,
-        demand=column("demand"),
-        end=end.astype(np.int32),
-        window=np.array([one.window for one in jobsets], np.int32)[jobset],
-        jobset=jobset.astype(np.int32),
-        capacity=np.asarray(capacity, np.int32),
-        job_class=column("job_class"),
-        attributes=gather_attributes(jobsets, jobset[episode], job),
-    )
-
-
 def gather_attributes(
     jobsets: Sequence[JobSet], jobset: NDArray[np.int32], job: NDArray[np.int32]
 ) -> Mapping[str, NDArray[Any]]:

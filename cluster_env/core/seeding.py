@@ -92,10 +92,12 @@ def row_keys(keys: NDArray[np.uint64], episode: NDArray[np.int32]) -> NDArray[np
 @njit(cache=True, inline="always")
 def uniform(key: np.uint64, decision: int) -> float:
     """The uniform number in [0, 1) of one decision of one episode (SplitMix64 output function)."""
+    # The state of SplitMix64 after so many steps from the key, and then its three mixing rounds.
     z = key + (np.uint64(decision) + np.uint64(1)) * _GOLDEN_GAMMA
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
     z = z ^ (z >> np.uint64(31))
+    # A double holds 53 bits.
     return float(z >> np.uint64(11)) * _TO_UNIT
 
 

@@ -9,7 +9,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import Kind, Value, World, kind_of
+from cluster_env.core.spec import Value, WorldSpec, spec_of
+from cluster_env.core.world import World
 from cluster_env.objectives import Objective
 from cluster_env.workloads import Workload, part_of, sample_jobsets
 
@@ -33,9 +34,9 @@ class Task:
     seed: int = 0
 
     @property
-    def kind(self) -> Kind:
+    def spec(self) -> WorldSpec:
         """The registration of its world."""
-        return kind_of(self.world)
+        return spec_of(self.world)
 
     def jobsets(self, split: Split, indices: Iterable[int]) -> list[JobSet]:
         """The jobsets of these indices.
@@ -50,12 +51,12 @@ class Task:
 
     def columns(self) -> dict[str, Value]:
         """The head of a table's rows: what is to be known of the task."""
-        return dict(self.kind.columns(self))
+        return dict(self.spec.presentation.columns(self))
 
     @property
     def has_axis(self) -> bool:
         """Whether it has the setting that comparisons vary; recorded jobs do not."""
-        axis = self.kind.axis
+        axis = self.spec.presentation.axis
         if axis is None:
             return False
         part, _, name = axis.key.partition(".")
@@ -71,7 +72,7 @@ class Task:
 
     def position_on(self, split: Split) -> float:
         """Where its jobsets of a split stand on the axis, see `position`."""
-        axis = self.kind.axis
+        axis = self.spec.presentation.axis
         if axis is None:
             return float("nan")
         in_workload = axis.key.startswith("workload.")
@@ -88,7 +89,7 @@ class Task:
         Raises:
             InputError: if there is no such setting, or it cannot have the value.
         """
-        axis = self.kind.axis
+        axis = self.spec.presentation.axis
         if axis is None or not self.has_axis:
             raise InputError(
                 f"the jobs of this task are as they are, so no {axis.key if axis else 'value'} can "
@@ -117,11 +118,11 @@ def build_workload(world: World, name: str, options: Mapping[str, Any]) -> Workl
     Raises:
         InputError: for an unknown name or option, or an impossible value.
     """
-    made = kind_of(world).workloads.get(name)
-    given = dict(made.given(world))
-    known = [name for name in made.names if name not in given]
+    spec = spec_of(world).workloads.get(name)
+    decided = dict(spec.from_world(world))
+    known = [name for name in spec.names if name not in decided]
     for option in options:
         if option not in known:
             raise unknown("option of the workload", option, known)
-    workload: Workload = made.workload(**{**given, **options})
+    workload: Workload = spec.workload(**{**decided, **options})
     return workload

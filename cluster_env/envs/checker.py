@@ -1,7 +1,8 @@
 """Checks that a cluster environment keeps its promises."""
 
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import gymnasium
@@ -10,36 +11,84 @@ from gymnasium.utils.env_checker import data_equivalence
 from numpy.typing import NDArray
 
 from cluster_env.core.invariants import ScheduleFault, check_schedule
-from cluster_env.core.promises import CheckError, Moment, require
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Purpose, generator
+from cluster_env.core.world import World
 from cluster_env.envs.cluster import ClusterEnv
-from cluster_env.objectives.utility import final_utility
 
-# How often an allowed slot is chosen rather than any action, one policy after the other.
+# How often an allowed action is chosen rather than any, one episode after the other.
 _EAGERNESS = (0.8, 0.3, 0.0, 1.0)
 
 
-def check_cluster_env(env: gymnasium.Env[Any, Any], num_episodes: int = 4, seed: int = 0) -> None:
-    """Plays some episodes and checks what `ClusterEnv` promises.
+class CheckError(AssertionError):
+    """An environment breaks a promise; the message says which, and when."""
+
+
+def require(promise: bool, message: str) -> None:
+    """Raises unless a promise is kept.
+
+    Raises:
+        CheckError: with the message.
+    """
+    if not promise:
+        raise CheckError(message)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What is known between two decisions.
+
+    Attributes:
+        mask: int8 ``(num_actions,)``.
+        time: the clock.
+        schedule: of the jobs that have arrived.
+        terminated: whether the episode ended by itself.
+        truncated: whether it was cut.
+    """
+
+    mask: NDArray[np.int8]
+    time: int
+    schedule: Schedule
+    terminated: bool = False
+    truncated: bool = False
+
+    @property
+    def num_placed(self) -> int:
+        """Number of jobs that have a start."""
+        return int((self.schedule.start >= 0).sum())
+
+
+StepRule = Callable[[Any, Moment, Moment, int, float, str], None]
+"""Raises `CheckError` where a step breaks a rule of its world; called with the environment, the
+moments before and after the step, the action, the reward, and words that say where."""
+
+
+def check_cluster_env(
+    env: gymnasium.Env[Any, Any],
+    num_episodes: int = 4,
+    seed: int = 0,
+    step_rule: StepRule | None = None,
+) -> None:
+    """Plays some episodes and checks what `ClusterEnv` promises, whatever the world.
 
     * The same seed gives the same episode, observation by observation.
     * Every observation lies in the observation space, and a mask in it is that of the info, as is
       that of `action_masks`.
-    * An allowed slot books exactly one job, for now but under the mask ``placeable``, and takes no
-      time and no reward. Void, and under the mask ``placeable`` any action that is not allowed,
-      books nothing and lets one time step pass.
-    * The units in use are those that the schedule says, and never more than the cluster has.
-    * Each job is booked once, and the schedule of an ended episode could have happened
-      (`cluster_env.core.invariants`). Under rules that drop no job, none is lost.
-    * The return of an episode that finishes all jobs is what the objective promises (under rules
-      that charge a step while it passes and let no finished job linger).
-    * An episode is truncated if and only if the clock has passed `max_time` before it terminated.
+    * The clock never goes back, and rewards are finite.
+    * A job that has arrived stays, and one that has a start keeps it. The schedule of an ended
+      episode could have happened (`cluster_env.core.invariants`); so no more is in use than there
+      is.
+    * An episode that ends by itself has finished all jobs, unless the world may lose some
+      (`Environments.loses_jobs`).
+    * In a world with a `max_time`, an episode is truncated if and only if the clock has passed it.
+    * The return of an episode that finishes all jobs is what the objective promises, unless the
+      world says otherwise (`Environments.returns_cost`).
 
     Args:
         env: a `ClusterEnv`, or wrappers around one that change neither action nor reward.
         num_episodes: episodes to play.
         seed: run seed of the jobsets and of the actions.
+        step_rule: checks what a step of this world promises beside.
 
     Raises:
         CheckError: at the first promise that is broken.
@@ -54,7 +103,8 @@ def check_cluster_env(env: gymnasium.Env[Any, Any], num_episodes: int = 4, seed:
         if episode:
             observation, info = env.reset()
         _check_view(env, observation, info)
-        _play(env, core, info, rng, _EAGERNESS[episode % len(_EAGERNESS)])
+        eagerness = _EAGERNESS[episode % len(_EAGERNESS)]
+        _play(env, core, info, rng, eagerness, step_rule)
 
 
 def _play(
@@ -63,9 +113,9 @@ def _play(
     info: dict[str, Any],
     rng: np.random.Generator,
     eagerness: float,
+    step_rule: StepRule | None,
 ) -> None:
     """Plays one episode and checks every step of it."""
-    promises = core.setup.task.kind.promises
     before = _moment(core, info)
     total = 0.0
     while True:
@@ -75,14 +125,19 @@ def _play(
         after = replace(_moment(core, info), terminated=terminated, truncated=truncated)
         where = f"(action {action} at time {before.time})"
         _check_view(env, observation, info)
-        _check_jobs(before.schedule, after.schedule, where)
-        promises.step(core, before, after, action, float(reward), where)
-        require(not (terminated and truncated), f"an episode is terminated and truncated {where}")
+        # What has happened stays: jobs that have arrived, and their starts.
+        known = before.schedule.start
+        require(after.schedule.start.size >= known.size, f"a job that had arrived is gone {where}")
+        kept = (known < 0) | (known == after.schedule.start[: known.size])
+        require(bool(kept.all()), f"a job that was booked is booked anew {where}")
+        require(bool(np.isfinite(float(reward))), f"the reward is {reward} {where}")
+        _check_clock(core.world, before, after, where)
+        if step_rule is not None:
+            step_rule(core, before, after, action, float(reward), where)
         if terminated or truncated:
             break
         before = after
-    _check_schedule(core)
-    _check_return(core, total)
+    _check_outcome(core, after, total)
 
 
 def _moment(core: ClusterEnv, info: dict[str, Any]) -> Moment:
@@ -120,61 +175,35 @@ def _check_view(env: gymnasium.Env[Any, Any], observation: Any, info: dict[str, 
         )
 
 
-def _check_jobs(before: Schedule, after: Schedule, where: str) -> None:
-    known = before.start.size
-    require(after.start.size >= known, f"a job that had arrived is gone {where}")
-    kept = (before.start < 0) | (before.start == after.start[:known])
-    require(bool(kept.all()), f"a job that was booked is booked anew {where}")
+def _check_clock(world: World, before: Moment, after: Moment, where: str) -> None:
+    require(after.time >= before.time, f"the clock goes back {where}")
+    both = after.terminated and after.truncated
+    require(not both, f"an episode is terminated and truncated {where}")
+    max_time = getattr(world, "max_time", None)
+    if max_time is not None:
+        early = after.truncated and after.time < max_time
+        require(not early, f"an episode is truncated before max_time {where}")
+        ended = after.terminated or after.truncated
+        require(ended or after.time <= max_time, f"max_time is ignored {where}")
 
 
-def _check_schedule(core: ClusterEnv) -> None:
-    jobset, promises = core.jobset, core.setup.task.kind.promises
+def _check_outcome(core: ClusterEnv, last: Moment, total: float) -> None:
+    """Checks the schedule of an ended episode, and its return against what the schedule costs."""
+    jobset, environments = core.jobset, core.setup.task.spec.environments
     assert jobset is not None
+    may_lose = last.truncated or environments.loses_jobs(core.world)
+    complete_until = None if may_lose else int(last.schedule.end[0])
     try:
-        check_schedule(
-            core.schedule(), [jobset], complete_until=promises.complete_until(core.world)
-        )
+        check_schedule(last.schedule, [jobset], complete_until)
     except ScheduleFault as fault:
         raise CheckError(f"the schedule of an ended episode is wrong: {fault}") from fault
-
-
-def _check_return(core: ClusterEnv, total: float) -> None:
-    jobs, jobset = core.schedule(), core.jobset
-    assert jobset is not None
-    holds = core.setup.task.kind.promises.return_holds(core.world)
-    if not holds or jobs.finished.sum() < jobset.num_jobs:
-        return
-    expected = _promised_return(core, jobs)
-    require(
-        abs(total - expected) <= 1e-9 * max(1.0, abs(expected)),
-        f"the return is {total!r}, but the schedule is worth {expected!r}",
-    )
-
-
-def _promised_return(core: ClusterEnv, jobs: Schedule) -> float:
-    """Return of an episode in which all jobs finished, from their times alone."""
-    objective, jobset = core.setup.task.objective, core.jobset
-    assert jobset is not None
-    last = int(jobs.finish.max(initial=0))
-    counted = jobset.counted
-    cost = float((objective.job_cost(jobset) * counted) @ jobs.completion)
-    cost += objective.busy_cost * last
-    for late in objective.late_costs:
-        steps_late = np.maximum(jobs.completion - late.after(jobset), 0)
-        cost += float((late.cost(jobset) * counted) @ steps_late)
-    if jobs.pieces is None:
-        held = np.minimum(jobs.finish, jobset.window) - np.minimum(jobs.start, jobset.window)
-        share = held @ (jobs.demand / jobs.capacity).mean(axis=1)
-    else:
-        pieces = jobs.pieces
-        held = np.minimum(pieces.end, jobset.window) - np.minimum(pieces.begin, jobset.window)
-        share = held @ (pieces.units / jobs.capacity).mean(axis=1)
-    gain = objective.utilization_gain * float(share)
-    if objective.finish_gain is not None:
-        gain += float(objective.finish_gain(jobset) @ counted)
-    if objective.utility_gain:
-        gain += objective.utility_gain * float(final_utility(jobs).sum())
-    return gain - cost
+    all_done = last.schedule.finished.sum() == jobset.num_jobs
+    if all_done and environments.returns_cost(core.world):
+        expected = -float(core.setup.task.objective.cost_of_episodes(last.schedule)[0])
+        require(
+            abs(total - expected) <= 1e-9 * max(1.0, abs(expected)),
+            f"the return is {total!r}, but the schedule is worth {expected!r}",
+        )
 
 
 def _check_repeats(env: gymnasium.Env[Any, Any], seed: int) -> None:

@@ -13,7 +13,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy, choose
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import kind_of
+from cluster_env.core.spec import spec_of
 from cluster_env.envs.episodes import JobsetStream, require_jobs, require_one_agent
 from cluster_env.envs.setup import (
     Setup,
@@ -101,7 +101,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         self._row, self._rewards = np.zeros(1, np.int32), np.zeros(1)
         self.observation_space = self.setup.view.observation_space
         self.action_space = self.setup.view.action_space
-        if self.setup.task.kind.draw is None:  # a world without pictures says so
+        if self.setup.task.spec.environments.draw is None:  # a world without pictures says so
             self.metadata = {**self.metadata, "render_modes": []}
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
         self.jobset: JobSet | None = None
@@ -160,7 +160,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
         """Draws the state as in the paper's figure 2, uint8 ``(height, width, 3)``."""
-        draw = kind_of(self.world).draw
+        draw = spec_of(self.world).environments.draw
         if self.render_mode is None or draw is None:
             return None
         if self.jobset is None:

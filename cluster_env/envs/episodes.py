@@ -122,6 +122,7 @@ class Episodes:
         """
         begun = np.zeros(self.rows.size, np.bool_)
         begun[list(places)] = True
+        # A given jobset goes before those that the stream has drawn, and moves none of them.
         for place in np.flatnonzero(begun).tolist():
             jobset = given[place] if given is not None else None
             if jobset is not None:
@@ -138,6 +139,7 @@ class Episodes:
         Raises:
             InputError: if a job cannot run on this cluster.
         """
+        # One place without a loaded episode is enough to load those of all.
         if np.any(self._loaded[places] == 0):
             begun = np.zeros(self.rows.size, np.bool_)
             begun[places] = True
@@ -151,6 +153,7 @@ class Episodes:
     def _load(self, begun: NDArray[np.bool_]) -> None:
         """Loads the episodes of all places; only those that do not begin keep their state."""
         kept = np.flatnonzero(~begun)
+        # Of each place, the episode that it plays and the next few.
         pool: list[JobSet] = []
         for place, (stream, coming) in enumerate(zip(self._streams, self._coming, strict=True)):
             assert stream is not None
@@ -165,6 +168,7 @@ class Episodes:
         self.simulator.load(pool, self._objective)
         require_one_agent(self.simulator, len(pool))
         rows = np.arange(self.rows.size, dtype=np.int32) * _AHEAD
+        # Episodes under way go on where they were, in the first row of their place.
         if kept.size:
             self.simulator.take_over(before, self.rows[kept], rows[kept])
         self.rows[:] = rows

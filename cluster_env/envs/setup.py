@@ -8,8 +8,9 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.core.spec import build_world, spec_of
 from cluster_env.core.task import Task, build_workload
-from cluster_env.core.world import World, build_world, kind_of
+from cluster_env.core.world import World
 from cluster_env.envs.view import View
 from cluster_env.objectives import Objective, get_objective
 from cluster_env.workloads import Workload
@@ -81,5 +82,5 @@ def _workload_of(world: World, option: WorkloadOption) -> Workload:
     if option is not None and not isinstance(option, Mapping):
         return option
     options = dict(option or {})
-    default = kind_of(world).workloads.names()[0]
+    default = spec_of(world).workloads.names()[0]
     return build_workload(world, str(options.pop("kind", default)), options)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.world import kind_of
+from cluster_env.core.spec import spec_of
 from cluster_env.envs.cluster import ClusterEnv, given_option
 from cluster_env.envs.episodes import Episodes, JobsetStream
 from cluster_env.envs.setup import (
@@ -94,7 +94,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             mask_in_observation=mask_in_observation,
         )
         self.num_envs = num_envs
-        if self.setup.task.kind.draw is None:
+        if self.setup.task.spec.environments.draw is None:
             self.metadata = {**self.metadata, "render_modes": []}
         self.render_mode = require_render_mode(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = AutoresetMode(autoreset_mode)
@@ -161,11 +161,13 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
         episodes.simulator.step(episodes.rows, chosen, rewards)
         if self.autoreset_mode is AutoresetMode.NEXT_STEP and self._ended.any():
             episodes.advance(np.flatnonzero(self._ended))
-        simulator = episodes.simulator  # another one, where the next episodes had to be loaded
+        # Only now are rows and simulator those of this step: either may be new after `advance`.
+        simulator = episodes.simulator
         self._ended = ~simulator.active[episodes.rows]
         truncated = simulator.truncated[episodes.rows]
         terminated = self._ended & ~truncated
         final: Infos = {}
+        # What an episode ended with is written down before the next one takes its place.
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             final = self._final_infos()
             episodes.advance(np.flatnonzero(self._ended))
@@ -174,7 +176,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:  # type: ignore[override]
         """Draws the state of each environment, uint8 ``(height, width, 3)`` each."""
-        draw = kind_of(self.setup.task.world).draw
+        draw = spec_of(self.setup.task.world).environments.draw
         if self.render_mode is None or draw is None:
             return None
         if not self._began:
@@ -198,6 +200,7 @@ class ClusterVectorEnv(VectorEnv[Any, Any, NDArray[Any]]):
             shared = None if seed is None else require_seed(int(seed))
             super().reset(seed=shared)
             run_seed = int(self.np_random.integers(2**31)) if shared is None else shared
+            # Environments share one order of jobsets: each takes every num_envs-th.
             streams = [(run_seed, place, self.num_envs) for place in range(self.num_envs)]
         else:
             if len(seed) != self.num_envs:

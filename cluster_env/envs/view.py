@@ -7,7 +7,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
-from cluster_env.core.world import State, World, kind_of
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import State, World
 
 
 class View:
@@ -29,13 +30,13 @@ class View:
     def __init__(
         self, world: World, observation: str | None, mask: str | None, mask_in_observation: bool
     ) -> None:
-        kind = kind_of(world)
-        self.mask_name = mask or kind.masks.names()[0]
-        self._observation = kind.observations.get(observation or kind.observations.names()[0])(
+        known = spec_of(world).environments
+        self.mask_name = mask or known.masks.names()[0]
+        self._observation = known.observations.get(observation or known.observations.names()[0])(
             world
         )
         self.world = self._observation.world or world
-        self._mask = kind.masks.get(self.mask_name)
+        self._mask = known.masks.get(self.mask_name)
         self._mask_in_observation = mask_in_observation
         self.action_space: spaces.Discrete[Any] = spaces.Discrete(world.num_actions)
         self.observation_space = self._observation.space

@@ -8,10 +8,13 @@ from numpy.typing import NDArray
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import World, kind_of
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import World
 from cluster_env.evaluation.intervals import (
     Estimate,
+    Pooled,
     difference_interval,
+    in_both,
     jobset_interval,
     ratio_interval,
     two_level_interval,
@@ -61,11 +64,11 @@ class Result:
             num_disjoint: where jobsets are windows of one log, how many of them fit side by side;
                 see `overlapping_interval`.
         """
-        totals, counts = self._pooled(metric)
-        within = jobset_interval(totals, counts, num_disjoint)
+        values = pooled(self.members, metric)
+        within = jobset_interval(values, num_disjoint)
         if len(self.members) == 1:
             return within
-        num_jobsets = _at_most(int(np.sum(counts > 0)), num_disjoint)
+        num_jobsets = _at_most(int(values.filled.sum()), num_disjoint)
         return two_level_interval([self._means(metric)], within, num_jobsets)
 
     def difference(
@@ -88,12 +91,12 @@ class Result:
             num_disjoint: see `estimate`.
             times: what the other mean is multiplied with.
         """
-        pooled, (totals, counts) = self._pooled(metric), other._pooled(metric)
-        others = times * totals, counts
-        within = difference_interval(*pooled, *others, num_disjoint)
+        values, others = pooled(self.members, metric), pooled(other.members, metric)
+        others = replace(others, totals=times * others.totals)
+        within = difference_interval(values, others, num_disjoint)
         if len(self.members) == len(other.members) == 1:
             return within
-        num_jobsets = _at_most(int(np.sum((pooled[1] > 0) & (others[1] > 0))), num_disjoint)
+        num_jobsets = _at_most(in_both(values, others)[0].size, num_disjoint)
         means = [self._means(metric), [times * mean for mean in other._means(metric)]]
         return two_level_interval(means, within, num_jobsets)
 
@@ -104,12 +107,12 @@ class Result:
             other: of a single policy; its mean must not be 0.
             metric: name of the metric.
         """
-        within = ratio_interval(*self._pooled(metric), *other._pooled(metric))
+        values, others = pooled(self.members, metric), pooled(other.members, metric)
+        within = ratio_interval(values, others)
         if len(self.members) == 1:
             return within
-        counts, others = self._pooled(metric)[1], other._pooled(metric)[1]
         shares = [mean / other.mean(metric) for mean in self._means(metric)]
-        return two_level_interval([shares], within, int(np.sum((counts > 0) & (others > 0))))
+        return two_level_interval([shares], within, in_both(values, others)[0].size)
 
     def win_rate(self, baselines: "Sequence[Result]", metric: str) -> Estimate:
         """See `win_rate`: the share over all members, against the first member of each baseline.
@@ -122,7 +125,7 @@ class Result:
             return shares[0]
         wins = np.sum([_wins(member, others, metric) for member in self.members], axis=0)
         counts = np.sum([member.num_jobs > 0 for member in self.members], axis=0).astype(np.float64)
-        within = jobset_interval(wins, counts)
+        within = jobset_interval(Pooled(wins, counts))
         values = [share.value for share in shares]
         wide = two_level_interval([values], within, int(np.sum(counts > 0)))
         low, high = (float(np.clip(end, 0.0, 1.0)) for end in (wide.low, wide.high))
@@ -131,12 +134,6 @@ class Result:
     def _means(self, metric: str) -> list[float]:
         return [member.mean(metric) for member in self.members]
 
-    def _pooled(self, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Totals and counts of each jobset, over all members."""
-        totals = np.sum([member.totals[metric] for member in self.members], axis=0)
-        counts = np.sum([member.counts[metric] for member in self.members], axis=0)
-        return totals, counts
-
     @property
     def means(self) -> dict[str, float]:
         """All means of `Summary.means`, averaged over the members."""
@@ -144,6 +141,12 @@ class Result:
             name: float(np.mean([member.means[name] for member in self.members]))
             for name in self.members[0].means
         }
+
+
+def pooled(members: Sequence[Summary], metric: str) -> Pooled:
+    """The values of several policies together, by jobset."""
+    totals = np.sum([member.totals[metric] for member in members], axis=0)
+    return Pooled(totals, np.sum([member.counts[metric] for member in members], axis=0))
 
 
 def _at_most(num_jobsets: int, num_disjoint: int | None) -> int:
@@ -176,7 +179,7 @@ def compare_policies(
     Returns:
         The results in the order of the groups.
     """
-    metrics = kind_of(world).metrics
+    metrics = spec_of(world).metrics
     results = []
     for group in groups:
         members = []
@@ -214,13 +217,13 @@ def win_rate(summary: Summary, baselines: Sequence[Summary], metric: str = "slow
     Returns:
         The share, with its 95 % interval over jobsets.
     """
-    return jobset_interval(
-        _wins(summary, baselines, metric), (summary.num_jobs > 0).astype(np.float64)
-    )
+    counts = (summary.num_jobs > 0).astype(np.float64)
+    return jobset_interval(Pooled(_wins(summary, baselines, metric), counts))
 
 
 def _wins(summary: Summary, baselines: Sequence[Summary], metric: str) -> NDArray[np.float64]:
     """1 for each jobset on which no baseline is better, else 0, float64 ``(num_jobsets,)``."""
+    # As costs, so that lower is better, and a jobset that is not finished costs infinitely much.
     sign = -1.0 if get_metric(metric).higher_is_better else 1.0
     own = _costs(summary, metric, sign)
     best_baseline = np.min([_costs(baseline, metric, sign) for baseline in baselines], axis=0)

@@ -32,6 +32,7 @@ def class_deviation(schedule: Schedule) -> NDArray[np.float64]:
     It is the root of the mean, over jobs, of the variance within their classes: the paper's
     unfairness among jobs with similar demands, in units of time.
     """
+    # One number for each class of each episode; there are at most 256 classes.
     group = schedule.episode.astype(np.int64) * 256 + schedule.job_class
     _, place, counts = np.unique(group, return_inverse=True, return_counts=True)
     total = schedule.completion.astype(np.float64)
@@ -66,19 +67,20 @@ def valid(schedule: Schedule) -> NDArray[np.float64]:
     holds; the upper one fails where the system stands empty for longer than jobs overlap. An
     episode from which nobody left is not valid.
     """
-    found = np.zeros(schedule.num_episodes)
+    is_valid = np.zeros(schedule.num_episodes)
     for episode in range(schedule.num_episodes):
-        left = (schedule.episode == episode) & schedule.finished
-        if not left.any():
+        departed = (schedule.episode == episode) & schedule.finished
+        if not departed.any():
             continue
-        last = schedule.finish[left].max() - schedule.arrival[schedule.episode == episode].min()
-        total = schedule.completion[left]
-        found[episode] = total.max() <= last <= total.sum(dtype=np.int64)
-    return found
+        first = schedule.arrival[schedule.episode == episode].min()
+        last = schedule.finish[departed].max() - first
+        total = schedule.completion[departed]
+        is_valid[episode] = total.max() <= last <= total.sum(dtype=np.int64)
+    return is_valid
 
 
 DEPARTURES: Registry[Metric] = Registry("metric")
-"""Metrics for worlds that name them in `Kind.metrics`."""
+"""Metrics for worlds that name them in `WorldSpec.metrics`."""
 
 for _metric in (
     Metric("run_time", "mean run time", "job", run_time),

@@ -13,7 +13,8 @@ from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import World, kind_of
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import World
 from cluster_env.evaluation.comparison import PolicyGroup, Result, compare_policies
 from cluster_env.evaluation.intervals import Estimate
 from cluster_env.evaluation.metrics import get_metric
@@ -33,7 +34,7 @@ class Candidate:
         difference: its mean minus that of the best heuristic on the same jobsets, with the 95 %
             interval of the paired bootstrap.
         num_unfinished: jobs that it left unfinished.
-        price: its means of the limited metrics, by their names.
+        side_metrics: its means of the limited metrics, by their names.
         too_dear: in which of them it may be beyond a limit, in words; empty if it surely keeps all.
         means: its means of all that was measured.
     """
@@ -42,7 +43,7 @@ class Candidate:
     mean: Estimate
     difference: Estimate
     num_unfinished: int
-    price: Mapping[str, float] = field(default_factory=dict)
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
     too_dear: str = ""
     means: Mapping[str, float] = field(default_factory=dict)
 
@@ -58,7 +59,7 @@ class GuardDecision:
         reason: one sentence.
         candidates: the heuristics from best to worst, then the learned policy.
         seconds: that the decision took, without what was done before for all policies.
-        reference: name of the heuristic that prices are compared with.
+        reference: name of the heuristic that side metrics are compared with.
         limits: by what share each metric may be worse than the reference's.
         num_disjoint: of a log, how many windows like the calibration's fit side by side into it;
             none where jobsets are drawn one by one.
@@ -79,8 +80,8 @@ class Judge:
     """Decides by what heuristics and a learned policy have achieved on the same jobsets.
 
     The reference is a heuristic that is given, or the best of the baselines: the one with the best
-    mean among those that finish all jobs, if any does. Nothing else is used unless its price is
-    within all limits with the whole 95 % interval, as if its utilization is surely no more than a
+    mean among those that finish all jobs, if any does. Nothing else is used unless each side metric
+    is within its limit with the whole 95 % interval, as if its utilization is surely no more than a
     tenth below the reference's. The best heuristic is the best of the reference and of those other
     heuristics that keep all limits. A learned policy is used if it keeps them, too, if its mean is
     better than that of the best heuristic with the whole 95 % interval of the paired difference,
@@ -97,13 +98,13 @@ class Judge:
         limits: by what share metrics may be worse than the reference's, by their names: with
             ``{"wait": 0.25}``, the mean wait may be a quarter longer. Infinity is no limit.
         metric: name of the metric that decides.
-        reference: which of these results prices are compared with; by default that of the best
-            baseline.
+        reference: which of these results side metrics are compared with; by default that of the
+            best baseline.
         num_disjoint: where the jobsets are windows of one log, how many of them fit side by side.
 
     Attributes:
         best: place of the best heuristic, among the baselines and then the others.
-        reference: name of the heuristic that prices are compared with.
+        reference: name of the heuristic that side metrics are compared with.
         limits: as given.
     """
 
@@ -119,6 +120,7 @@ class Judge:
     ) -> None:
         self.limits, self._metric = dict(limits), get_metric(metric)
         self._num_disjoint = num_disjoint
+        # The best first; who leaves jobs unfinished comes after all who finish.
         results = [*baselines, *others]
         order = sorted(range(len(results)), key=lambda k: rank_finishing(results[k], metric))
         self._ranking = [results[k] for k in order]
@@ -154,13 +156,14 @@ class Judge:
 
     def _judge(self, learned: Candidate, best: Candidate) -> tuple[bool, str]:
         """Whether the learned policy is used, and why."""
-        over, held = f"{best.name}, the best heuristic", self._num_disjoint
-        if held is not None and held < MIN_DISJOINT:
+        over, windows = f"{best.name}, the best heuristic", self._num_disjoint
+        # First what proves nothing: a short log, and means of fewer finished jobs.
+        if windows is not None and windows < MIN_DISJOINT:
             return False, (
-                f"the log has room for {held} window{'s' if held > 1 else ''} side by side, and "
-                f"fewer than {MIN_DISJOINT} prove nothing; a log "
-                f"{math.ceil(10 * MIN_DISJOINT / held) / 10:g} times as long, or windows of "
-                f"{held / MIN_DISJOINT:.0%} of their length, would do"
+                f"the log has room for {windows} window{'s' if windows > 1 else ''} side by side, "
+                f"and fewer than {MIN_DISJOINT} prove nothing; a log "
+                f"{math.ceil(10 * MIN_DISJOINT / windows) / 10:g} times as long, or windows of "
+                f"{windows / MIN_DISJOINT:.0%} of their length, would do"
             )
         if learned.num_unfinished > best.num_unfinished:
             return False, (
@@ -169,8 +172,9 @@ class Judge:
             )
         gap, label = learned.difference, self._metric.label
         interval = f"95% interval of the difference {gap.low:.3g} to {gap.high:.3g}"
-        if held is not None:
-            interval += f", of a log with room for {held} windows side by side"
+        if windows is not None:
+            interval += f", of a log with room for {windows} windows side by side"
+        # Then the gain, with its whole interval on one side of 0, and at last its price.
         if not (gap.high < 0 or gap.low > 0):
             return False, (
                 f"the {label} of {learned.name} cannot be told from that of {over} ({interval})"
@@ -200,17 +204,18 @@ class Judge:
         """In which metrics a result may be too much worse than the reference, in words."""
         if result is self._reference:
             return ""
-        found = (
+        violations = (
             self._beyond(result, name, limit)
             for name, limit in self.limits.items()
             if math.isfinite(limit)
         )
-        return ", and ".join(words for words in found if words)
+        return ", and ".join(words for words in violations if words)
 
     def _beyond(self, result: Result, name: str, limit: float) -> str:
         """How a result may break a limit; empty if it keeps it with the whole interval."""
         metric = get_metric(name)
         sign = -1.0 if metric.higher_is_better else 1.0
+        # The difference to what the limit allows, in pairs: its interval is as narrow as it can be.
         value, reference = result.mean(name), self._reference.mean(name)
         gap = result.difference(self._reference, name, self._num_disjoint, times=1 + sign * limit)
         worst = -gap.low if metric.higher_is_better else gap.high  # beyond the limit
@@ -234,7 +239,7 @@ class Guard:
         jobsets: calibration jobsets of the operator's task: neither tuned nor reported on.
         world: see `evaluate`.
         others: see `Judge`.
-        limits: see there; by default `Kind.price` of the world.
+        limits: see there; by default `WorldSpec.side_metrics` of the world.
         metric: name of the metric that decides; by default the world's headline.
         run_seed: see `evaluate`.
         warmup: see `summarize`.
@@ -242,8 +247,8 @@ class Guard:
 
     Attributes:
         heuristic: the best one.
-        reference: name of the heuristic that prices are compared with: that of the world's kind
-            (`Kind.reference`), if it is among these, else the best baseline.
+        reference: name of the heuristic that side metrics are compared with: that of the world
+            (`Training.reference`), if it is among these, else the best baseline.
         seconds: that evaluating the heuristics took.
     """
 
@@ -261,24 +266,25 @@ class Guard:
         num_disjoint: int | None = None,
     ) -> None:
         started = perf_counter()
-        kind = kind_of(world)
-        name, prices = metric or kind.headline, kind.price if limits is None else limits
+        spec = spec_of(world)
+        name = metric or spec.headline
+        limits = spec.side_metrics if limits is None else limits
         self._evaluate = partial(
             compare_policies,
             jobsets=jobsets,
             world=world,
             run_seed=run_seed,
-            also=[name, *prices],
+            also=[name, *limits],
             warmup=warmup,
         )
         first, rest = (self._evaluate(groups) for groups in (baselines, others))
-        wanted = kind.reference(world)
+        reference = spec.training.reference(world)
         self._judge = Judge(
             first,
             rest,
-            limits=prices,
+            limits=limits,
             metric=name,
-            reference=next((one for one in [*first, *rest] if one.name == wanted), None),
+            reference=next((one for one in [*first, *rest] if one.name == reference), None),
             num_disjoint=num_disjoint,
         )
         self.heuristic = [*baselines, *others][self._judge.best]

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from operator import sub, truediv
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,6 @@ _BOOTSTRAP_SEED = 20160909
 _BATCH = 100
 
 Unit = Literal["jobsets", "seeds and jobsets", "nothing"]
-Columns = tuple[NDArray[np.float64], ...]
 
 
 @dataclass(frozen=True)
@@ -37,31 +37,64 @@ class Estimate:
     over: Unit
 
 
-def jobset_interval(
-    totals: NDArray[np.float64], counts: NDArray[np.float64], num_disjoint: int | None = None
-) -> Estimate:
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """A policy's values by jobset, as their sums and numbers; its mean is the ratio of the two.
+
+    Attributes:
+        totals: sum of the values of each jobset, float64 ``(num_jobsets,)``.
+        counts: how many values that were, float64 ``(num_jobsets,)``; 0 for a jobset without any,
+            which carries no information about the mean.
+    """
+
+    totals: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    @classmethod
+    def each(cls, values: NDArray[np.float64]) -> "Pooled":
+        """One value for each jobset."""
+        return cls(values, np.ones(values.size))
+
+    @property
+    def size(self) -> int:
+        """Number of jobsets."""
+        return int(self.totals.size)
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Which jobsets have values, bool ``(num_jobsets,)``."""
+        return np.asarray(self.counts > 0)
+
+    @property
+    def mean(self) -> float:
+        """The mean of all values."""
+        return float(self.totals.sum() / self.counts.sum())
+
+    @property
+    def influence(self) -> NDArray[np.float64]:
+        """By how much each jobset moves the mean, times their number, to first order."""
+        mean = self.totals.sum() / self.counts.sum()
+        return np.asarray((self.totals - self.counts * mean) / self.counts.mean(), np.float64)
+
+    def select(self, jobsets: NDArray[np.bool_]) -> "Pooled":
+        """The same of some jobsets, by a mask."""
+        return Pooled(self.totals[jobsets], self.counts[jobsets])
+
+
+def jobset_interval(values: Pooled, num_disjoint: int | None = None) -> Estimate:
     """Mean of pooled values, with a percentile bootstrap over jobsets.
 
     The mean is the ratio of two sums, so a resampled jobset brings both its total and its count.
-    Jobsets without values carry no information about the mean and are left out.
 
     Args:
-        totals: sum of the values of each jobset, float64 ``(num_jobsets,)``.
-        counts: how many values that were, float64 ``(num_jobsets,)``.
+        values: of the policy.
         num_disjoint: how many jobsets fit side by side into the log that all are windows of; none
             if they are drawn one by one. See `overlapping_interval`.
     """
-    filled = counts > 0
-    totals, counts = totals[filled], counts[filled]
-    if totals.size == 0:
-        return Estimate(np.nan, np.nan, np.nan, "nothing")
-    value = float(totals.sum() / counts.sum())
-    if num_disjoint is not None:
-        return overlapping_interval(value, _influence(totals, counts), num_disjoint)
-    if totals.size == 1:
-        return Estimate(value, np.nan, np.nan, "nothing")
-    low, high = _bootstrap((totals, counts), _ratio)
-    return Estimate(value, low, high, "jobsets")
+    values = values.select(values.filled)
+    if values.size and num_disjoint is not None:
+        return overlapping_interval(values.mean, values.influence, num_disjoint)
+    return _bootstrapped((values,), lambda mean: mean)
 
 
 def overlapping_interval(
@@ -92,47 +125,36 @@ def overlapping_interval(
 
 
 def difference_interval(
-    totals: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    other_totals: NDArray[np.float64],
-    other_counts: NDArray[np.float64],
-    num_disjoint: int | None = None,
+    values: Pooled, others: Pooled, num_disjoint: int | None = None
 ) -> Estimate:
     """Difference of two pooled means over the same jobsets, in pairs.
 
     Args:
-        totals: as in `jobset_interval`.
-        counts: likewise.
-        other_totals: those of the policy that is subtracted, for the same jobsets.
-        other_counts: likewise.
+        values: of a policy.
+        others: of the policy that is subtracted, for the same jobsets.
         num_disjoint: as in `jobset_interval`.
     """
-    data = (totals, counts, other_totals, other_counts)
-    if num_disjoint is None:
-        return _paired(data, _ratio_difference)
-    one, ones, two, twos = _in_both(data)
-    if not one.size:
-        return Estimate(np.nan, np.nan, np.nan, "nothing")
-    influence = _influence(one, ones) - _influence(two, twos)
-    value = float(_ratio_difference(one, ones, two, twos))
-    return overlapping_interval(value, influence, num_disjoint)
+    one, two = in_both(values, others)
+    if one.size and num_disjoint is not None:
+        influence = one.influence - two.influence
+        return overlapping_interval(one.mean - two.mean, influence, num_disjoint)
+    return _bootstrapped((one, two), sub)
 
 
-def ratio_interval(
-    totals: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    other_totals: NDArray[np.float64],
-    other_counts: NDArray[np.float64],
-) -> Estimate:
+def ratio_interval(values: Pooled, others: Pooled) -> Estimate:
     """Quotient of two pooled means over the same jobsets, bootstrapped in pairs.
 
     Args:
-        totals: as in `jobset_interval`.
-        counts: likewise.
-        other_totals: those of what the mean is divided by, for the same jobsets, all above 0.
-        other_counts: likewise.
+        values: of a policy.
+        others: of what its mean is divided by, for the same jobsets, all above 0.
     """
-    return _paired((totals, counts, other_totals, other_counts), _ratio_quotient)
+    return _bootstrapped(in_both(values, others), truediv)
+
+
+def in_both(values: Pooled, others: Pooled) -> tuple[Pooled, Pooled]:
+    """Two policies' values of the jobsets in which both have any."""
+    filled = values.filled & others.filled
+    return values.select(filled), others.select(filled)
 
 
 def two_level_interval(
@@ -156,12 +178,14 @@ def two_level_interval(
     value = float(groups[0].mean() - (groups[1].mean() if len(groups) > 1 else 0.0))
     if np.isnan(value) or np.isnan(within.low):
         return Estimate(value, np.nan, np.nan, "nothing")
+    # Variances with their degrees of freedom: over the seeds of each side, and over jobsets.
     parts = [(float(g.var(ddof=1)) / g.size, g.size - 1) for g in groups if g.size > 1]
     half_within = (within.high - within.low) / 2
     parts.append(((half_within / _t(num_jobsets - 1)) ** 2, num_jobsets - 1))
     variance = sum(part for part, _ in parts)
     if variance == 0.0:
         return Estimate(value, value, value, "seeds and jobsets")
+    # Degrees of freedom of a sum of variances, after Welch and Satterthwaite.
     freedom = variance**2 / sum(part**2 / degrees for part, degrees in parts)
     half = _t(freedom) * math.sqrt(variance)
     return Estimate(value, value - half, value + half, "seeds and jobsets")
@@ -173,64 +197,28 @@ def _t(freedom: float) -> float:
     return float(stats.t.ppf(0.5 + CONFIDENCE / 2, freedom))
 
 
-def _influence(totals: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By how much each jobset moves a ratio of sums, times their number, to first order."""
-    return (totals - counts * (totals.sum() / counts.sum())) / counts.mean()
+def _bootstrapped(sides: Sequence[Pooled], combine: Callable[..., Any]) -> Estimate:
+    """What is made of the means of one or two policies, with its interval over jobsets.
 
-
-def _ratio(
-    totals: NDArray[np.float64], counts: NDArray[np.float64], axis: int = -1
-) -> NDArray[np.float64]:
-    ratio: NDArray[np.float64] = totals.sum(axis=axis) / counts.sum(axis=axis)
-    return ratio
-
-
-def _ratio_difference(
-    totals: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    other_totals: NDArray[np.float64],
-    other_counts: NDArray[np.float64],
-    axis: int = -1,
-) -> NDArray[np.float64]:
-    return _ratio(totals, counts, axis) - _ratio(other_totals, other_counts, axis)
-
-
-def _ratio_quotient(
-    totals: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    other_totals: NDArray[np.float64],
-    other_counts: NDArray[np.float64],
-    axis: int = -1,
-) -> NDArray[np.float64]:
-    quotient: NDArray[np.float64] = _ratio(totals, counts, axis) / _ratio(
-        other_totals, other_counts, axis
-    )
-    return quotient
-
-
-def _in_both(data: Columns) -> Columns:
-    """Two policies' totals and counts, of the jobsets in which both have jobs."""
-    filled = (data[1] > 0) & (data[3] > 0)
-    return tuple(column[filled] for column in data)
-
-
-def _paired(data: Columns, statistic: Callable[..., NDArray[np.float64]]) -> Estimate:
-    """A statistic of two policies' totals and counts, over the jobsets in which both have jobs."""
-    data = _in_both(data)
-    if not data[0].size:
+    Args:
+        sides: of each policy, for the same jobsets, all of which have values.
+        combine: the mean, their difference or their quotient, from the means.
+    """
+    num_jobsets = sides[0].size
+    if not num_jobsets:
         return Estimate(np.nan, np.nan, np.nan, "nothing")
-    value = float(statistic(*data))
-    if data[0].size == 1:
+    value = float(combine(*(side.mean for side in sides)))
+    if num_jobsets == 1:
         return Estimate(value, np.nan, np.nan, "nothing")
-    low, high = _bootstrap(data, statistic)
-    return Estimate(value, low, high, "jobsets")
-
-
-def _bootstrap(data: Columns, statistic: object) -> tuple[float, float]:
     from scipy import stats
 
+    def statistic(*columns: NDArray[np.float64], axis: int = -1) -> Any:
+        sums = [column.sum(axis=axis) for column in columns]
+        return combine(*(sums[k] / sums[k + 1] for k in range(0, len(sums), 2)))
+
+    # Totals and counts of all sides are resampled together: a jobset is drawn, or it is not.
     result = stats.bootstrap(
-        data,
+        [column for side in sides for column in (side.totals, side.counts)],
         statistic,
         paired=True,
         vectorized=True,
@@ -240,5 +228,5 @@ def _bootstrap(data: Columns, statistic: object) -> tuple[float, float]:
         method="percentile",
         rng=np.random.default_rng(_BOOTSTRAP_SEED),
     )
-    interval = result.confidence_interval
-    return float(interval.low), float(interval.high)
+    low, high = result.confidence_interval
+    return Estimate(value, float(low), float(high), "jobsets")

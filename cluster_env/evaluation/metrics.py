@@ -13,8 +13,9 @@ stand in one place, with the identities that tie them: `cluster_env.objectives.s
 the metrics that no reward belongs to, and those that every table shows.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,6 @@ from cluster_env.objectives import (
     read_mixture,
 )
 from cluster_env.objectives.metric import (
-    Values,
     makespan,
     utilization,
     utilization_to_end,
@@ -72,8 +72,11 @@ SIZES = ("narrow", "medium", "wide", "small", "large")
 def by_size(metric: str, names: Iterable[str]) -> list[str]:
     """Those of some metrics that are a metric, of jobs of one size."""
     beginning = f"{metric}_"
-    found = (name for name in names if name.startswith(beginning))
-    return [name for name in found if name.removeprefix(beginning) in SIZES]
+    return [
+        name
+        for name in names
+        if name.startswith(beginning) and name.removeprefix(beginning) in SIZES
+    ]
 
 
 def within(schedule: Schedule, slowdown: float) -> NDArray[np.float64]:
@@ -116,18 +119,16 @@ def size_class(schedule: Schedule) -> NDArray[np.int64]:
     A narrow job asks for at most a sixteenth of every resource, or for one unit of each, and a wide
     one for more than a quarter of any.
     """
+    # One unit is narrow even where it is more than a sixteenth, as of a machine of four GPUs.
     share = schedule.demand / schedule.capacity
     narrow = ((share <= 1 / 16) | (schedule.demand <= 1)).all(axis=1)
     wide = ((share > 1 / 4) & (schedule.demand > 1)).any(axis=1)
     return np.where(narrow, NARROW, np.where(wide, WIDE, MEDIUM))
 
 
-def _of_size(which: int) -> Callable[[Schedule], NDArray[np.bool_]]:
-    return lambda schedule: np.asarray(size_class(schedule) == which)
-
-
-def _within(limit: int) -> Values:
-    return lambda schedule: within(schedule, limit)
+def has_size(schedule: Schedule, which: int) -> NDArray[np.bool_]:
+    """Which jobs are of a `size_class`, bool ``(num_jobs,)``."""
+    return np.asarray(size_class(schedule) == which)
 
 
 METRICS: Registry[Metric] = Registry("metric")
@@ -180,7 +181,7 @@ for _metric in (
             f"within_{limit}",
             f"share of jobs with slowdown at most {limit}",
             "job",
-            _within(limit),
+            partial(within, slowdown=limit),
             higher_is_better=True,
         )
         for limit in WITHIN
@@ -190,7 +191,7 @@ for _metric in (
 
 
 BY_SIZE: Registry[Metric] = Registry("metric")
-"""Bounded slowdowns of jobs of each `size_class`, for worlds that name them in `Kind.metrics`."""
+"""Bounded slowdowns of jobs of each `size_class`, for worlds whose metrics name them."""
 
 for _which, _size in enumerate(_SIZES):
     BY_SIZE.register(f"bounded_slowdown_{_size}")(
@@ -199,7 +200,7 @@ for _which, _size in enumerate(_SIZES):
             f"mean bounded slowdown of {_size} jobs",
             "job",
             bounded_slowdown,
-            _of_size(_which),
+            partial(has_size, which=_which),
         )
     )
 
@@ -212,12 +213,12 @@ def get_metric(name: str) -> Metric:
     Raises:
         InputError: if there is none.
     """
-    for known in (METRICS, BY_SIZE, DEPARTURES):
-        if name in known.names():
-            return known.get(name)
+    tables = (METRICS, BY_SIZE, DEPARTURES)
+    for table in tables:
+        if name in table.names():
+            return table.get(name)
     objective = read_mixture(name) or find_objective(name)
     if objective is None:
-        tables = (METRICS, BY_SIZE, DEPARTURES)
         known_names = {entry for table in tables for entry in table.names()}
         raise unknown("metric", name, known_names | set(OBJECTIVES.names()))
     return objective.metric
@@ -235,6 +236,7 @@ def episode_means(metric: Metric, schedule: Schedule) -> NDArray[np.float64]:
     if metric.counts is not None:
         counted = metric.counts(schedule)
         values, episode = values[counted], episode[counted]
+    # An episode without any has no mean, and a 1 in the place of its 0 saves a warning.
     count = np.bincount(episode, minlength=schedule.num_episodes)
     sums = np.bincount(episode, values, schedule.num_episodes)
     return np.where(count > 0, sums / np.maximum(count, 1), np.nan)

@@ -44,47 +44,51 @@ def relaxed_bound(
             better are the steps; the bound holds for any.
         num_iterations: how often the prices are improved.
     """
-    demand, units = _with_halves(jobset.demand, capacity)
+    # Each resource enters twice: as it is, and as two halves.
+    whole = np.asarray(capacity, np.float64)
+    halves = np.where(
+        2 * jobset.demand > whole, 2.0, np.where(2 * jobset.demand == whole, 1.0, 0.0)
+    )
+    demand = np.hstack([jobset.demand.astype(np.float64), halves])  # (num_jobs, num_limits)
+    units = np.hstack([whole, np.full_like(whole, 2)])
     duration = jobset.duration.astype(np.int64)
     horizon = int((start + duration).max())
     cost, stop = _choices(jobset, weights, horizon)
-    known = float(weights @ (start + duration - jobset.arrival))
+    reached = float(weights @ (start + duration - jobset.arrival))  # by the schedule that is known
     jobs = np.arange(jobset.num_jobs)
     price = np.zeros((units.size, horizon))  # (num_limits, horizon), of the whole capacity
     direction = np.zeros_like(price)
     share = demand / units
     best, stride, waited = float(weights @ duration), 1.0, 0
     for _ in range(num_iterations):
+        # At these prices each job takes its cheapest start: its cost, and rent while it runs. Sums
+        # of prices from the beginning on give the rent of any stretch as a difference.
         paid = np.zeros((units.size, horizon + 1))
         np.cumsum(price, axis=1, out=paid[:, 1:])
         rent = share @ paid
         charged = cost + np.take_along_axis(rent, stop, axis=1) - rent
         choice = charged.argmin(axis=1)
         value = float(charged[jobs, choice].sum() - price.sum())
+        # A better bound is kept; where none comes for long, steps are too large.
         waited += 1
         if value > best * (1 + _BETTER):
             best, waited = value, 0
         elif waited >= _PATIENCE:
             stride, waited = stride / 2, 0
-        over = _use(share, choice, stop[jobs, choice], horizon) - 1.0
+        # Share of each capacity that these starts use at each step, above the whole of it.
+        change = np.zeros((horizon + 1, units.size))
+        np.add.at(change, choice, share)
+        np.add.at(change, stop[jobs, choice], -share)
+        over = np.cumsum(change[:-1], axis=0).T - 1.0
+        # Prices rise where too much is used, and fall where capacity is left, but not below 0.
         direction = over + _DEFLECTION * direction
         direction[(price <= 0) & (direction < 0)] = 0.0
         length = float(np.sum(direction**2))
-        if length == 0.0 or known - best < 1.0:
+        # Costs are whole numbers: within 1 of a schedule's, the bound proves that it is the best.
+        if length == 0.0 or reached - best < 1.0:
             break
-        price = np.maximum(0.0, price + stride * max(known - value, 1.0) / length * direction)
+        price = np.maximum(0.0, price + stride * max(reached - value, 1.0) / length * direction)
     return best
-
-
-def _with_halves(
-    demand: NDArray[np.int32], capacity: tuple[int, ...]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Demands of the resources and of their halves, float64 ``(num_jobs, limits)``; capacities."""
-    units = np.asarray(capacity, np.float64)
-    halves = np.where(2 * demand > units, 2.0, np.where(2 * demand == units, 1.0, 0.0))
-    return np.hstack([demand.astype(np.float64), halves]), np.hstack(
-        [units, np.full_like(units, 2)]
-    )
 
 
 def _choices(
@@ -103,14 +107,3 @@ def _choices(
         start >= arrival, weights[:, None] * (start + duration - arrival).astype(float), np.inf
     )
     return cost, np.minimum(start + duration, horizon)
-
-
-def _use(
-    share: NDArray[np.float64], start: NDArray[np.int64], stop: NDArray[np.int64], horizon: int
-) -> NDArray[np.float64]:
-    """Share of each capacity in use at each step, float64 ``(limits, horizon)``."""
-    change = np.zeros((horizon + 1, share.shape[1]))
-    np.add.at(change, start, share)
-    np.add.at(change, stop, -share)
-    use: NDArray[np.float64] = np.cumsum(change[:-1], axis=0).T
-    return use

@@ -52,13 +52,22 @@ def evaluate(
         InputError: if there is no jobset, a job cannot run in the world, or a number is out of
             range.
     """
-    _check(jobsets, world, episodes_per_jobset)
+    if not jobsets:
+        raise InputError("at least one jobset is needed")
+    if episodes_per_jobset < 1:
+        raise InputError(
+            f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"
+        )
+    for jobset in jobsets:
+        world.check(jobset)
     simulator = world.simulator()
+    # Whole jobsets to a batch, so that the episodes of one are simulated side by side.
     size = max(1, batch_episodes // episodes_per_jobset)
     parts = []
     for first in range(0, len(jobsets), size):
         batch = jobsets[first : first + size]
         simulator.load(batch, OBJECTIVES.get("completion_time"), episodes_per_jobset)
+        # Keys follow from the position of a jobset among all, not from its place in the batch.
         start = first_position + first
         positions = range(start, start + len(batch))
         keys = [
@@ -109,6 +118,7 @@ def concatenate(schedules: Sequence[Schedule]) -> Schedule:
 def _run(policy: Policy, simulator: Simulator, keys: NDArray[np.uint64]) -> None:
     """Decides until all rows have ended; those that have leave the batch."""
     keys = row_keys(keys, simulator.episode)
+    # A rule plays whole episodes in compiled code; any other policy is asked state by state.
     if isinstance(policy, PlayedPolicy):
         policy.play(simulator, keys)
         return
@@ -120,14 +130,3 @@ def _run(policy: Policy, simulator: Simulator, keys: NDArray[np.uint64]) -> None
         simulator.step(rows, actions, rewards)
         rows = np.flatnonzero(simulator.active).astype(np.int32)
         decision += 1
-
-
-def _check(jobsets: Sequence[JobSet], world: World, episodes_per_jobset: int) -> None:
-    if not jobsets:
-        raise InputError("at least one jobset is needed")
-    if episodes_per_jobset < 1:
-        raise InputError(
-            f"each jobset needs at least 1 episode, but {episodes_per_jobset} was given"
-        )
-    for jobset in jobsets:
-        world.check(jobset)

@@ -11,8 +11,9 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import World, kind_of
-from cluster_env.evaluation.intervals import Estimate, jobset_interval
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import World
+from cluster_env.evaluation.intervals import Estimate, Pooled, jobset_interval
 from cluster_env.evaluation.metrics import METRICS, Metric, get_metric
 from cluster_env.evaluation.rollouts import evaluate
 
@@ -60,7 +61,7 @@ class Summary:
 
     def estimate(self, metric: str) -> Estimate:
         """The mean with its 95 % interval over jobsets."""
-        return jobset_interval(self.totals[metric], self.counts[metric])
+        return jobset_interval(Pooled(self.totals[metric], self.counts[metric]))
 
     @cached_property
     def means(self) -> dict[str, float]:
@@ -91,7 +92,7 @@ def summarize(
         also: names of further metrics; see `get_metric`.
         warmup: time steps at the beginning and at the end of the arrival window whose jobs do not
             count: measured are those that arrive in ``[warmup, window - warmup)``.
-        metrics: names of what is measured, usually `Kind.metrics`; all of `METRICS` if not given.
+        metrics: names of what is measured, usually the world's; all of `METRICS` if not given.
 
     Raises:
         InputError: if the warm-up leaves nothing of an arrival window.
@@ -106,13 +107,17 @@ def summarize(
         metric = get_metric(name)
         jobset, kept = (of_job, measured) if metric.per == "job" else (schedule.jobset, every)
         totals[name], counts[name] = _pool(metric, schedule, jobset, kept, num_jobsets)
+    # The smallest slowdown that 95 % do not exceed: one that a job has, without interpolation.
+    slowdown, slowdown_p95 = schedule.slowdown[measured], float("nan")
+    if slowdown.size:
+        slowdown_p95 = float(np.quantile(slowdown, 0.95, method="inverted_cdf"))
     return Summary(
         totals=totals,
         counts=counts,
         num_unfinished=np.bincount(of_job[measured & ~schedule.finished], minlength=num_jobsets),
         num_jobs=np.bincount(of_job[measured], minlength=num_jobsets),
         num_episodes=schedule.num_episodes,
-        slowdown_p95=_quantile(schedule.slowdown[measured], 0.95),
+        slowdown_p95=slowdown_p95,
     )
 
 
@@ -121,6 +126,7 @@ def is_measured(schedule: Schedule, warmup: int) -> NDArray[np.bool_]:
 
     Jobs of a warm-up that the jobset itself has (`JobSet.counted`) are not measured either.
     """
+    # As many steps at the end: who came then would be measured while nobody comes any more.
     last = schedule.window[schedule.episode] - warmup
     measured: NDArray[np.bool_] = (schedule.arrival >= warmup) & (schedule.arrival < last)
     counted = schedule.attributes.get("counted")
@@ -179,10 +185,10 @@ def evaluate_summary(
 
 def flat_summary(schedule: Schedule, world: World, also: Sequence[str] = ()) -> dict[str, float]:
     """The numbers of `evaluate_summary` of a schedule that is there already."""
-    kind = kind_of(world)
-    summary = summarize(schedule, also, metrics=kind.metrics)
-    estimate = summary.estimate(kind.headline)
-    name = kind.headline
+    spec = spec_of(world)
+    summary = summarize(schedule, also, metrics=spec.metrics)
+    estimate = summary.estimate(spec.headline)
+    name = spec.headline
     return {**summary.means, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
@@ -201,10 +207,3 @@ def _pool(
     totals = np.bincount(jobset, values, minlength=num_jobsets)
     counts = np.bincount(jobset, minlength=num_jobsets)
     return totals.astype(np.float64), counts.astype(np.float64)
-
-
-def _quantile(values: NDArray[np.float64], share: float) -> float:
-    """Smallest value that at least this share of the values does not exceed; NaN if none."""
-    if not values.size:
-        return float("nan")
-    return float(np.quantile(values, share, method="inverted_cdf"))

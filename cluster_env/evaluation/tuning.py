@@ -9,7 +9,8 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import World, get_heuristic, kind_of
+from cluster_env.core.spec import get_heuristic, spec_of
+from cluster_env.core.world import World
 from cluster_env.evaluation.comparison import PolicyGroup, compare_policies
 from cluster_env.evaluation.metrics import get_metric
 
@@ -34,7 +35,7 @@ class Tuned:
 
 def tuned_numbers(heuristic: str, world: World) -> tuple[str, ...]:
     """The numbers that are tried for a heuristic; none if it takes none, or has one already."""
-    known = kind_of(world).heuristics
+    known = spec_of(world).heuristics
     return known.get(heuristic).numbers if heuristic in known.names() else ()
 
 
@@ -48,6 +49,7 @@ def choose(candidates: Mapping[K, C], score: Callable[[C], float]) -> K:
 
     def rank(key: K) -> float:
         value = score(candidates[key])
+        # NaN is below and above nothing, so that min() would take it where it comes first.
         return float("inf") if np.isnan(value) else value
 
     return min(candidates, key=rank)
@@ -64,7 +66,7 @@ def rank_on(
         metric: name of the metric whose mean decides, by default the world's headline.
         warmup: see `summarize`: what is chosen suits what is measured.
     """
-    name = metric or kind_of(world).headline
+    name = metric or spec_of(world).headline
 
     def rank(policy: Policy) -> float:
         group = PolicyGroup(policy.name, (policy,))
@@ -96,7 +98,7 @@ def tune(
     """
     numbers = tuned_numbers(heuristic, world)
     if not numbers:
-        known = kind_of(world).heuristics
+        known = spec_of(world).heuristics
         tuned = [name for name in known.names() if known.get(name).numbers]
         raise InputError(f"'{heuristic}' has no number to tune; {' and '.join(tuned)} have")
     policies = {number: get_heuristic(f"{heuristic}:{number}", world) for number in numbers}

@@ -95,12 +95,14 @@ def _search(
     num_resources = capacity.size
     for episode in range(end.size):
         jobs = order[bounds[episode] : bounds[episode + 1]]
-        free = np.empty((end[episode], num_resources), np.int64)  # of each step
+        # What the whole schedule leaves free of each resource in each step.
+        free = np.empty((end[episode], num_resources), np.int64)
         free[:] = capacity
         for job in jobs:
             if start[job] >= 0:
                 for step in range(start[job], min(start[job] + duration[job], end[episode])):
                     free[step] -= demand[job]
+        # In which steps a job waited though it fitted, and from when on.
         holding = np.zeros(end[episode], np.bool_)
         for job in jobs:
             starts = start[job] >= 0 and start[job] < end[episode]
@@ -112,6 +114,6 @@ def _search(
                         first_fit[job] = step
             if first_fit[job] >= 0:
                 waited[job] = until - first_fit[job]
-            elif starts:
+            elif starts:  # at the first moment at which it could
                 first_fit[job] = start[job]
         holding_steps[episode] = holding.sum()

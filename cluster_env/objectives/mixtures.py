@@ -70,7 +70,7 @@ def mixture(weights: Mapping[str, float]) -> Objective:
         return gained
 
     mixed = Objective(
-        name=_PLUS.join(f"{weight:.12g} {part.name}" for weight, part in parts),
+        name=_PLUS.join(f"{_written(weight)} {part.name}" for weight, part in parts),
         job_cost=job_cost,
         busy_cost=sum(weight * part.busy_cost for weight, part in parts),
         utilization_gain=sum(weight * part.utilization_gain for weight, part in parts),
@@ -118,6 +118,12 @@ def _weights_in(name: str) -> dict[str, float] | None:
         except ValueError:
             return None
     return weights
+
+
+def _written(weight: float) -> str:
+    """A weight that reads back exactly: ``2`` and ``0.5``, and all digits of a third."""
+    short = f"{weight:.12g}"
+    return short if float(short) == weight else repr(float(weight))
 
 
 def _weighted(weight: float, cost: JobCost) -> JobCost:

@@ -47,19 +47,6 @@ def _normal(sign: int) -> Callable[[np.random.Generator, Seconds, float], NDArra
     return draw
 
 
-def _exact(rng: np.random.Generator, run: Seconds, number: float) -> Seconds:
-    return run
-
-
-def _uniform(rng: np.random.Generator, run: Seconds, most: float) -> NDArray[np.float64]:
-    drawn: NDArray[np.float64] = run * rng.uniform(1.0, most, run.size)
-    return drawn
-
-
-def _tsafrir(rng: np.random.Generator, run: Seconds, largest: float) -> Seconds:
-    return draw_estimates(rng, run, int(largest))
-
-
 ESTIMATES: Registry[EstimateModel] = Registry("kind of estimates")
 """Models by name. ``exact``: the run time. ``gaussian:0.5``: the run time plus a normal error with
 half of it as the standard deviation (Cunha 2021, equation 2.6); ``over`` and ``under`` are its
@@ -68,12 +55,14 @@ Weil). ``tsafrir``: the few round times that people ask for (Tsafrir et al. 2005
 largest one allowed, in seconds."""
 
 for _name, _model in {
-    "exact": EstimateModel(_exact, least=None),
+    "exact": EstimateModel(lambda rng, run, number: run, least=None),
     "gaussian": EstimateModel(_normal(0), 0.5),
     "over": EstimateModel(_normal(1), 0.5),
     "under": EstimateModel(_normal(-1), 0.5),
-    "uniform": EstimateModel(_uniform, 5.0, 1.0),
-    "tsafrir": EstimateModel(_tsafrir, 0.0),
+    "uniform": EstimateModel(
+        lambda rng, run, most: run * rng.uniform(1.0, most, run.size), 5.0, least=1.0
+    ),
+    "tsafrir": EstimateModel(lambda rng, run, largest: draw_estimates(rng, run, int(largest))),
 }.items():
     ESTIMATES.register(_name)(_model)
 
@@ -91,11 +80,11 @@ def get_estimates(spec: str) -> EstimateModel:
     try:
         number = float(text)
     except ValueError:
-        number = float("nan")
+        number = float("nan")  # which is refused below, as any number out of range
     if model.least is None or not model.least <= number <= MOST:
-        wanted = "none" if model.least is None else f"one of {model.least:g} or more"
+        expected = "none" if model.least is None else f"one of {model.least:g} or more"
         raise InputError(
             f"a number may stand behind a kind of estimates, as in gaussian:0.5; '{name}' takes "
-            f"{wanted}, but '{shortened(text)}' was given"
+            f"{expected}, but '{shortened(text)}' was given"
         )
     return EstimateModel(model.draw, number, model.least)

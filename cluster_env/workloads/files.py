@@ -1,6 +1,8 @@
 """Files of jobs as readers open them: plain or compressed with gzip, and never a device."""
 
+import errno
 import gzip
+import os
 import stat
 import zlib
 from collections.abc import Iterator
@@ -27,9 +29,11 @@ def version_of(path: Path, what: str) -> tuple[int, int]:
     try:
         now = path.stat()
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {what} {path}: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read {what} {path}: {why}") from None
     if not stat.S_ISREG(now.st_mode):
-        raise InputError(f"cannot read {what} {path}: it is no file")
+        why = os.strerror(errno.EISDIR) if stat.S_ISDIR(now.st_mode) else "it is no file"
+        raise InputError(f"cannot read {what} {path}: {why}")
     return now.st_mtime_ns, now.st_size
 
 
@@ -46,6 +50,7 @@ def opened(path: Path, what: str, *, newline: str = "", errors: str = "strict") 
     Raises:
         InputError: if it cannot be read, or ends in the middle of what was compressed.
     """
+    # By what the file begins with, not by its name: exports are renamed and unpacked.
     try:
         with path.open("rb") as file:
             compressed = file.read(2) == GZIP

@@ -41,6 +41,6 @@ def hashed_name(name: str, text: str) -> str:
     return f"{name}-{digest.hexdigest()}"
 
 
-@lru_cache
-def _key(given: str) -> bytes:
-    return hashlib.sha256(given.encode()).digest() if given else secrets.token_bytes(32)
+@lru_cache  # so that a process without a key of the user's own draws one, once
+def _key(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest() if text else secrets.token_bytes(32)

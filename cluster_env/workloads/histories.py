@@ -27,6 +27,7 @@ COLUMNS = (
 
 ``ended`` and ``open`` count the jobs that had ended, and those that were submitted and had not.
 """
+_ENDED, _MEAN, _FADING, _LOWEST, _HIGHEST, _OPEN, _LAST = range(7)
 
 
 def ends_in_log(jobs: RecordedJobs) -> NDArray[np.int64]:
@@ -63,8 +64,9 @@ def histories(
         float64 ``(num_jobs, len(COLUMNS))``.
     """
     out = np.full((submit.size, len(COLUMNS)), np.nan)
+    # A row for each group, of which nothing is known but that no job has ended and none is open.
     known = np.full((int(groups.max(initial=-1)) + 1, len(COLUMNS)), np.nan)
-    known[:, [0, 5]] = 0
+    known[:, [_ENDED, _OPEN]] = 0
     _follow(submit, end, np.argsort(end, kind="stable"), values, groups, known, out)
     return out
 
@@ -79,8 +81,10 @@ def _follow(
     known: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
+    """Goes through the log once: jobs by submission, and beside them the jobs by their end."""
     place = 0
     for job in range(submit.size):
+        # All jobs that have ended by now are known before this one is looked at.
         while place < by_end.size and end[by_end[place]] <= submit[job]:
             ended = by_end[place]
             _learn(known[groups[ended]], values[ended])
@@ -88,18 +92,24 @@ def _follow(
         row = known[groups[job]]
         for column in range(row.size):  # assigned at once, it takes numba seconds to compile
             out[job, column] = row[column]
-        row[5] += 1
+        # Only now is it open itself: a job is no history of its own.
+        row[_OPEN] += 1
 
 
 @njit(cache=True, nogil=True)
 def _learn(row: NDArray[np.float64], value: float) -> None:
-    first = row[0] == 0
-    row[0] += 1
-    row[5] -= 1
-    row[1] = value if first else row[1] + (value - row[1]) / row[0]
-    row[2] = value if first else row[2] + FADING * (value - row[2])
-    row[3] = value if first else min(value, row[3] + FADING / 3 * (value - row[3]))
-    row[4] = value if first else max(value, row[4] + FADING / 3 * (value - row[4]))
+    """Adds the value of a job that has ended to what is known of its group."""
+    first = row[_ENDED] == 0
+    row[_ENDED] += 1
+    row[_OPEN] -= 1
+    # Means by their increments, so that no sum of all values has to be kept.
+    row[_MEAN] = value if first else row[_MEAN] + (value - row[_MEAN]) / row[_ENDED]
+    row[_FADING] = value if first else row[_FADING] + FADING * (value - row[_FADING])
+    # A new extreme counts at once; an old one is forgotten bit by bit.
+    lowest, highest = row[_LOWEST], row[_HIGHEST]
+    row[_LOWEST] = value if first else min(value, lowest + FADING / 3 * (value - lowest))
+    row[_HIGHEST] = value if first else max(value, highest + FADING / 3 * (value - highest))
+    # The last values move on by a place, from the back, so that none is overwritten unread.
     for k in range(LAST - 1, 0, -1):
-        row[6 + k] = row[6 + k - 1]
-    row[6] = value
+        row[_LAST + k] = row[_LAST + k - 1]
+    row[_LAST] = value

@@ -109,24 +109,29 @@ def draw_jobs(
     Returns:
         Seconds of arrival, run times, processors and indices of the types, int64 ``(num_jobs,)``.
     """
+    # Each stream has enough arrivals to be the only one; of all, the first ones come.
     streams = [_arrivals(rng, num_jobs, kind, start_hour) for kind in types]
     kind = np.repeat(np.arange(len(types)), num_jobs)
     order = np.argsort(np.concatenate(streams), kind="stable")[:num_jobs]
     chosen, arrival = kind[order], np.concatenate(streams)[order]
+    # Sizes first, because the chance of a short run depends on the size.
     run, size = np.empty(num_jobs, np.int64), np.empty(num_jobs, np.int64)
-    for k, one in enumerate(types):
-        mine = chosen == k
-        size[mine] = _sizes(rng, int(mine.sum()), one)
-        run[mine] = _runs(rng, size[mine], one)
+    for k, job_type in enumerate(types):
+        of_type = chosen == k
+        size[of_type] = _sizes(rng, int(of_type.sum()), job_type)
+        run[of_type] = _runs(rng, size[of_type], job_type)
     return arrival, run, size, chosen.astype(np.int64)
 
 
 def _sizes(rng: np.random.Generator, count: int, kind: JobType) -> NDArray[np.int64]:
+    """Processors of some jobs: one, a power of two, or any number, by the first uniform."""
     which, stage, place = rng.random((3, count))
+    # The logarithm is uniform in two stages: small jobs below, large ones above.
     first = stage <= kind.u_first
     low = np.where(first, kind.u_low, kind.u_medium)
     high = np.where(first, kind.u_medium, kind.u_high)
     log = low + (high - low) * place
+    # Whole logarithms are powers of two.
     log = np.where(which <= kind.serial + kind.power_of_two, np.floor(log + 0.5), log)
     size = np.floor(2.0**log + 0.5).astype(np.int64)
     most = round(2.0**kind.u_high)
@@ -134,22 +139,26 @@ def _sizes(rng: np.random.Generator, count: int, kind: JobType) -> NDArray[np.in
 
 
 def _runs(rng: np.random.Generator, size: NDArray[np.int64], kind: JobType) -> NDArray[np.int64]:
+    """Run times in seconds, hyper-gamma: wide jobs are more often long."""
     slope, constant = kind.run_by_size
     share = np.clip(slope * size + constant, 0, 1)
     log = np.full(size.size, np.inf)
-    while (left := np.flatnonzero(log > _LONGEST_LOG_RUN)).size:
-        short = rng.random(left.size) <= share[left]
-        drawn = rng.gamma(*kind.short_run, left.size), rng.gamma(*kind.long_run, left.size)
-        log[left] = np.where(short, *drawn)
+    # What is longer than the program allows is drawn anew, until nothing is.
+    while (redrawn := np.flatnonzero(log > _LONGEST_LOG_RUN)).size:
+        short = rng.random(redrawn.size) <= share[redrawn]
+        # Both components are drawn for every job, and one is taken.
+        drawn = rng.gamma(*kind.short_run, redrawn.size), rng.gamma(*kind.long_run, redrawn.size)
+        log[redrawn] = np.where(short, *drawn)
     return np.maximum(np.floor(np.exp(log)), 1).astype(np.int64)
 
 
 def _arrivals(
     rng: np.random.Generator, count: int, kind: JobType, start_hour: float
 ) -> NDArray[np.int64]:
+    """Seconds of arrival: gaps as they would be in an even day, then spread over real ones."""
     log = np.full(count, np.inf)
-    while (left := np.flatnonzero(log > _LONGEST_LOG_GAP)).size:
-        log[left] = rng.gamma(*kind.gap, left.size)
+    while (redrawn := np.flatnonzero(log > _LONGEST_LOG_GAP)).size:
+        log[redrawn] = rng.gamma(*kind.gap, redrawn.size)
     begin = int(start_hour * 3600) // _BUCKET_S % _BUCKETS
     return _pass_through_days(np.exp(log) / _BUCKET_S, _day_weights(*kind.day), begin)
 
@@ -178,6 +187,7 @@ def _day_weights(shape: float, scale: float) -> NDArray[np.float64]:
     hours = np.arange(_DAY_BEGINS, _DAY_BEGINS + _BUCKETS)
     from scipy.stats import gamma  # takes half a second, so not for those who only read a config
 
+    # The fit begins at the eleventh bucket of a day and runs into the next one.
     ends = gamma.cdf((hours[:, None] + [-0.5, 0.5]), shape, scale=scale)
     weights = np.empty(_BUCKETS)
     weights[(hours - 1) % _BUCKETS] = ends[:, 1] - ends[:, 0]
@@ -192,11 +202,13 @@ def _pass_through_days(
     times = np.empty(points.size, np.int64)
     time, rest, before = 0.0, 0.0, 0.0
     for k in range(points.size):
+        # The gap uses up the buckets that it passes: a quiet half-hour has a small weight.
         rest += points[k]
         while rest > weights[bucket]:
             rest -= weights[bucket]
             bucket = (bucket + 1) % weights.size
             time += 1800.0
+        # How far into this bucket it reaches, less how far the one before had reached into its own.
         part = rest / weights[bucket]
         time = math.floor(time + 1800.0 * (part - before))
         before = part

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
+from cluster_env.core.jobs import JobSet, no_classes
 
 NOTHING = -1
 """What files write where a number is not known."""
@@ -72,6 +72,7 @@ class RecordedJobs:
         optional: resources that a machine need not count.
         predicted: estimates in place of the user's, int64 ``(num_jobs,)``, by the name that the
             jobs of jobsets have them as attributes; see `cluster_env.workloads.run_times`.
+        job_class: uint8 ``(num_jobs,)``, the class of each job; None if the file has no classes.
     """
 
     path: Path
@@ -91,6 +92,7 @@ class RecordedJobs:
     rows: int = 0
     optional: tuple[str, ...] = ()
     predicted: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    job_class: NDArray[np.uint8] | None = None
 
     @classmethod
     def of(cls, path: Path, **columns: Any) -> "RecordedJobs":
@@ -113,13 +115,15 @@ class RecordedJobs:
         """Number of jobs."""
         return int(self.submit.size)
 
-    def load(self, capacity: Sequence[int]) -> NDArray[np.float64]:
-        """Work over what a machine can do from the first submission to the last.
+    def load(self, capacity: Sequence[int], span: int | None = None) -> NDArray[np.float64]:
+        """Work over what a machine can do, float64 ``(num_resources,)``; 0.7 is 70 %.
 
-        float64 ``(num_resources,)``; 0.7 is 70 %.
+        Args:
+            capacity: units of each resource.
+            span: seconds; by default from the first submission to the last.
         """
         work = self.run.astype(np.float64) @ self.demand
-        return np.asarray(work / np.asarray(capacity) / self.span, np.float64)
+        return np.asarray(work / np.asarray(capacity) / (span or self.span), np.float64)
 
     @property
     def span(self) -> int:
@@ -131,21 +135,20 @@ class RecordedJobs:
     ) -> "RecordedJobs":
         """Some of the jobs: rows in rising order or a mask; in any order, with other `submit`."""
         names = ("submit", "run", "estimate", "demand", "line")
-        own = {name: getattr(self, name)[rows] for name in names}
+        own: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
         if submit is not None:
             own["submit"] = submit
-        if self.wait is not None:
-            own["wait"] = self.wait[rows]
-        of_jobs = ("ids", "predicted")
-        own |= {
-            part: {name: column[rows] for name, column in getattr(self, part).items()}
-            for part in of_jobs
-        }
+        for name in ("wait", "job_class"):
+            if getattr(self, name) is not None:
+                own[name] = getattr(self, name)[rows]
+        for name in ("ids", "predicted"):
+            own[name] = {key: column[rows] for key, column in getattr(self, name).items()}
         return replace(self, **own)
 
     def between(self, begin: float, end: float) -> "RecordedJobs":
         """Jobs submitted in a stretch of the log's time, from share ``begin`` to share ``end``."""
         first = int(self.submit[0])
+        # Whole seconds, so that two parts that meet share no job and lose none.
         stops = [first + int(self.span * share) for share in (begin, end)]
         return self.select(slice(*np.searchsorted(self.submit, stops)))
 
@@ -180,6 +183,7 @@ class RecordedJobs:
             InputError: if none is left, or jobs ask for other resources than the machine counts.
         """
         counted = tuple(resources[: len(capacity)])
+        # What the log may leave out is left out, where the machine does not count it.
         spare = set(self.resources) & set(self.optional) - set(counted)
         if spare:
             return self.without(spare).that_fit(capacity, machine, resources)
@@ -221,7 +225,7 @@ class RecordedJobs:
         """
         submit = self.submit[rows]
         arrival = submit - (submit[0] if begin is None else begin)
-        if arrival[-1] >= _LARGEST_TIME:
+        if arrival.max(initial=0) >= _LARGEST_TIME:
             raise InputError(
                 f"jobs of {self.path} would be submitted over {arrival[-1]:,} seconds, but "
                 f"{_LARGEST_TIME:,} are the most; take fewer of them"
@@ -231,7 +235,8 @@ class RecordedJobs:
             self.run[rows].astype(np.int32),
             self.demand[rows].astype(np.int32),
             window,
-            attributes={
+            no_classes() if self.job_class is None else self.job_class[rows],
+            {
                 "estimate": self.estimate[rows],
                 "submit": submit,
                 **{name: ids[rows] for name, ids in self.ids.items()},

@@ -1,4 +1,4 @@
-"""What is believed of run times in place of what users ask for: corrections in front of any rule.
+"""Predicted run times in place of what users ask for: corrections in front of any rule.
 
 Users ask for too much, and orders and reservations rest on what they ask for. A correction gives
 each job of a log two estimates: one while it waits, for its order and for backfilling; and one
@@ -46,43 +46,47 @@ _TREES = {"max_iter": 60, "learning_rate": 0.08, "max_leaf_nodes": 12, "min_samp
 Seconds = NDArray[np.int64]
 
 
-class Believed(NamedTuple):
-    """Estimates in seconds, at least 1, int64 ``(num_jobs,)``."""
+class Predicted(NamedTuple):
+    """Predicted run times in seconds, at least 1, int64 ``(num_jobs,)``."""
 
     order: Seconds
     reserve: Seconds
 
 
-RUN_TIMES: Registry[Callable[[RecordedJobs], Believed]] = Registry("run-time correction")
+RUN_TIMES: Registry[Callable[[RecordedJobs], Predicted]] = Registry("run-time correction")
 
 
 @RUN_TIMES.register(USER)
-def user(jobs: RecordedJobs) -> Believed:
+def user(jobs: RecordedJobs) -> Predicted:
     """What users ask for."""
-    return Believed(jobs.estimate, jobs.estimate)
+    return Predicted(jobs.estimate, jobs.estimate)
 
 
 @RUN_TIMES.register("actual")
-def actual(jobs: RecordedJobs) -> Believed:
+def actual(jobs: RecordedJobs) -> Predicted:
     """The run times themselves, which nobody knows beforehand: what there is to gain."""
-    return Believed(jobs.run, jobs.run)
+    return Predicted(jobs.run, jobs.run)
 
 
 @RUN_TIMES.register("recent")
-def recent(jobs: RecordedJobs) -> Believed:
+def recent(jobs: RecordedJobs) -> Predicted:
     """The mean of the user's last two jobs that had ended, never above what the user asks for.
 
     Tsafrir, Etsion and Feitelson (TPDS 2007, section 3). Users with fewer such jobs are believed.
     """
-    known = _histories_of(jobs, jobs.run.astype(np.float64), _users(jobs))
-    mean = np.ceil((known["last_0"] + known["last_1"]) / 2)
-    given = np.isnan(mean)
-    seconds = np.where(given, jobs.estimate, np.minimum(np.where(given, 1, mean), jobs.estimate))
-    return Believed(*2 * (np.maximum(seconds, 1).astype(np.int64),))
+    run, ends = jobs.run.astype(np.float64), ends_in_log(jobs)
+    columns = histories(jobs.submit, ends, run, _users(jobs)).T
+    last, last_but_one = (columns[COLUMNS.index(name)] for name in ("last_0", "last_1"))
+    mean = np.ceil((last + last_but_one) / 2)
+    # NaN: fewer than two of the user's jobs have ended.
+    unknown = np.isnan(mean)
+    shorter = np.minimum(np.where(unknown, 1, mean), jobs.estimate)
+    seconds = np.maximum(np.where(unknown, jobs.estimate, shorter), 1).astype(np.int64)
+    return Predicted(seconds, seconds)
 
 
 @RUN_TIMES.register("learned")
-def learned(jobs: RecordedJobs) -> Believed:
+def learned(jobs: RecordedJobs) -> Predicted:
     """Quantiles of run time over estimate, by gradient boosting with the quantile loss.
 
     They are given what the job asks for, the hour, and what was known of jobs of its user, group,
@@ -96,14 +100,16 @@ def learned(jobs: RecordedJobs) -> Believed:
         InputError: if scikit-learn is not installed.
     """
     columns, ratio = features(jobs), np.log(jobs.run / jobs.estimate)
+    # A logarithm of 0, before the first fit, is the estimate itself.
     order, reserve = (np.zeros(jobs.num_jobs) for _ in range(2))
     for rows, coming in _fits(jobs.submit, ends_in_log(jobs)):
         for quantile, out in ((ORDER_QUANTILE, order), (RESERVE_QUANTILE, reserve)):
             trees = _boosting(quantile).fit(columns[rows], ratio[rows])
+            # Never above the estimate, which is the job's limit.
             out[coming] = np.minimum(trees.predict(columns[coming]), 0)
     both = (order, np.maximum(order, reserve))  # fitted one by one, quantiles may cross
     seconds = (np.ceil(jobs.estimate * np.exp(log)).astype(np.int64) for log in both)
-    return Believed(*(np.clip(one, 1, jobs.estimate) for one in seconds))
+    return Predicted(*(np.clip(length, 1, jobs.estimate) for length in seconds))
 
 
 def corrected(jobs: RecordedJobs, name: str) -> RecordedJobs:
@@ -116,18 +122,22 @@ def corrected(jobs: RecordedJobs, name: str) -> RecordedJobs:
     Raises:
         InputError: if there is no such correction.
     """
-    believe = RUN_TIMES.get(name)
+    correction = RUN_TIMES.get(name)
     if name == USER:
         return jobs
-    key = _digest(jobs, name)
+    # Remembered by content: tasks of one log build their workloads again and again, and a fit of
+    # the learned correction takes seconds.
+    columns = (jobs.submit, ends_in_log(jobs), jobs.run, jobs.estimate, jobs.demand, _users(jobs))
+    digest = hashlib.blake2b(name.encode(), digest_size=16)
+    for column in columns:
+        digest.update(np.ascontiguousarray(column).tobytes())
+    key = digest.digest()
     if key not in _LATEST:
         if len(_LATEST) >= 8:
-            _LATEST.pop(next(iter(_LATEST)))
-        _LATEST[key] = believe(jobs)
-    found = _LATEST[key]
-    return replace(
-        jobs, predicted={"order_estimate": found.order, "reserve_estimate": found.reserve}
-    )
+            _LATEST.pop(next(iter(_LATEST)))  # the oldest
+        _LATEST[key] = correction(jobs)
+    order, reserve = _LATEST[key]
+    return replace(jobs, predicted={"order_estimate": order, "reserve_estimate": reserve})
 
 
 def features(jobs: RecordedJobs) -> NDArray[np.float64]:
@@ -138,47 +148,31 @@ def features(jobs: RecordedJobs) -> NDArray[np.float64]:
     user and limit; everybody; and its limit. What the log does not say counts as the same for all.
     """
     size, limit, owner = jobs.demand[:, 0], jobs.estimate, _users(jobs)
-    none = np.zeros(jobs.num_jobs, np.int64)
-    team = np.asarray(jobs.ids.get("group", none))
-    kinds = (
-        *(owner, team, group([owner, size, limit]), group([owner, limit]), none),
-        group([limit]),
-    )
+    everybody = np.zeros(jobs.num_jobs, np.int64)
+    account = np.asarray(jobs.ids.get("group", everybody))
+    # From the closest to the widest circle of jobs that may be alike.
+    groups = (owner, account, group([owner, size, limit]), group([owner, limit]), everybody)
     ratio, end = np.log(jobs.run / limit), ends_in_log(jobs)
-    known = [histories(jobs.submit, end, ratio, kind) for kind in kinds]
+    past = [histories(jobs.submit, end, ratio, kind) for kind in (*groups, group([limit]))]
     own = np.stack([np.log(limit), np.log(size), jobs.submit // 3600 % 24], axis=1)
-    return np.concatenate([own, *known], axis=1)
+    return np.concatenate([own, *past], axis=1)
 
 
-_LATEST: dict[bytes, Believed] = {}
-
-
-def _digest(jobs: RecordedJobs, name: str) -> bytes:
-    columns = (jobs.submit, ends_in_log(jobs), jobs.run, jobs.estimate, jobs.demand, _users(jobs))
-    made = hashlib.blake2b(name.encode(), digest_size=16)
-    for column in columns:
-        made.update(np.ascontiguousarray(column).tobytes())
-    return made.digest()
+_LATEST: dict[bytes, Predicted] = {}
 
 
 def _users(jobs: RecordedJobs) -> Seconds:
     return np.asarray(jobs.ids.get("user", np.zeros(jobs.num_jobs, np.int64)))
 
 
-def _histories_of(
-    jobs: RecordedJobs, values: NDArray[np.float64], groups: Seconds
-) -> dict[str, NDArray[np.float64]]:
-    table = histories(jobs.submit, ends_in_log(jobs), values, groups)
-    return dict(zip(COLUMNS, table.T, strict=True))
-
-
 def _fits(submit: Seconds, end: Seconds) -> Iterator[tuple[NDArray[np.int64], slice]]:
     """For each fit: rows of the jobs that have ended by then, and the jobs that it is used for."""
-    ended = np.searchsorted(np.sort(end), submit, side="right")
-    begins, wanted = [], float(FIRST)
-    while (job := int(np.searchsorted(ended, wanted))) < submit.size:
+    ended = np.searchsorted(np.sort(end), submit, side="right")  # at each submission
+    begins, enough = [], float(FIRST)
+    while (job := int(np.searchsorted(ended, enough))) < submit.size:
         begins.append(job)
-        wanted = max(ended[job] * GROWTH, ended[job] + FIRST / 4)
+        # By a share, so that a log is fitted some tens of times, however long it is.
+        enough = max(ended[job] * GROWTH, ended[job] + FIRST / 4)
     by_end = np.argsort(end, kind="stable")
     for begin, stop in zip(begins, [*begins[1:], submit.size], strict=True):
         yield by_end[: ended[begin]][-MOST:], slice(begin, stop)

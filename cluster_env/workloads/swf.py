@@ -110,6 +110,7 @@ class SwfFile:
             )
             > _LARGEST,
         }
+        # A job that is left out for several reasons counts for the first.
         dropped, kept = [], np.ones(self.line.size, np.bool_)
         for reason, broken in left_out.items():
             new = kept & broken
@@ -121,10 +122,12 @@ class SwfFile:
             raise InputError(
                 f"{self.path} holds no job that can be scheduled ({reasons or 'it has no job'})"
             )
+        # Stable: jobs of one second stay in the order of the file.
         order = np.argsort(columns["submit"][kept], kind="stable")
         rows = np.flatnonzero(kept)[order]
         run_s, limit_s = rounded_up(run[rows]), rounded_up(limit[rows])
         ids = {name: to_ids(columns[name][rows]) for name in ("user", "group", "queue")}
+        # Waits are of use only if all are there: a mean over some would be of other jobs.
         wait = np.clip(columns["wait"][rows], NOTHING, _LARGEST)
         return RecordedJobs.of(
             self.path,
@@ -156,9 +159,10 @@ def read_swf(path: Path | str) -> SwfFile:
     texts: list[str] = []
     for number, text in enumerate(_lines(path), start=1):
         if text.startswith(";"):
-            found = _HEADER.match(text)
-            if found and not texts and found[1] != "Note":
-                header.setdefault(found[1], found[2])
+            # The header ends with the first job; what is set twice counts as the first says.
+            field = _HEADER.match(text)
+            if field and not texts and field[1] != "Note":
+                header.setdefault(field[1], field[2])
         elif text:
             texts.append(text)
             lines.append(number)
@@ -205,17 +209,24 @@ def write_swf(
     (count,) = sizes
     table = {name: columns.get(name, np.full(count, -1)) for name in FIELDS}
     table["job"] = columns.get("job", np.arange(1, count + 1))
+    # Whole numbers without a point, as other readers expect them.
     head = "".join(f"; {name}: {value}\n" for name, value in {"Version": 2.2, **header}.items())
     text = head + "".join(
         " ".join(f"{float(value):.10g}" if value % 1 else str(int(value)) for value in row) + "\n"
         for row in zip(*table.values(), strict=True)
     )
     data = text.encode()
+    # Without a time inside, the same jobs give the same file.
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 
 
 def jobs_as_columns(jobs: RecordedJobs) -> dict[str, NDArray[Any]]:
     """The columns of `write_swf` for jobs from anywhere, such as a generator."""
+    numbers: dict[str, NDArray[Any]] = {}
+    for name, ids in jobs.ids.items():
+        # The file's own numbers of users, groups or queues, or where these have names, ours from 1.
+        names = np.asarray(jobs.names.get(name, np.empty(0, np.str_)))
+        numbers[name] = names[ids] if names.dtype.kind == "i" else ids + 1
     return {
         "submit": jobs.submit,
         **({} if jobs.wait is None else {"wait": jobs.wait}),
@@ -223,15 +234,8 @@ def jobs_as_columns(jobs: RecordedJobs) -> dict[str, NDArray[Any]]:
         "processors": jobs.demand[:, 0],
         "requested_processors": jobs.demand[:, 0],
         "requested_time": jobs.estimate,
-        **{name: _numbers_of(jobs, name) for name in jobs.ids},
+        **numbers,
     }
-
-
-def _numbers_of(jobs: RecordedJobs, name: str) -> NDArray[Any]:
-    """The file's own numbers of users, groups or queues, or where these have names, ours from 1."""
-    names = np.asarray(jobs.names.get(name, np.empty(0, np.str_)))
-    own: NDArray[Any] = jobs.ids[name] + 1 if names.dtype.kind != "i" else names[jobs.ids[name]]
-    return own
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -254,13 +258,15 @@ def _at_once(texts: list[str]) -> tuple[Columns, int] | None:
     if not _FEWEST <= count <= _MOST or not _PLAIN.fullmatch("".join(texts)):
         return None
     kinds = [(name, _kind(name)) for name in FIELDS[:count]]
-    kinds += [("unread", np.float64)] * (count - len(kinds))
+    kinds += [("unread", np.float64)] * (count - len(kinds))  # a field too many
     try:
+        # numpy only warns where it cuts a fraction off to get a whole number.
         with warnings.catch_warnings(action="error"):
             table = np.loadtxt(texts, np.dtype(kinds), comments=None, ndmin=1)
     except (ValueError, Warning):
         return None
     columns = {name: table[name].copy() for name in FIELDS[:count]}
+    # Beyond 64 bits a float has no digit right: the careful reader names the line.
     if any((np.abs(columns[name]) >= 2.0**63).any() for name in _WITH_FRACTIONS & {*columns}):
         return None
     short = count < len(FIELDS)
@@ -277,6 +283,7 @@ def _one_by_one(path: Path, lines: list[int], texts: list[str]) -> tuple[Columns
                 f"{path}, line {number}: a job has 18 numbers, but {len(cells)} stand here"
             )
         short += len(cells) < len(FIELDS)
+        # A field too many is not read, one that is missing is not known.
         rows.append(_numbers(path, number, cells[: len(FIELDS)]))
     columns = {
         name: np.array([row[k] for row in rows], _kind(name)) for k, name in enumerate(FIELDS)

@@ -64,6 +64,7 @@ def bin_times(num_jobs: int, largest: int) -> tuple[tuple[int, ...], tuple[int, 
             f"estimates after Tsafrir need a largest one of {LEAST_MAXIMUM_S:,} s or more, not "
             f"{largest:,}"
         )
+    # The largest time, the common ones, and round ones until the head has its twenty.
     head = [largest, *(time for time in _COMMON if time < largest)]
     for step in _STEPS:
         for time in range(largest // step * step, 0, -step):
@@ -78,6 +79,7 @@ def _tail(count: int, largest: int, taken: set[int]) -> tuple[int, ...]:
     num_tail, times = count - len(taken), []
     for k in range(1, num_tail + 1):
         x = k / num_tail
+        # Where the minute is taken, the nearest free half, third or sixth of one.
         minutes = math.floor((curve - 1) * x / (curve - x) * largest / _MINUTE + 0.5)
         for shift in _SHIFTS:
             time = minutes * _MINUTE + shift
@@ -91,6 +93,7 @@ def _tail(count: int, largest: int, taken: set[int]) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def bin_sizes(num_jobs: int, num_head: int, num_tail: int) -> tuple[int, ...]:
     """How many jobs ask for the most popular time, the next one and so on; they sum to all jobs."""
+    # Per cent of all jobs: an exponential over the head, a power law over the tail.
     rank = np.arange(2, num_head + 1)
     head = 14.0491 * np.exp(-0.177531 * rank) + 0.462513
     tail = np.arange(_NUM_HEAD + 1.0, _NUM_HEAD + num_tail + 1.0) ** -2.267
@@ -130,16 +133,18 @@ def draw_estimates(
     """
     head, tail = bin_times(run.size, max(largest, int(run.max(initial=0)), LEAST_MAXIMUM_S))
     sizes = np.asarray(bin_sizes(run.size, len(head), len(tail)))
+    # Which time of the head is how popular: its mean rank with an error; the largest comes first.
     rank = np.array([0.0] + [_MEAN_RANK.get(time, _OTHER_RANK) for time in head[1:]])
     rank[1:] += _RANK_ERROR * rng.standard_normal(rank.size - 1).clip(-2, 2)
     rank[0] = -np.inf
     popular = [*np.asarray(head)[np.argsort(rank)], *rng.permutation(tail).astype(np.int64)]
+    # Each job gets one of these estimates, none that it would outlive.
     longest_first = np.argsort(-run, kind="stable")
     estimates = np.sort(np.repeat(np.asarray(popular, np.int64), sizes))[::-1].copy()
     _assign(run[longest_first], estimates, rng.random(run.size))
-    given = np.empty_like(run)
-    given[longest_first] = estimates
-    return given
+    of_jobs = np.empty_like(run)
+    of_jobs[longest_first] = estimates
+    return of_jobs
 
 
 @njit(cache=True)
@@ -159,10 +164,12 @@ def _assign(
     """
     long_enough, largest = 0, estimates[0] if run.size else 0
     for job in range(run.size):
+        # The estimates up to `long_enough` suffice for the job; those in front of it are taken.
         while long_enough < run.size and estimates[long_enough] >= run[job]:
             long_enough += 1
         if long_enough <= job:
             estimates[job], long_enough = largest, job + 1
             continue
+        # Any of those that are left, by a swap, so that nothing has to move up.
         chosen = job + int(uniforms[job] * (long_enough - job))
         estimates[job], estimates[chosen] = estimates[chosen], estimates[job]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.workloads.recorded import RecordedJobs
 
@@ -53,9 +54,13 @@ def window_by_count(
 
 
 def window_by_time(
-    jobs: RecordedJobs, length: int, offset: int, rng: np.random.Generator
+    jobs: RecordedJobs,
+    length: int,
+    offset: int,
+    rng: np.random.Generator,
+    bounds: tuple[int, int] | None = None,
 ) -> JobSet:
-    """All jobs that are submitted in some stretch of time; it holds at least one.
+    """All jobs that are submitted in some stretch of time; at least one, without `bounds`.
 
     Args:
         jobs: of the log.
@@ -63,17 +68,30 @@ def window_by_time(
         offset: seconds from the first submission to the beginning; below 0, any, all moments being
             equally likely where the log is not empty for as long as the stretch.
         rng: the generator.
+        bounds: first second and length of a part of the log's time: a stretch may lie anywhere in
+            it, also where no job is submitted.
+
+    Raises:
+        InputError: if there is no job at an offset without bounds.
     """
-    begins, length = int(jobs.submit[0]), min(length, jobs.span)
+    begins, span = bounds or (int(jobs.submit[0]), jobs.span)
+    length = min(length, span)
     if offset >= 0:
-        return _between(jobs, begins + offset, length)
-    last = begins + jobs.span - length
+        window = _between(jobs, begins + offset, length)
+        if not window.num_jobs and bounds is None:
+            raise InputError(
+                f"no job of {jobs.path} was submitted in the {length:,} seconds from offset "
+                f"{offset:,} on; take another offset or a longer window"
+            )
+        return window
+    last = begins + span - length
     for _ in range(_TRIES):
         begin = int(rng.integers(begins, last, endpoint=True))
         first, stop = np.searchsorted(jobs.submit, (begin, begin + length))
-        if stop > first:
+        if stop > first or bounds is not None:
             return _between(jobs, begin, length)
-    job = int(rng.integers(jobs.num_jobs))  # of a log that is nearly empty, around any job
+    # The log is nearly empty: take a window around any of its jobs.
+    job = int(rng.integers(jobs.num_jobs))
     return _between(jobs, min(int(jobs.submit[job]), last), length)
 
 
@@ -100,12 +118,14 @@ def resampled(
         length: seconds that are wanted, or 0; the last block may bring more.
         rng: the generator.
     """
+    # Whole blocks of the log; where it is shorter than that, those that it covers in part.
     first, last = int(jobs.submit[0]), int(jobs.submit[-1])
     blocks = np.arange(-(-first // block), (last + 1) // block)
     edges = np.searchsorted(jobs.submit, [blocks * block, (blocks + 1) * block])
     if not (edges[1] > edges[0]).any():
         blocks = np.arange(first // block, last // block + 1)
         edges = np.searchsorted(jobs.submit, [blocks * block, (blocks + 1) * block])
+    # In a log that is nearly empty, drawing empty blocks would hardly ever end.
     if (occupied := edges[1] > edges[0]).mean() < _FEWEST_OCCUPIED:
         blocks, edges = blocks[occupied], edges[:, occupied]
     rows: list[NDArray[np.int64]] = []
@@ -113,6 +133,7 @@ def resampled(
     count = drawn = 0
     while count < max(num_jobs, 1) or drawn * block < length:
         k = int(rng.integers(blocks.size))
+        # Its jobs, at the time of the day that they had, behind the blocks before.
         chosen = np.arange(edges[0][k], edges[1][k])
         submit.append(jobs.submit[chosen] + (drawn - int(blocks[k])) * block)
         rows.append(chosen)

@@ -90,4 +90,5 @@ def sample_jobsets(
         indices: which jobsets, each at least 0.
     """
     source = part_of(workload, split)
+    # A generator for each index, so that a jobset does not depend on who draws which others.
     return [source.sample(generator(run_seed, Purpose.JOBSET, split, i)) for i in indices]

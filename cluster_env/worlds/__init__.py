@@ -1,27 +1,28 @@
 """Worlds: what schedulers act in, each in a folder of its own.
 
 Whoever needs a world by name imports this package, which registers all that come with metasched.
-A world of one's own is entered into `cluster_env.core.world.WORLDS` from its own package.
+A world of one's own is entered into `cluster_env.core.spec.WORLDS` from its own package.
 """
 
 from pathlib import Path
 
-from cluster_env.core.world import WORLDS, Kind, World, get_heuristic, kind_of
+from cluster_env.core.spec import WORLDS, WorldSpec, get_heuristic, spec_of
+from cluster_env.core.world import World
 from cluster_env.worlds import accrual, deeprm, hpc, panda
 
 if "deeprm" not in WORLDS.names():
-    WORLDS.register("deeprm")(deeprm.KIND)
-    WORLDS.register("hpc")(hpc.KIND)
-    WORLDS.register("accrual")(accrual.KIND)
-    WORLDS.register("panda")(panda.KIND)
+    WORLDS.register("deeprm")(deeprm.SPEC)
+    WORLDS.register("hpc")(hpc.SPEC)
+    WORLDS.register("accrual")(accrual.SPEC)
+    WORLDS.register("panda")(panda.SPEC)
 
-get_kind = WORLDS.get
+get_spec = WORLDS.get
 
 
 def shipped_policies() -> dict[str, Path]:
-    """Folders of the trained policies that come with all worlds, by name; see `Kind.policies`."""
-    kinds = (get_kind(name) for name in WORLDS.names())
-    return {name: folder for kind in kinds for name, folder in kind.policies.items()}
+    """Folders of the trained policies that come with all worlds, by name."""
+    specs = (get_spec(name) for name in WORLDS.names())
+    return {name: folder for spec in specs for name, folder in spec.training.policies.items()}
 
 
 def policy_in(folder: Path) -> str:
@@ -32,11 +33,11 @@ def policy_in(folder: Path) -> str:
 
 __all__ = [
     "WORLDS",
-    "Kind",
     "World",
+    "WorldSpec",
     "get_heuristic",
-    "get_kind",
-    "kind_of",
+    "get_spec",
     "policy_in",
     "shipped_policies",
+    "spec_of",
 ]

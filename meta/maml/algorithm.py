@@ -1,32 +1,43 @@
 """MAML on RLlib: tasks are played by runners, which answer with their outer gradients."""
 
 import logging
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, generator
-from meta.maml.guard import CollapseGuard, Weights, next_coefficient
-from meta.maml.learner import MAMLLearner
+from meta.maml.collapse import CollapseDetector, Weights
 from meta.maml.module import ENTROPY, MetaSetScorerModule, meta_model_config
 from meta.maml.runner import MetaWork, OuterStep, is_warm_up, iteration_tasks
 from meta.maml.stages import StageScore
-from rllib_configs.algorithms.batched import BatchedConfig, UnitAlgorithm, module_weights
+from rllib_configs.algorithms.batched import (
+    AdamLearner,
+    BatchedConfig,
+    UnitAlgorithm,
+    module_weights,
+)
 from rllib_configs.registries import prepare
 from rllib_configs.runners.dispatch import Iteration
 from rllib_configs.schema import ExperimentConfig
 
 logger = logging.getLogger(__name__)
 
-_GUARD = "guard"
+HIGHEST_COEFFICIENT = 0.1
+LOWEST_COEFFICIENT = 1e-4  # above 0, so that a factor brings it up again
+_GAIN = 0.2  # of the controller; from 0.02 to the highest takes eight iterations
+_DETECTOR = "guard"  # among the state of a checkpoint
 
 Scores = tuple[StageScore, ...]  # of a task, by stage
 
@@ -48,6 +59,53 @@ class UpdateStats:
     gradient_norm: float
     num_updates: int
     finite: bool
+
+
+def next_coefficient(coefficient: float, entropy: float, target: float) -> float:
+    """The entropy bonus of the next iteration.
+
+    It is multiplied where the entropy is below the target and divided where it is above, by more
+    the further it is away, and stays within `LOWEST_COEFFICIENT` and `HIGHEST_COEFFICIENT`; 0 for
+    a target of 0.
+
+    Args:
+        coefficient: of this iteration.
+        entropy: mean over the decisions of this iteration's last stages, in nats.
+        target: what the entropy should be.
+    """
+    if target <= 0:
+        return 0.0
+    missing = min(1.0, max(-1.0, (target - entropy) / target))
+    changed = coefficient * math.exp(_GAIN * missing)
+    return min(HIGHEST_COEFFICIENT, max(LOWEST_COEFFICIENT, changed))
+
+
+class MAMLLearner(AdamLearner):
+    """Adam on the outer loss; inner rates have a learning rate of their own."""
+
+    def groups(self, parameters: list[torch.nn.Parameter]) -> list[dict[str, Any]]:
+        """See `UnitLearner`; rates are what has no dimensions."""
+        rates = [each for each in parameters if each.ndim == 0]
+        weights = [each for each in parameters if each.ndim > 0]
+        groups: list[dict[str, Any]] = [{"params": weights, "scale": 1.0}]
+        if rates:
+            groups.append({"params": rates, "scale": self.config.experiment.training.rates_lr})
+        return groups
+
+    def set_entropy_coefficient(self, value: float) -> None:
+        """Sets the bonus for entropy; it is part of the weights."""
+        self._meta_module.entropy_coefficient.fill_(value)
+
+    def go_back(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
+        """Takes earlier weights, and forgets what Adam has gathered since."""
+        self._meta_module.set_state(dict(weights))
+        for optimizer in self._optimizer_parameters:
+            optimizer.state.clear()
+
+    @property
+    def _meta_module(self) -> MetaSetScorerModule:
+        module: MetaSetScorerModule = self.module[DEFAULT_MODULE_ID].unwrapped()
+        return module
 
 
 class MAMLConfig(BatchedConfig):
@@ -94,7 +152,7 @@ class MAML(UnitAlgorithm):
                 "the task of a maml run is the base of its family; "
                 "rllib_configs.registries.prepare puts it there"
             )
-        self._guard = CollapseGuard()
+        self._detector = CollapseDetector()
         super().setup(config)
 
     def training_step(self) -> None:
@@ -102,16 +160,22 @@ class MAML(UnitAlgorithm):
         started = perf_counter()
         experiment: ExperimentConfig = self.config.experiment
         weights = module_weights(self)
+        # Sample all stages of all tasks; their decisions stay with the runners.
         iteration = self.begin(iteration_tasks(experiment, self.iteration), weights)
         sampled = iteration.play()
         gathered = perf_counter()
-        stats = self._learn(iteration)
         scores: list[Scores] = [one for _, one in sorted(sampled.part.per_unit.items())]
+        # Update along their outer gradients.
+        stats = self._learn(iteration)
         skipped = self.count_skipped()
-        self._set_coefficient(weights, stats)
-        collapsed = self._look_after(weights, scores, stats)
+        # Set the bonus for entropy of the next iteration, and go back where the run has collapsed.
+        if stats.num_updates:
+            target = experiment.training.entropy_target
+            value = next_coefficient(float(weights[ENTROPY]), stats.entropy, target)
+            self.on_learner(partial(MAMLLearner.set_entropy_coefficient, value=value))
+        collapsed = self._go_back_if_collapsed(weights, scores, stats)
         learned = perf_counter()
-        # Runners do both side by side: what they took together is divided as they did.
+        # Runners sample and adapt side by side: their time together is divided as they did.
         spent = sampled.part.sums
         adapt_s = spent["adapt_s"] / spent["stages_s"] * (gathered - started)
         self.log_values(
@@ -138,13 +202,13 @@ class MAML(UnitAlgorithm):
     @property
     def lr(self) -> float:
         """It falls with the run, and by half with each collapse."""
-        return super().lr * self._guard.scale
+        return super().lr * self._detector.scale
 
     def _learn(self, iteration: Iteration) -> UpdateStats:
         """Makes the updates of an iteration, each along the gradients of a few of its tasks."""
         parameters = self.parameters()
         plan = update_plan(self.config.experiment, self.iteration)
-        made = []
+        norms = []  # of each update: entropy, inner norm and norm of the gradient
         for indices in plan:
             part = iteration.step(OuterStep(len(indices)), parameters, indices).part
             updated = self.learn(part.gradient)
@@ -152,24 +216,17 @@ class MAML(UnitAlgorithm):
             if updated.accepted:
                 count = max(1.0, part.sums["tasks"])  # that had decisions to make
                 means = (part.sums[name] / count for name in ("entropy", "inner_norm"))
-                made.append((*means, updated.norm))
-        entropy, inner_norm, norm = np.mean(made or [(0.0, 0.0, 0.0)], axis=0).tolist()
-        return UpdateStats(entropy, inner_norm, norm, len(made), len(made) == len(plan))
+                norms.append((*means, updated.norm))
+        entropy, inner_norm, norm = np.mean(norms or [(0.0, 0.0, 0.0)], axis=0).tolist()
+        return UpdateStats(entropy, inner_norm, norm, len(norms), len(norms) == len(plan))
 
-    def _set_coefficient(self, weights: Weights, stats: UpdateStats) -> None:
-        experiment: ExperimentConfig = self.config.experiment
-        if not stats.num_updates:
-            return
-        value = next_coefficient(
-            float(weights[ENTROPY]), stats.entropy, experiment.training.entropy_target
-        )
-        self.on_learner(partial(MAMLLearner.set_entropy_coefficient, value=value))
-
-    def _look_after(self, weights: Weights, scores: Sequence[Scores], stats: UpdateStats) -> bool:
-        """Goes back if the run has collapsed, and says whether it has."""
+    def _go_back_if_collapsed(
+        self, weights: Weights, scores: Sequence[Scores], stats: UpdateStats
+    ) -> bool:
+        """Goes back to the best weights if the run has collapsed; returns whether it has."""
         experiment: ExperimentConfig = self.config.experiment
         value = float(np.mean([task[-1].value for task in scores]))
-        best = self._guard.observe(weights, value, stats.entropy, stats.finite)
+        best = self._detector.observe(weights, value, stats.entropy, stats.finite)
         if best is not None:
             # Too little of the bonus may have been what was wrong, so it stays as it is now.
             kept = {ENTROPY: module_weights(self)[ENTROPY]}
@@ -179,23 +236,24 @@ class MAML(UnitAlgorithm):
                 "learning rate. If it comes again, lower training.lr or inner_rate, or raise "
                 "training.tasks_per_update",
                 self.iteration + 1,
-                self._guard.reason,
+                self._detector.reason,
             )
+        # After the warm-up, tasks are others and have inner steps: values start anew.
         iteration = self.iteration
         if is_warm_up(experiment, iteration) and not is_warm_up(experiment, iteration + 1):
-            self._guard.reset()
+            self._detector.reset()
         return best is not None
 
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """RLlib's state, and that of the collapse guard."""
+        """RLlib's state, and that of the collapse detector."""
         state: dict[str, Any] = super().get_state(*args, **kwargs)
-        return state | {_GUARD: self._guard.get_state()}
+        return state | {_DETECTOR: self._detector.get_state()}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Takes over what `get_state` gave."""
-        super().set_state({name: value for name, value in state.items() if name != _GUARD})
-        if _GUARD in state:
-            self._guard.set_state(state[_GUARD])
+        super().set_state({name: value for name, value in state.items() if name != _DETECTOR})
+        if _DETECTOR in state:
+            self._detector.set_state(state[_DETECTOR])
 
 
 def update_plan(experiment: ExperimentConfig, iteration: int) -> list[list[int]]:
@@ -209,6 +267,7 @@ def update_plan(experiment: ExperimentConfig, iteration: int) -> list[list[int]]
     plan = []
     for epoch in range(training.epochs):
         rng = generator(experiment.seed, Purpose.SHUFFLE, iteration, epoch)
+        # As many runs of neighbors as an update has tasks, each in an order of its own.
         updates = -(-training.tasks // training.tasks_per_update)
         runs = np.array_split(np.arange(training.tasks), -(-training.tasks // updates))
         orders = [rng.permutation(run).tolist() for run in runs]

@@ -82,6 +82,7 @@ def decisions_of(
         1.0,
         discount_per,
     )
+    # Where one action alone was allowed, its probability was 1: there is nothing to learn.
     rows = np.flatnonzero(rollouts.log_probabilities < 0)
     returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
     spread = advantages[rows].std() if rows.size else 0.0

@@ -9,6 +9,7 @@ vector, so that this takes a few operations on few arrays.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,15 +17,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
-from meta.maml.options import MAMLOptions
-from meta.maml.steps import (
-    LEAST_SQUARE,
-    Adapt,
-    Parameters,
-    Surrogate,
-    adapted_names,
-    rate_of_step,
-)
+from meta.maml.steps import LEAST_SQUARE, Parameters, StepOptions, rate_of_step
 from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
 from rllib_configs.networks.set_scorer.kernels import weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
@@ -32,36 +25,13 @@ from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGra
 
 Vector = NDArray[np.float32]  # (num_parameters,)
 
-
-@dataclass(frozen=True)
-class StepOptions:
-    """How inner steps are made; see `meta.maml.steps.inner_step`.
-
-    Attributes:
-        surrogate: the inner loss.
-        gradient_clip: largest norm of an inner gradient.
-        shrink: whether a step is shortened to what the jobsets agree on.
-        adapt: which parameters move, see `meta.maml.steps.adapted_names`.
-        normalize: whether the gradient of each block gets length 1, and none is clipped.
-    """
-
-    surrogate: Surrogate = "ratio"
-    gradient_clip: float = 0.1
-    shrink: bool = False
-    adapt: Adapt = "all"
-    normalize: bool = False
-
-    @staticmethod
-    def of(meta: MAMLOptions) -> "StepOptions":
-        """Those that a config asks for."""
-        return StepOptions(
-            meta.surrogate, meta.gradient_clip, meta.shrink, meta.adapt, meta.normalize
-        )
+# Megabytes of room to work in, which worlds of one shape share: each task may have its own world.
+_policy_gradient = lru_cache(maxsize=4)(PolicyGradient)
 
 
 @dataclass(frozen=True, eq=False)
 class OuterGradient:
-    """The gradient of a task's outer loss, and what else is known of it.
+    """The gradient of a task's outer loss, with statistics.
 
     Attributes:
         parameters: float32 ``(num_parameters,)``.
@@ -80,9 +50,9 @@ class FirstOrder:
     """Inner and outer steps of a `SetScorer` of float32.
 
     Args:
-        network: tells the shapes; its own parameters are not used.
-        world: tells the features of the states that decisions hold.
-        options: how inner steps are made.
+        network: has the shapes; its own parameters are not used.
+        world: has the features of the states that decisions hold.
+        options: how inner steps are taken.
     """
 
     def __init__(self, network: SetScorer, world: World, options: StepOptions) -> None:
@@ -91,29 +61,30 @@ class FirstOrder:
         item_size = network.job.weight.shape[1]
         self._weights = weights_type(context_size, item_size, width)
         num_items = world.num_actions - 1
-        self._gradient = PolicyGradient(context_size, num_items, item_size, width)
+        self._gradient = _policy_gradient(context_size, num_items, item_size, width)
+        # Where the block of each parameter is in the vector of all.
         self._names = (*PARAMETERS, *network.skip_names)
-        found = dict(network.named_parameters())
-        sizes = [found[name].numel() for name in self._names]
+        parameters = dict(network.named_parameters())
+        sizes = [parameters[name].numel() for name in self._names]
         rest = self._weights.itemsize // 4 - sum(sizes)  # a skip connection that is not there
         self._sizes = np.array([*sizes, *([rest] if rest else [])])
         self._starts = np.cumsum(self._sizes) - self._sizes
-        moving = adapted_names(self._names, options.adapt, network.parts)
-        stays = [name not in moving for name in self._names] + [True] * (rest > 0)
-        self._still = np.repeat(stays, self._sizes) if any(stays) else None
+        adapted = self._names if options.adapted is None else options.adapted
+        fixed = [name not in adapted for name in self._names] + [True] * (rest > 0)
+        self._fixed = np.repeat(fixed, self._sizes) if any(fixed) else None
 
     def flatten(self, parameters: Mapping[str, torch.Tensor]) -> Vector:
         """All parameters by name as one vector."""
-        given = [parameters[name].detach().numpy() for name in self._names]
-        skip = given[len(PARAMETERS) :]
-        parts = [*given[: len(PARAMETERS)], *([np.concatenate(skip)] if skip else [])]
+        arrays = [parameters[name].detach().numpy() for name in self._names]
+        skip = arrays[len(PARAMETERS) :]
+        parts = [*arrays[: len(PARAMETERS)], *([np.concatenate(skip)] if skip else [])]
         return pack(parts).view(np.float32)
 
     def by_name(self, vector: Vector) -> dict[str, NDArray[np.float32]]:
         """A vector in the shapes of the parameters; views as far as possible."""
-        *found, skip = unpack(vector.view(self._weights))
+        *arrays, skip = unpack(vector.view(self._weights))
         cuts = np.cumsum(self._sizes[len(PARAMETERS) :])[:-1]
-        return dict(zip(self._names, [*found, *np.split(skip, cuts)], strict=False))
+        return dict(zip(self._names, [*arrays, *np.split(skip, cuts)], strict=False))
 
     def rates_by_name(self, values: NDArray[np.float64]) -> dict[str, float]:
         """Numbers of the blocks by the names of the parameters."""
@@ -128,6 +99,7 @@ class FirstOrder:
         """
         bounds = np.array([0, decisions.num_rows])
         if adapted_on and self._options.shrink and decisions.num_rows:
+            # Those of a jobset together, because the gradient of each is asked for.
             order = np.argsort(decisions.jobset, kind="stable")
             counts = np.bincount(decisions.jobset)
             bounds = np.concatenate([[0], np.cumsum(counts[counts > 0])])
@@ -140,28 +112,36 @@ class FirstOrder:
             bounds,
         )
 
-    def update(self, at: Vector, rates: Vector, choices: Choices) -> Vector:
+    def update(self, parameters: Vector, rates: Vector, choices: Choices) -> Vector:
         """What an inner step subtracts from the parameters.
 
         Args:
-            at: the parameters.
+            parameters: before it.
             rates: float32 ``(num_parameters,)``, inner rate of each; see `spread_rates`.
             choices: what it is made from; nothing moves where there are none.
         """
         if choices.num_rows == 0:
-            return np.zeros_like(at)
+            return np.zeros_like(parameters)
         options = self._options
-        parts, _ = self._gradient(at, choices, PolicyLoss(options.surrogate == "ratio"))
-        if self._still is not None:
-            parts[:, self._still] = 0
+        parts, _ = self._gradient(parameters, choices, PolicyLoss(options.surrogate == "ratio"))
+        if self._fixed is not None:
+            parts[:, self._fixed] = 0
         gradient = parts.sum(axis=0)
-        factor = self._lengths(gradient) if options.normalize else self._clip(gradient)
+        # One over the length of each block, or what clips the length of the whole.
+        factor: Vector | np.float32
+        if options.normalize:
+            square = self._by_block(np.square(gradient, dtype=np.float64))
+            lengths = (1.0 / np.sqrt(square + LEAST_SQUARE)).astype(np.float32)
+            factor = np.repeat(lengths, self._sizes)
+        else:
+            length = np.sqrt(_square(gradient)) + 1e-12
+            factor = np.float32(min(1.0, options.gradient_clip / length))
         if len(parts) > 1:
-            return rates * (factor * self._shrinkage(parts, gradient) * gradient)
+            factor = factor * self._shrinkage(parts, gradient)
         return rates * (factor * gradient)
 
-    def why_still(self, decisions: Decisions) -> str:
-        """Why a step on these decisions moved nothing, as a clause."""
+    def why_unchanged(self, decisions: Decisions) -> str:
+        """Why a step on these decisions changed no parameter, as a clause."""
         if decisions.num_rows == 0:
             return "no decision had a choice"
         if not decisions.advantages.any():
@@ -169,15 +149,6 @@ class FirstOrder:
         if self._options.shrink and np.unique(decisions.jobset).size > 1:
             return "the jobsets did not agree on a direction"
         return "the gradient was too small"
-
-    def _clip(self, gradient: Vector) -> np.float32:
-        length = np.sqrt(_square(gradient)) + 1e-12
-        return np.float32(min(1.0, self._options.gradient_clip / length))
-
-    def _lengths(self, gradient: Vector) -> Vector:
-        """One over the length of each parameter's block."""
-        square = self._by_block(np.square(gradient, dtype=np.float64))
-        return np.repeat((1.0 / np.sqrt(square + LEAST_SQUARE)).astype(np.float32), self._sizes)
 
     def _shrinkage(self, parts: Vector, gradient: Vector) -> Vector:
         """How much of each parameter's step the jobsets agree on; one number for a block."""
@@ -210,14 +181,16 @@ class FirstOrder:
             loss: of the last stage.
         """
         *before, last = stages
-        at, displacement = start, np.zeros_like(start)
+        # Adapt on all stages but the last, and take the gradient of that one where this leads.
+        adapted, displacement = start, np.zeros_like(start)
         for step, choices in enumerate(before):
-            update = self.update(at, rates * np.float32(rate_of_step(step)), choices)
-            at = at - update
+            update = self.update(adapted, rates * np.float32(rate_of_step(step)), choices)
+            adapted = adapted - update
             displacement += update
-        found, entropy = self._gradient(at, last, loss)
-        slopes = -self._by_block((displacement * found[0]).astype(np.float64))
-        return OuterGradient(found[0], slopes, entropy, np.sqrt(_square(displacement)))
+        (gradient,), entropy = self._gradient(adapted, last, loss)
+        # By the logarithm of a rate: what its block was moved by times the gradient.
+        slopes = -self._by_block((displacement * gradient).astype(np.float64))
+        return OuterGradient(gradient, slopes, entropy, np.sqrt(_square(displacement)))
 
     def inner_step(
         self,
@@ -234,11 +207,11 @@ class FirstOrder:
             decisions: sampled with the parameters.
             step: steps that were made before.
         """
-        at = self.flatten(parameters)
+        start = self.flatten(parameters)
         spread = self.spread_rates(rates) * np.float32(rate_of_step(step))
-        update = self.update(at, spread, self.choices(decisions, adapted_on=True))
-        found = self.by_name(at - update)
-        return {name: torch.from_numpy(np.ascontiguousarray(found[name])) for name in parameters}
+        update = self.update(start, spread, self.choices(decisions, adapted_on=True))
+        adapted = self.by_name(start - update)
+        return {name: torch.from_numpy(np.ascontiguousarray(adapted[name])) for name in parameters}
 
 
 def _square(values: Vector) -> float:

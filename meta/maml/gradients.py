@@ -2,17 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.world import World
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.module import NETWORK, RATES, MetaSetScorerModule, block
 from meta.maml.options import maml_options
 from meta.maml.stages import TaskSample
-from meta.maml.steps import adapted_names, outer_loss, scorer_of
+from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from rllib_configs.learning.flat import flat_gradient
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyLoss
@@ -39,11 +38,11 @@ class TaskGradient:
     inner_norm: float
 
 
-class TaskGradients(Protocol):
-    """Gradients of the tasks of an iteration, at the weights that a module has at the time."""
+TaskGradients = Callable[[TaskSample], TaskGradient | None]
+"""Gradients of the tasks of an iteration, at the weights that a module has at the time.
 
-    def __call__(self, task: TaskSample) -> TaskGradient | None:
-        """That of a task; None if its last stage holds no decision."""
+That of a task is None if its last stage holds no decision.
+"""
 
 
 def task_gradients(
@@ -52,7 +51,7 @@ def task_gradients(
     """Gradients in the order that an experiment asks for.
 
     Args:
-        experiment: how steps are made.
+        experiment: how steps are taken.
         module: whose weights count.
         networks: a network for each world; its own parameters are not used.
     """
@@ -60,39 +59,38 @@ def task_gradients(
     return kind(experiment, module, networks)
 
 
+def _policy_loss(experiment: ExperimentConfig, module: MetaSetScorerModule) -> PolicyLoss:
+    """The loss of a last stage, with the bonus for entropy of the time."""
+    return PolicyLoss(
+        clip=experiment.training.clip, entropy_coefficient=float(module.entropy_coefficient)
+    )
+
+
+@dataclass(frozen=True, eq=False)
 class GraphGradients:
     """By PyTorch, through the inner steps; see `task_gradients`.
 
     One task's graph at a time is in memory.
     """
 
-    def __init__(
-        self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
-    ) -> None:
-        self._experiment, self._module, self._networks = experiment, module, networks
+    experiment: ExperimentConfig
+    module: MetaSetScorerModule
+    networks: Networks
 
     def __call__(self, task: TaskSample) -> TaskGradient | None:
         """See `TaskGradients`."""
-        module, meta = self._module, self._experiment.training
-        parameters = module.parameters_by_name()
-        network = self._networks(task.world)
-        loss, stats = outer_loss(
-            scorer_of(network, task.world),
-            parameters,
-            module.rates_by_name(),
-            [task.stages],
-            clip=self._experiment.training.clip,
-            entropy_coefficient=float(module.entropy_coefficient),
-            surrogate=meta.surrogate,
-            create_graph=meta.order == "second",
-            gradient_clip=meta.gradient_clip,
-            shrink=meta.shrink,
-            normalize=meta.normalize,
-            names=adapted_names(tuple(parameters), meta.adapt, network.parts),
-        )
-        if not stats.num_tasks:
+        module, network = self.module, self.networks(task.world)
+        if task.stages[-1].num_rows == 0:
             return None
-        return TaskGradient(flat_gradient(loss, module), stats.entropy, stats.inner_norm)
+        loss, entropy, inner_norm = outer_loss(
+            scorer_of(network, task.world),
+            module.parameters_by_name(),
+            module.rates_by_name(),
+            task.stages,
+            StepOptions.of(maml_options(self.experiment), network),
+            _policy_loss(self.experiment, module),
+        )
+        return TaskGradient(flat_gradient(loss, module), entropy, inner_norm)
 
 
 class FirstOrderGradients:
@@ -105,9 +103,7 @@ class FirstOrderGradients:
     def __init__(
         self, experiment: ExperimentConfig, module: MetaSetScorerModule, networks: Networks
     ) -> None:
-        self._options = StepOptions.of(maml_options(experiment))
         self._experiment, self._module, self._networks = experiment, module, networks
-        self._steps: dict[World, FirstOrder] = {}
         self._kept: dict[TaskSample, list[Choices]] = {}
         self._room = KEPT_BYTES
 
@@ -116,40 +112,36 @@ class FirstOrderGradients:
         module = self._module
         if task.stages[-1].num_rows == 0:
             return None
-        steps = self._steps_in(task.world)
-        found = steps.outer_gradient(
+        network = self._networks(task.world)
+        options = StepOptions.of(maml_options(self._experiment), network)
+        steps = FirstOrder(network, task.world, options)
+        outer = steps.outer_gradient(
             steps.flatten(module.parameters_by_name()),
             steps.spread_rates(module.rates_by_name()),
             self._choices(task, steps),
-            PolicyLoss(
-                clip=self._experiment.training.clip,
-                entropy_coefficient=float(module.entropy_coefficient),
-            ),
+            _policy_loss(self._experiment, module),
         )
+        # In the order of what is learned: the network's parameters, then rates that are.
         slopes: dict[str, NDArray[np.float32]] = {
             f"{NETWORK}{name}": slope.ravel()
-            for name, slope in steps.by_name(found.parameters).items()
+            for name, slope in steps.by_name(outer.parameters).items()
         }
-        for name, value in steps.rates_by_name(found.rates).items():
+        for name, value in steps.rates_by_name(outer.rates).items():
             slopes[f"{RATES}{block(name)}"] = np.array([value], np.float32)
         learned = [name for name, each in module.named_parameters() if each.requires_grad]
         flat = np.concatenate([slopes[name] for name in learned])
-        return TaskGradient(flat, found.entropy, found.inner_norm)
+        return TaskGradient(flat, outer.entropy, outer.inner_norm)
 
     def _choices(self, task: TaskSample, steps: FirstOrder) -> list[Choices]:
         """Of all stages of a task."""
         if task in self._kept:
             return self._kept[task]
         *before, last = task.stages
-        found = [steps.choices(decisions, adapted_on=True) for decisions in before]
-        found.append(steps.choices(last, adapted_on=False))
-        size = sum(choices.num_bytes for choices in found)
+        choices = [steps.choices(decisions, adapted_on=True) for decisions in before]
+        choices.append(steps.choices(last, adapted_on=False))
+        # Later passes over the iteration's tasks find them here, as long as there is room.
+        size = sum(one.num_bytes for one in choices)
         if size <= self._room:
             self._room -= size
-            self._kept[task] = found
-        return found
-
-    def _steps_in(self, world: World) -> FirstOrder:
-        if world not in self._steps:
-            self._steps[world] = FirstOrder(self._networks(world), world, self._options)
-        return self._steps[world]
+            self._kept[task] = choices
+        return choices

@@ -1,4 +1,4 @@
-"""A set scorer that knows how fast each of its parts adapts, as an RLModule."""
+"""A set scorer with an inner rate for each of its parts, as an RLModule."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ NETWORK, RATES, ENTROPY = "network.", "rates.", "entropy_coefficient"
 
 
 class MetaSetScorerModule(TorchRLModule):
-    """`SetScorer` with the state of meta-learning, so that checkpoints and policies carry all.
+    """`SetScorer` with the state of meta-learning, which travels in checkpoints and policies.
 
     The state holds the network's parameters under ``network.``, the logarithm of the inner rate of
     each of them under ``rates.``, with ``_`` for ``.`` in its name, and ``entropy_coefficient``,
@@ -33,19 +33,17 @@ class MetaSetScorerModule(TorchRLModule):
 
     def setup(self) -> None:
         """Builds the network; all rates start alike."""
-        given = self.model_config
-        self._world: World = given["world"]
-        self.network = SetScorer(self._world.feature_names, given["options"], int(given["seed"]))
-        log_rate = float(np.log(given["inner_rate"]))
+        config = self.model_config
+        self._world: World = config["world"]
+        self.network = SetScorer(self._world.feature_names, config["options"], int(config["seed"]))
+        log_rate, learn = float(np.log(config["inner_rate"])), bool(config["learn_rates"])
         self.rates = nn.ParameterDict(
             {
-                block(name): nn.Parameter(
-                    torch.tensor(log_rate), requires_grad=bool(given["learn_rates"])
-                )
+                block(name): nn.Parameter(torch.tensor(log_rate), requires_grad=learn)
                 for name, _ in self.network.named_parameters()
             }
         )
-        self.register_buffer(ENTROPY, torch.tensor(float(given["entropy"])))
+        self.register_buffer(ENTROPY, torch.tensor(float(config["entropy"])))
 
     def parameters_by_name(self) -> Parameters:
         """The network's parameters, as `meta.maml.steps` take them."""

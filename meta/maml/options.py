@@ -49,9 +49,9 @@ class MAMLOptions(ClippedOptions):
     learn_rates: bool = True
     """Whether each block of parameters learns an inner rate of its own."""
     adapt: Literal["all", "head", "direct", "context"] = "all"
-    """What inner steps move: all parameters, the layers after the pooling, or the few numbers
+    """What inner steps change: all parameters, the layers after the pooling, or the few numbers
     that count directly in scores (the skip connection and the bias of waiting); with context none,
-    and the policy is told what its rewards so far went with instead."""
+    and the policy is conditioned on what its rewards so far went with instead."""
     advantage_floor: Annotated[float, Field(ge=0)] = 0.03
     """Share of a task's mean return that its advantages are divided by, beside their spread."""
     relative_gains: bool = True
@@ -79,7 +79,7 @@ class MAMLOptions(ClippedOptions):
         if self.adapt == "context" and not self.inner_steps:
             raise PydanticCustomError(
                 "adapt",
-                "adapt=context tells a policy what the rewards of earlier stages went with, so "
+                "adapt=context conditions a policy on the rewards of earlier stages, so "
                 "training.inner_steps must be 1 or more",
             )
         return self

@@ -24,7 +24,7 @@ from rllib_configs.runners.rollout import Rollouts
 RIDGE = 0.1
 """What is added to the variance of each standardized feature: features of jobs go together."""
 
-_DIGITS = 6  # of what is told
+_DIGITS = 6  # of a context
 _PIECE = 4096  # rows whose features are in memory at a time
 
 Vector = NDArray[np.float64]
@@ -59,51 +59,53 @@ class RewardSums:
             self._sums += seen.sum(axis=0)
             self._products += seen.T @ seen
 
-    def told(self) -> Vector:
-        """What there is to tell, float64 ``(1 + item_size,)``, each of order 1.
+    def context(self) -> Vector:
+        """What a policy is conditioned on, float64 ``(1 + item_size,)``, each of order 1.
 
         First the mean reward over the mean absolute one: its sign. Then the standardized
         coefficient of each feature; 0 where it or the reward has been the same throughout.
         Digits that depend on the order of sums, and so on the processor, are rounded away.
         """
-        told = np.zeros(self._size)
+        context = np.zeros(self._size)
         if not self._absolute:
-            return told
-        told[0] = self._sums[-1] / self._absolute
+            return context
+        context[0] = self._sums[-1] / self._absolute
+        # Covariances of the features and of the reward, which comes last.
         means = self._sums / self._count
         covariance = self._products / self._count - np.outer(means, means)
         variance = np.diag(covariance)
         varies = variance > 1e-9 * (means**2 + 1e-9)
         if not varies[-1]:
-            return told
+            return context
+        # Ridge regression of the standardized reward on the standardized features.
         scale = np.where(varies, np.sqrt(np.maximum(variance, 1e-300)), 1.0)
         correlation = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
         ridge = correlation[:-1, :-1] + RIDGE * np.eye(self._size - 1)
-        told[1:] = np.linalg.solve(ridge, correlation[:-1, -1])
-        return told.round(_DIGITS)
+        context[1:] = np.linalg.solve(ridge, correlation[:-1, -1])
+        return context.round(_DIGITS)
 
 
-def told_world(seen: World, told: Vector) -> World:
-    """The world as a network sees it that is told this.
+def world_in_context(seen: World, context: Vector) -> World:
+    """A world as a network sees it, with what rewards went with so far.
 
     Args:
         seen: as `rllib_configs.networks.conditions.seen_world` has it.
-        told: see `RewardSums.told`.
+        context: see `RewardSums.context`.
     """
     assert isinstance(seen, ConditionedWorld)
-    kept = seen.condition[: -told.size]
-    names = (name for name, _ in seen.condition[-told.size :])
-    given = tuple(zip(names, told.tolist(), strict=True))
-    changed: World = replace(seen, condition=(*kept, *given))
+    others = seen.condition[: -context.size]
+    names = (name for name, _ in seen.condition[-context.size :])
+    condition = (*others, *zip(names, context.tolist(), strict=True))
+    changed: World = replace(seen, condition=condition)
     return changed
 
 
-def told_parameters(parameters: Mapping[str, torch.Tensor], told: Vector) -> Parameters:
-    """The parameters with which a network that is told nothing acts as if it was told this.
+def parameters_in_context(parameters: Mapping[str, torch.Tensor], context: Vector) -> Parameters:
+    """The parameters with which a network without a context acts as if it had this one.
 
-    What is told is the same in all states, so that it only moves the biases behind it.
+    The context is the same in all states, so that it only changes the biases behind it.
     """
-    weights = parameters["context.weight"][:, -told.size :]
+    weights = parameters["context.weight"][:, -context.size :]
     # No product of matrices: the order of its sums would be the processor's.
-    moved = parameters["context.bias"] + (weights * torch.tensor(told, dtype=weights.dtype)).sum(1)
-    return {**parameters, "context.bias": moved}
+    added = (weights * torch.tensor(context, dtype=weights.dtype)).sum(1)
+    return {**parameters, "context.bias": parameters["context.bias"] + added}

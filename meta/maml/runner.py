@@ -6,7 +6,6 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from meta.maml.gradients import TaskGradients, task_gradients
 from meta.maml.module import MetaSetScorerModule, split_weights
@@ -54,8 +53,8 @@ class OuterStep:
 class MetaWork:
     """See `rllib_configs.runners.units.UnitWork`.
 
-    The decisions of all stages of a task stay where it was played; `StageScore` and gradients are
-    what the driver hears of it.
+    The decisions of all stages of a task stay where it was played; the driver gets scores and
+    gradients.
     """
 
     def __init__(self, experiment: ExperimentConfig, module: MetaSetScorerModule) -> None:
@@ -64,21 +63,24 @@ class MetaWork:
         self._tasks = training_tasks(self._distribution, experiment.seed)
         self._stages = StageSampler(experiment.training, maml_options(experiment), experiment.seed)
         self._networks: dict[FeatureNames, SetScorer] = {}
-        self._given: tuple[Parameters, Parameters]
+        self._start: tuple[Parameters, Parameters]  # parameters and rates of the iteration
         self._gradients: TaskGradients
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes parameters and rates, and the bonus for entropy."""
-        self._given = split_weights(weights)
+        # A copy, because outer gradients are taken at parameters that change.
+        self._start = split_weights(weights)
         self._module.set_state(dict(weights))
         self._gradients = task_gradients(self._experiment, self._module, self._network)
 
     def play(self, unit: MetaUnit) -> tuple[Part, TaskSample]:
         """Samples all stages of a task."""
-        started = perf_counter()
+        started, task = perf_counter(), self._tasks.task(unit.task)
+        if unit.base:
+            task = self._distribution.base.build(task.name, task.seed)
         sample = self._stages.play(
-            self._task(unit),
-            *self._given,
+            task,
+            *self._start,
             num_steps=unit.num_steps,
             iteration=unit.iteration,
             index=unit.index,
@@ -92,20 +94,15 @@ class MetaWork:
 
     def gradient(self, rows: TaskSample, step: OuterStep) -> Part:
         """The task's part of the mean over an update's tasks."""
-        found = self._gradients(rows)
-        if found is None:
+        outer = self._gradients(rows)
+        # A task without decisions counts in the mean, and says nothing of entropies and norms.
+        if outer is None:
             nothing = np.zeros_like(flat_parameters(self._module))
             return Part(nothing, {"tasks": 0.0, "entropy": 0.0, "inner_norm": 0.0})
         return Part(
-            found.flat / np.float32(step.num_tasks),
-            {"tasks": 1.0, "entropy": found.entropy, "inner_norm": found.inner_norm},
+            outer.flat / np.float32(step.num_tasks),
+            {"tasks": 1.0, "entropy": outer.entropy, "inner_norm": outer.inner_norm},
         )
-
-    def _task(self, unit: MetaUnit) -> Task:
-        task = self._tasks.task(unit.task)
-        if not unit.base:
-            return task
-        return self._distribution.base.build(task.name, task.seed)
 
     def _network(self, world: World) -> SetScorer:
         """A network for the features of a world; its own parameters are not used."""
@@ -121,7 +118,6 @@ class MetaWork:
 def iteration_tasks(experiment: ExperimentConfig, iteration: int) -> list[MetaUnit]:
     """The tasks of an iteration, new ones in each, whatever the number of runners."""
     meta = experiment.training
-    assert meta is not None
     base = is_warm_up(experiment, iteration)
     return [
         MetaUnit(

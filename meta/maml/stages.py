@@ -7,14 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.seeding import Split, episode_keys
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import choose
+from cluster_env.core.seeding import Split, episode_keys, uniforms
+from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import State, World, get_heuristic
+from cluster_env.core.world import World
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.options import MAMLOptions
-from meta.maml.rewards import RewardSums, told_world
-from meta.maml.steps import Parameters
+from meta.maml.rewards import RewardSums, world_in_context
+from meta.maml.steps import Parameters, StepOptions
 from rllib_configs.networks.conditions import seen_world
 from rllib_configs.networks.sampling import SamplingPolicy
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
@@ -53,7 +56,7 @@ class TaskSample:
     Attributes:
         world: whose states the stages hold, as the network sees them.
         stages: decisions of stages 0 to K; those of stage k were made after k inner steps. Of a
-            policy that is told what rewards went with, the last stage alone.
+            policy that is conditioned on past rewards, the last stage alone.
         scores: of stages 0 to K.
         adapt_s: time that the inner steps took.
     """
@@ -64,22 +67,19 @@ class TaskSample:
     adapt_s: float
 
 
+@dataclass(frozen=True)
 class StageSampler:
     """Plays the stages of tasks, one after the other.
 
-    What it keeps from task to task saves time and changes no number.
-
-    Args:
+    Attributes:
         training: episodes, discount and width of the network.
-        meta: how inner steps are made.
+        meta: how inner steps are taken.
         seed: of the run's actions.
     """
 
-    def __init__(self, training: TrainingSection, meta: MAMLOptions, seed: int) -> None:
-        self._training = training
-        self._meta = meta
-        self._seed = seed
-        self._steps: dict[World, FirstOrder] = {}
+    training: TrainingSection
+    meta: MAMLOptions
+    seed: int
 
     def play(
         self,
@@ -101,19 +101,19 @@ class StageSampler:
             iteration: of the run, for the random numbers of actions.
             index: of the task in the iteration, for the same.
         """
-        meta, training = self._meta, self._training
-        options = SetScorerOptions.of(training).without_critic
-        seen = seen_world(training, task.world, task.objective)
-        network = SetScorer(seen.feature_names, options)
+        meta, training = self.meta, self.training
+        episodes = StageEpisodes(task, training, (self.seed, iteration, index))
         rewards = RewardSums(task.world) if meta.adapt == "context" else None
+        seen = seen_world(training, task.world, task.objective)
+        network = SetScorer(seen.feature_names, SetScorerOptions.of(training).without_critic)
+        inner = FirstOrder(network, seen, StepOptions.of(meta, network))
         stages: list[Decisions] = []
         scores: list[StageScore] = []
         adapt_s = 0.0
         for stage in range(num_steps + 1):
-            sampler = SetScorerSampler(
-                network, {name: value.numpy() for name, value in parameters.items()}, seen
-            )
-            rollouts, score = self._stage(task, sampler, (iteration, index, stage))
+            # Sample with the parameters, or the context, of this stage.
+            weights = {name: value.numpy() for name, value in parameters.items()}
+            rollouts, score = episodes.sample(SetScorerSampler(network, weights, seen), stage)
             scores.append(score)
             stages.append(
                 decisions_of(
@@ -126,74 +126,75 @@ class StageSampler:
             )
             if stage == num_steps:
                 break
+            # Adapt, by a gradient step or by what all rewards so far go with.
             started = perf_counter()
             if rewards is None:
-                steps = self._steps_in(network, seen)
-                parameters = steps.inner_step(parameters, rates, stages[-1], stage)
+                parameters = inner.inner_step(parameters, rates, stages[-1], stage)
             else:
                 rewards.add(rollouts)
-                seen = told_world(seen, rewards.told())
+                seen = world_in_context(seen, rewards.context())
             adapt_s += perf_counter() - started
-        if rewards is not None:  # nothing was learned from but the last stage
+        if rewards is not None:  # nothing is learned from but the last stage
             del stages[:-1]
         return TaskSample(seen, tuple(stages), tuple(scores), adapt_s)
 
-    def _stage(
-        self, task: Task, sampler: SetScorerSampler, key: tuple[int, int, int]
-    ) -> tuple[Rollouts, StageScore]:
-        training = self._training
-        stage = key[-1]
-        jobsets = task.jobsets(
-            Split.TRAIN, range(stage * training.jobsets, (stage + 1) * training.jobsets)
-        )
-        keys = episode_keys(
-            self._seed,
-            Split.TRAIN,
-            *key,
-            count=training.jobsets * training.episodes_per_jobset,
-        )
 
-        def play(policy: SamplingPolicy, episodes: int) -> Rollouts:
-            count = training.jobsets * episodes
-            return rollout(task.world, policy, jobsets, task.objective, episodes, keys[:count])
+class StageEpisodes:
+    """The episodes of a task's stages: their jobsets, random numbers and scores.
 
-        rollouts = play(sampler, training.episodes_per_jobset)
-        reference = play(_BaselineSampler(task), 1)
-        return rollouts, _score(rollouts, reference)
+    Args:
+        task: of the training split.
+        training: jobsets, and episodes of each.
+        keys: of the random numbers of actions, the run's seed first; the stage comes last.
+    """
 
-    def _steps_in(self, network: SetScorer, world: World) -> FirstOrder:
-        if world not in self._steps:
-            self._steps[world] = FirstOrder(network, world, StepOptions.of(self._meta))
-        return self._steps[world]
-
-
-class _BaselineSampler:
-    """The heuristic as a `SamplingPolicy`."""
-
-    def __init__(self, task: Task) -> None:
-        if not task.kind.baselines:
+    def __init__(self, task: Task, training: TrainingSection, keys: tuple[int, int, int]) -> None:
+        if not task.spec.baselines:
             raise InputError(
                 f"the world {task.world.kind} has no baseline that returns could be measured in; "
                 f"name one in its registration"
             )
-        self._policy = get_heuristic(task.kind.baselines[0], task.world)
+        self._task, self._training, self._keys = task, training, keys
 
-    def sample(
-        self, states: State, uniforms: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """It leaves nothing to chance."""
-        return self._policy.act(states, uniforms), np.zeros(states.shape[0], np.float32)
+    def sample(self, policy: SamplingPolicy, stage: int) -> tuple[Rollouts, StageScore]:
+        """Plays the episodes of a stage.
 
+        Args:
+            policy: what draws the actions.
+            stage: counted from 0; each has jobsets of its own.
+        """
+        task, count = self._task, self._training.jobsets
+        episodes = self._training.episodes_per_jobset
+        jobsets = task.jobsets(Split.TRAIN, range(stage * count, (stage + 1) * count))
+        seed, *numbers = self._keys
+        keys = episode_keys(seed, Split.TRAIN, *numbers, stage, count=count * episodes)
+        rollouts = rollout(task.world, policy, jobsets, task.objective, episodes, keys)
+        returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
+        best = [returns[rollouts.row_jobset == k].max() for k in np.unique(rollouts.row_jobset)]
+        unit = abs(self._baseline_return(jobsets, keys[:count]))
+        score = StageScore(
+            value=float(returns.mean() / unit) if unit else 0.0,
+            headline=rollouts.headline,
+            return_mean=float(returns.mean()),
+            return_max=float(np.mean(best)),
+            num_decisions=rollouts.num_rows,
+            num_episodes=rollouts.num_episodes,
+        )
+        return rollouts, score
 
-def _score(rollouts: Rollouts, reference: Rollouts) -> StageScore:
-    returns = np.bincount(rollouts.row, rollouts.rewards, rollouts.row_jobset.size)
-    unit = abs(reference.rewards.sum()) / reference.num_episodes
-    best = [returns[rollouts.row_jobset == k].max() for k in np.unique(rollouts.row_jobset)]
-    return StageScore(
-        value=float(returns.mean() / unit) if unit else 0.0,
-        headline=rollouts.headline,
-        return_mean=float(returns.mean()),
-        return_max=float(np.mean(best)),
-        num_decisions=rollouts.num_rows,
-        num_episodes=rollouts.num_episodes,
-    )
+    def _baseline_return(self, jobsets: list[JobSet], keys: NDArray[np.uint64]) -> float:
+        """Mean return of the heuristic, in an episode of each jobset.
+
+        It is asked through the simulator, because a rule may decide by more than a state shows.
+        """
+        world = self._task.world
+        policy = get_heuristic(self._task.spec.baselines[0], world)
+        simulator = world.simulator()
+        simulator.load(jobsets, self._task.objective)
+        steps: list[NDArray[np.float64]] = []
+        while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+            rewards = np.empty(rows.size)
+            numbers = uniforms(keys[simulator.episode[rows]], len(steps))
+            simulator.step(rows, choose(policy, simulator, rows, numbers), rewards)
+            steps.append(rewards)
+        return float(np.concatenate(steps).sum() / len(jobsets))

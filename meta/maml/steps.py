@@ -16,7 +16,7 @@ The inner loss :math:`L` is minus the mean over the decisions of, with A the adv
 * ``ratio``: :math:`A \, \pi_\theta(a|s) / \pi_{old}(a|s)`, the same gradient where the parameters
   are those that chose the actions, but an unbiased estimate of the Hessian as well, so that the
   effect of :math:`\theta` on what is sampled counts (Rothfuss et al., *ProMP: Proximal
-  meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has moved on since
+  meta-policy search*, 2019, section 5). It also stays right when :math:`\theta` has changed since
   the decisions were stored.
 
 With ``shrink`` the step of each block is shortened to what independent jobsets agree on. Where a
@@ -38,7 +38,7 @@ change with :math:`\theta` while an update is computed.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,7 +49,10 @@ from torch.func import functional_call
 
 from cluster_env.core.world import State, World
 from meta.maml.decisions import Decisions
+from meta.maml.options import MAMLOptions
 from rllib_configs.learning.losses import clipped_loss
+from rllib_configs.networks.set_scorer.network import SetScorer
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 
 Parameters = dict[str, torch.Tensor]
 Surrogate = Literal["ratio", "log_probability"]
@@ -63,18 +66,43 @@ Scorer = Callable[[Mapping[str, torch.Tensor], State], torch.Tensor]
 
 
 @dataclass(frozen=True)
-class OuterStats:
-    """What an outer loss says of its tasks, each a mean over those that had decisions to make.
+class StepOptions:
+    """How inner steps are taken, in either order; this module has the formulas.
 
     Attributes:
-        entropy: mean entropy over the decisions of the last stage, in nats.
-        inner_norm: Euclidean norm of the displacement from the parameters to the adapted ones.
-        num_tasks: how many tasks that were.
+        surrogate: the inner loss.
+        gradient_clip: largest norm of the inner gradient, over all adapted parameters.
+        shrink: whether the step of a block is shortened to what the jobsets agree on; with
+            decisions of one jobset alone it is not.
+        normalize: whether the gradient of each block gets length 1, and none is clipped.
+        adapted: names of the parameters that inner steps change; None for all.
+        create_graph: whether the outer gradient sees how the inner one depends on the parameters,
+            which makes it one of second order; `meta.maml.first_order` never has a graph.
     """
 
-    entropy: float
-    inner_norm: float
-    num_tasks: int
+    surrogate: Surrogate = "ratio"
+    gradient_clip: float = 0.1
+    shrink: bool = False
+    normalize: bool = False
+    adapted: tuple[str, ...] | None = None
+    create_graph: bool = False
+
+    @staticmethod
+    def of(meta: MAMLOptions, network: SetScorer) -> "StepOptions":
+        """Those that a config asks for.
+
+        Args:
+            meta: of the config.
+            network: has the parameters; their values do not count.
+        """
+        return StepOptions(
+            surrogate=meta.surrogate,
+            gradient_clip=meta.gradient_clip,
+            shrink=meta.shrink,
+            normalize=meta.normalize,
+            adapted=adapted_names(network, meta.adapt),
+            create_graph=meta.order == "second",
+        )
 
 
 def scorer_of(network: nn.Module, world: World) -> Scorer:
@@ -86,19 +114,12 @@ def scorer_of(network: nn.Module, world: World) -> Scorer:
     return scores
 
 
-def adapted_names(
-    names: Collection[str], adapt: Adapt, parts: Mapping[str, Collection[str]]
-) -> tuple[str, ...]:
-    """Which parameters inner steps move.
-
-    Args:
-        names: all parameters of a network.
-        adapt: all of them, a part, or none.
-        parts: layers and parameters of each part, see `SetScorer.parts`.
-    """
+def adapted_names(network: SetScorer, adapt: Adapt) -> tuple[str, ...]:
+    """The parameters of a network that inner steps change: all, those of a part, or none."""
+    names = tuple(name for name, _ in network.named_parameters())
     if adapt == "all":
-        return tuple(names)
-    part = () if adapt == "context" else parts[adapt]
+        return names
+    part = () if adapt == "context" else network.parts[adapt]
     return tuple(name for name in names if name in part or name.split(".")[0] in part)
 
 
@@ -133,13 +154,7 @@ def inner_step(
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
     decisions: Decisions,
-    *,
-    surrogate: Surrogate = "ratio",
-    create_graph: bool = False,
-    gradient_clip: float = 0.1,
-    shrink: bool = False,
-    normalize: bool = False,
-    names: Collection[str] | None = None,
+    options: StepOptions,
 ) -> Parameters:
     """One step of adaptation.
 
@@ -148,64 +163,48 @@ def inner_step(
         parameters: all of the policy's, by name.
         rates: logarithm of the inner rate of each parameter tensor, by the same names; one number
             each.
-        decisions: sampled on the task; nothing moves where there are none.
-        surrogate: the inner loss, see this module.
-        create_graph: whether the outer gradient sees how the inner one depends on the parameters.
-        gradient_clip: largest norm of the inner gradient, over all parameters that move.
-        shrink: whether the step is shortened to what the jobsets agree on, see this module; with
-            decisions of one jobset alone it is not.
-        normalize: whether the gradient of each parameter tensor gets length 1, and none is clipped.
-        names: parameters that move, by default all.
+        decisions: sampled on the task; without any nothing changes.
+        options: how the step is taken.
 
     Returns:
-        The adapted parameters; those that do not move are the given tensors.
+        The adapted parameters; what is not adapted are the tensors of ``parameters``.
     """
-    moving = tuple(parameters) if names is None else tuple(names)
     if decisions.num_rows == 0:
         return dict(parameters)
+    names = tuple(parameters) if options.adapted is None else options.adapted
     # Without a graph the gradient needs none behind the parameters either.
-    at = {name: value if create_graph else value.detach() for name, value in parameters.items()}
-    for name in moving:
-        if not at[name].requires_grad:
-            at[name] = at[name].detach().requires_grad_()
+    graph = options.create_graph
+    current = {name: value if graph else value.detach() for name, value in parameters.items()}
+    for name in names:
+        if not current[name].requires_grad:
+            current[name] = current[name].detach().requires_grad_()
+
+    # The gradient of each jobset's share of the loss; their sum is that of the whole loss.
     parts = [decisions]
-    if shrink:
+    if options.shrink:
         parts = [decisions.of_jobset(k) for k in np.unique(decisions.jobset)]
-    found = [
-        _gradients(
-            scorer, at, moving, part, part.num_rows / decisions.num_rows, surrogate, create_graph
-        )
-        for part in parts
-    ]
-    gradients = [torch.stack(pieces).sum(0) for pieces in zip(*found, strict=True)]
+    by_part = []
+    for part in parts:
+        share = part.num_rows / decisions.num_rows
+        with torch.enable_grad():
+            loss = share * inner_loss(scorer, current, part, options.surrogate)
+            inputs = [current[name] for name in names]
+            by_part.append(torch.autograd.grad(loss, inputs, create_graph=graph))
+    by_block = list(zip(*by_part, strict=True))
+    gradients = [torch.stack(pieces).sum(0) for pieces in by_block]
+
+    # How long the step of each block is. These factors are constants for the outer gradient.
     squares = [sum_of_squares([gradient.detach()]) for gradient in gradients]
-    if normalize:
+    if options.normalize:
         factors = [1.0 / torch.sqrt(square + LEAST_SQUARE) for square in squares]
     else:
         norm = torch.sqrt(torch.stack(squares).sum())
-        factors = [torch.clamp(gradient_clip / (norm + 1e-12), max=1.0)] * len(squares)
-    shares = [_shrinkage(pieces) for pieces in zip(*found, strict=True)]
+        factors = [torch.clamp(options.gradient_clip / (norm + 1e-12), max=1.0)] * len(squares)
+    shares = [_shrinkage(pieces) for pieces in by_block]
     return dict(parameters) | {
         name: parameters[name] - torch.exp(rates[name]) * (factor * share * gradient)
-        for name, gradient, factor, share in zip(moving, gradients, factors, shares, strict=True)
+        for name, gradient, factor, share in zip(names, gradients, factors, shares, strict=True)
     }
-
-
-def _gradients(
-    scorer: Scorer,
-    parameters: Mapping[str, torch.Tensor],
-    moving: Sequence[str],
-    decisions: Decisions,
-    share: float,
-    surrogate: Surrogate,
-    create_graph: bool,
-) -> tuple[torch.Tensor, ...]:
-    """Gradient of a share of the inner loss by the parameters that move."""
-    with torch.enable_grad():
-        loss = share * inner_loss(scorer, parameters, decisions, surrogate)
-        return torch.autograd.grad(
-            loss, [parameters[name] for name in moving], create_graph=create_graph
-        )
 
 
 def _shrinkage(pieces: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -223,13 +222,7 @@ def adapt(
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
     stages: Sequence[Decisions],
-    *,
-    surrogate: Surrogate = "ratio",
-    create_graph: bool = False,
-    gradient_clip: float = 0.1,
-    shrink: bool = False,
-    normalize: bool = False,
-    names: Collection[str] | None = None,
+    options: StepOptions,
 ) -> Parameters:
     """One inner step for each stage, in order; see `inner_step`.
 
@@ -237,18 +230,8 @@ def adapt(
     """
     adapted = dict(parameters)
     for step, decisions in enumerate(stages):
-        adapted = inner_step(
-            scorer,
-            adapted,
-            {name: rate + math.log(rate_of_step(step)) for name, rate in rates.items()},
-            decisions,
-            surrogate=surrogate,
-            create_graph=create_graph,
-            gradient_clip=gradient_clip,
-            shrink=shrink,
-            normalize=normalize,
-            names=names,
-        )
+        shorter = {name: rate + math.log(rate_of_step(step)) for name, rate in rates.items()}
+        adapted = inner_step(scorer, adapted, shorter, decisions, options)
     return adapted
 
 
@@ -256,68 +239,40 @@ def outer_loss(
     scorer: Scorer,
     parameters: Mapping[str, torch.Tensor],
     rates: Mapping[str, torch.Tensor],
-    tasks: Sequence[Sequence[Decisions]],
-    *,
-    clip: float = 0.2,
-    entropy_coefficient: float = 0.0,
-    surrogate: Surrogate = "ratio",
-    create_graph: bool = False,
-    gradient_clip: float = 0.1,
-    shrink: bool = False,
-    normalize: bool = False,
-    names: Collection[str] | None = None,
-) -> tuple[torch.Tensor, OuterStats]:
-    """Mean over tasks of what the adapted policies lose.
+    stages: Sequence[Decisions],
+    options: StepOptions,
+    policy_loss: PolicyLoss,
+) -> tuple[torch.Tensor, float, float]:
+    """What an adapted policy loses on a task.
 
     Args:
         scorer: see `inner_step`.
         parameters: before adaptation; the loss has a gradient for them.
         rates: see `inner_step`; the loss has a gradient for them.
-        tasks: of each, the decisions of stages 0 to K, where those of stage k were sampled after k
-            inner steps. The last stage is what counts, all others are adapted on; with one stage
-            alone this is PPO's loss. A task whose last stage holds no decision loses 0.
-        clip: of PPO, see `rllib_configs.learning.losses.clipped_loss`.
-        entropy_coefficient: gain for each nat of the adapted policy's mean entropy.
-        surrogate: see `inner_step`.
-        create_graph: see `inner_step`.
-        gradient_clip: see `inner_step`.
-        shrink: see `inner_step`.
-        normalize: see `inner_step`.
-        names: see `inner_step`.
+        stages: decisions of stages 0 to K, where those of stage k were sampled after k inner steps.
+            The last one is what counts, and holds at least one; all others are adapted on. With one
+            stage alone this is PPO's loss.
+        options: how inner steps are taken.
+        policy_loss: clip and bonus for entropy of the last stage, where the ratio is the gain.
 
     Returns:
-        The loss, a scalar, and statistics.
+        The loss, a scalar; the mean entropy over the decisions of the last stage, in nats; and the
+        Euclidean norm of the displacement from the parameters to the adapted ones.
     """
-    total = sum_of_squares([])
-    entropies, norms = [], []
-    for *before, last in tasks:
-        if last.num_rows == 0:
-            continue
-        adapted = adapt(
-            scorer,
-            parameters,
-            rates,
-            before,
-            surrogate=surrogate,
-            create_graph=create_graph,
-            gradient_clip=gradient_clip,
-            shrink=shrink,
-            normalize=normalize,
-            names=names,
-        )
-        loss, entropy = clipped_loss(
-            scorer(adapted, last.states),
-            torch.tensor(last.actions),
-            torch.tensor(last.log_probabilities),
-            torch.tensor(last.advantages),
-            clip,
-        )
-        total = total + (loss - entropy_coefficient * entropy.mean()) / len(tasks)
-        entropies.append(float(entropy.detach().mean()))
-        displacement = [(adapted[name] - parameters[name]).detach() for name in parameters]
-        norms.append(float(torch.sqrt(sum_of_squares(displacement))))
-    count = len(entropies)
-    return total, OuterStats(sum(entropies) / max(1, count), sum(norms) / max(1, count), count)
+    *before, last = stages
+    adapted = adapt(scorer, parameters, rates, before, options)
+    # The loss of the last stage at the parameters that all others lead to.
+    loss, entropies = clipped_loss(
+        scorer(adapted, last.states),
+        torch.tensor(last.actions),
+        torch.tensor(last.log_probabilities),
+        torch.tensor(last.advantages),
+        policy_loss.clip,
+    )
+    entropy = entropies.mean()
+    displacement = [(adapted[name] - parameters[name]).detach() for name in parameters]
+    norm = float(torch.sqrt(sum_of_squares(displacement)))
+    return loss - policy_loss.entropy_coefficient * entropy, float(entropy.detach()), norm
 
 
 def sum_of_squares(tensors: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -1,86 +1,175 @@
-"""Actors that an advisor makes, each once, when its specification is first seen."""
+"""The actors of agents: how their weights are laid out, and what they make of what they see."""
 
-from functools import lru_cache
-from typing import Any
+import math
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from cluster_env.core.world import State
-from meta.panda.advisor import TREES, PolicyAdvisor
+from cluster_env.core.world import Features
+from cluster_env.worlds.panda.features import PAIR, START, Proposals
 
-_SPEC = slice(1, 6)
-"""Where a state has the specification: left, cores, memory, core type and topology."""
-_MOST_SEEN = 100_000
+SURE = 4.0
+"""Log odds at the beginning of doing what the static rule would do."""
+LEVELS = 8
+"""How urgent the catches of an agent may be, where collisions ask for the need."""
+SHARPNESS = 4.0
+"""Logits of plans over their scores: doubt is for training, the sign of a score decides."""
+LARGEST_LOGIT = 12.0
+"""Logits of plans are at most so large: what is certain stays possible."""
+IMPOSSIBLE = -1e9  # finite, so that a row with nothing possible gives no NaN
 
-Inputs = dict[bytes, NDArray[np.float32]]
 
+@dataclass(frozen=True)
+class ActorShape:
+    """Actors that score each node by itself; their weights stand one after the other in a vector.
 
-class Actors:
-    """The weights of the actors that rows of states act with.
+    An actor scores each node with a hidden layer that sees the node and the context, and beside it
+    by a linear function of the node; a second hidden layer on the context scores to wait, and how
+    urgent the catches are.
 
-    Args:
-        network: the advisor; its weights are read once.
-        world: where it acts.
+    Attributes:
+        items: names of a node's features.
+        context: number of features of the context.
+        hidden: units of a hidden layer.
     """
 
-    def __init__(self, network: PolicyAdvisor, world: Any) -> None:
-        self._network, self._world = network, world
-        weights = {name: value.double().numpy() for name, value in network.state_dict().items()}
-        self._shared = weights["shared"]
-        self._weights = weights
-        self._of: dict[bytes, int] = {}
-        self.thetas = self._shared[None] if network.kind == "none" else self._shared[None][:0]
-        topology = b""
-        if network.kind in TREES:
-            topology = b"".join(
-                weights[f"tree_{name}"].tobytes() for name in ("statistics", "parent", "model")
-            )
-        # What an advisor sees does not depend on what a search changes: candidates see the same.
-        self._seen = _seen_by(world, topology)
+    items: tuple[str, ...]
+    context: int
+    hidden: int
 
-    def of(self, states: State) -> NDArray[np.int64]:
-        """Places in ``thetas`` of the actors of some rows, int64 ``(n,)``; new ones are made."""
-        if self._network.kind == "none":
-            return np.zeros(len(states), np.int64)
-        specs = np.ascontiguousarray(states[:, _SPEC])
-        keys = specs.view(np.dtype((np.void, specs.shape[1] * specs.itemsize)))[:, 0].tolist()
-        new = {key: row for row, key in enumerate(keys) if key not in self._of}
-        if new:
-            self._of.update(
-                zip(new, range(len(self.thetas), len(self.thetas) + len(new)), strict=True)
-            )
-            self.thetas = np.concatenate([self.thetas, self._made(states, new)])
-        return np.array([self._of[key] for key in keys], np.int64)
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the advisor's last layer at first."""
+        return float(0.1 * self.hidden**-0.5)
 
-    def _made(self, states: State, new: dict[bytes, int]) -> NDArray[np.float64]:
-        """Weights of new actors; see `PolicyAdvisor.advise`, which it is in numpy."""
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.clear()
-        self._look(states, [(key, row) for key, row in new.items() if key not in self._seen])
-        seen = np.stack([self._seen[key] for key in new]).astype(np.float64)
-        given, bias, made = (self._weights[name] for name in ("given", "bias", "made"))
-        size = given.shape[0]
-        units = np.maximum(seen[:, :size] @ given + bias, 0.0)
-        if self._network.kind in TREES:
-            units *= np.repeat(seen[:, size:], self._network.units, axis=1)
-        return np.asarray(self._shared + (units @ made) * made.shape[0] ** -0.5)
+    @property
+    def pieces(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each part by name, in order."""
+        return {
+            "item": (len(self.items), self.hidden),
+            "context": (self.context, self.hidden),
+            "bias": (self.hidden,),
+            "score": (self.hidden,),
+            "skip": (len(self.items),),
+            "offset": (1,),
+            "wait_context": (self.context, self.hidden),
+            "wait_bias": (self.hidden,),
+            "wait_score": (self.hidden,),
+            "wait": (1,),
+            "urgency": (self.hidden, LEVELS),
+            "urgency_bias": (LEVELS,),
+        }
 
-    def _look(self, states: State, unknown: list[tuple[bytes, int]]) -> None:
-        """Finds the specification as the advisor sees it, and the gates of the tree."""
-        if not unknown:
-            return
-        rows = [row for _, row in unknown]
-        context = torch.from_numpy(self._world.features(states[rows]).context)
-        parts = [context[:, self._network.columns]]
-        if self._network.kind in TREES:
-            parts.append(self._network.gates(parts[0]))
-        found = torch.cat(parts, dim=1).numpy()
-        self._seen.update((key, found[k]) for k, (key, _) in enumerate(unknown))
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return sum(math.prod(shape) for shape in self.pieces.values())
+
+    def split(self, weights: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The parts of some actors' weights, ``(n, size)``, each ``(n, *shape)``."""
+        sizes = [math.prod(shape) for shape in self.pieces.values()]
+        parts = zip(self.pieces.items(), torch.split(weights, sizes, dim=1), strict=True)
+        return {name: part.reshape(-1, *shape) for (name, shape), part in parts}
+
+    def initial(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Weights to begin with, float64 ``(size,)``: nearly always those of best fit, no waiting.
+
+        The hybrid of section 5 at its beginning: agents do what a static rule would, and learn
+        where to do something else.
+        """
+        parts = {name: np.zeros(shape) for name, shape in self.pieces.items()}
+        for name in ("item", "context", "wait_context"):
+            parts[name] = rng.normal(0.0, len(parts[name]) ** -0.5, parts[name].shape)
+        for name in ("score", "wait_score", "urgency"):
+            parts[name] = rng.normal(0.0, 0.1 * self.hidden**-0.5, parts[name].shape)
+        parts["skip"][self.items.index("best_fit")] = 2 * SURE
+        parts["offset"][:] = parts["wait"][:] = -SURE
+        return np.concatenate([part.ravel() for part in parts.values()])
+
+    def logits(
+        self, weights: torch.Tensor, features: Features, plans: Proposals | None = None
+    ) -> torch.Tensor:
+        """What actors make of what they see.
+
+        Args:
+            weights: of the actor of each row, ``(n, size)``.
+            features: of the rows; what is allowed is left to the caller.
+            plans: not used.
+
+        Returns:
+            Logits ``(n, num_items + 1 + LEVELS)``: of what to do with each node and of waiting,
+            each against doing nothing; and of the levels of urgency, against each other.
+        """
+        items, context = (torch.from_numpy(one).to(weights.dtype) for one in features[:2])
+        part, seen = self.split(weights), context.unsqueeze(1)
+        # Each node by itself: a hidden layer on node and context, and a linear function beside it.
+        shared = torch.bmm(seen, part["context"]) + part["bias"].unsqueeze(1)
+        hidden = torch.relu(torch.bmm(items, part["item"]) + shared)
+        scores = torch.bmm(hidden, part["score"].unsqueeze(2))
+        scores = scores + torch.bmm(items, part["skip"].unsqueeze(2)) + part["offset"].unsqueeze(1)
+        # Waiting and urgency depend on the context alone.
+        waits = torch.relu(torch.bmm(seen, part["wait_context"]).squeeze(1) + part["wait_bias"])
+        wait = (waits * part["wait_score"]).sum(dim=1, keepdim=True) + part["wait"]
+        urgency = torch.bmm(waits.unsqueeze(1), part["urgency"]).squeeze(1) + part["urgency_bias"]
+        return torch.cat([scores.squeeze(2), wait, urgency], dim=1)
 
 
-@lru_cache(maxsize=4)
-def _seen_by(world: Any, topology: bytes) -> Inputs:
-    """What advisors with a topology have seen in a world, by specification."""
-    return {}
+@dataclass(frozen=True)
+class PlanShape:
+    """Actors with one weight for each feature of a pair (`cluster_env.worlds.panda.features.PAIR`).
+
+    The score of a plan is a linear function of its features. An agent takes the best plan if its
+    score is above 0, and its score is the need by which collisions are resolved (footnote 2 of the
+    paper); else it releases what it holds and waits. While it learns, the softmax of the plans'
+    scores and of 0, to take none, says how likely each node is caught.
+    """
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the advisor's last layer at first."""
+        return 0.1
+
+    @property
+    def size(self) -> int:
+        """Number of weights."""
+        return len(PAIR)
+
+    def initial(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Weights to begin with, float64 ``(size,)``: nearly the shortest first, on what fits."""
+        return np.array([START.get(name, 0.0) for name in PAIR])
+
+    def logits(
+        self, weights: torch.Tensor, features: Features, plans: Proposals | None
+    ) -> torch.Tensor:
+        """Of catching and releasing each node, of waiting, and of the levels of urgency.
+
+        Args:
+            weights: of the actor of each row, ``(n, size)``.
+            features: of the rows; what is allowed is left to the caller.
+            plans: of the rows.
+
+        Returns:
+            ``(n, num_items + 1 + LEVELS)``, each of the first against doing nothing.
+        """
+        assert plans is not None
+        pairs = torch.from_numpy(plans.pairs).to(weights.dtype)
+        possible = torch.from_numpy(plans.possible)
+        scores = (pairs * weights.unsqueeze(1)).sum(dim=2).masked_fill(~possible, IMPOSSIBLE)
+        # How likely each plan is taken; the last column is to take none.
+        none = torch.zeros_like(scores[:, :1])
+        shares = torch.softmax(SHARPNESS * torch.cat([scores, none], dim=1), dim=1)
+        # A node is caught if it is in the plan that is taken; a held one is released with none.
+        members = torch.from_numpy(plans.members).to(weights.dtype)
+        caught = (shares[:, :-1].unsqueeze(2) * members).sum(dim=1)
+        held = torch.from_numpy(features.items[:, :, 1] > 0)
+        released = shares[:, -1:].expand_as(caught)
+        chances = torch.cat([torch.where(held, released, caught), shares[:, -1:]], dim=1)
+        chances = chances.clamp(1e-6, 1 - 1e-6)
+        bits = (torch.log(chances) - torch.log1p(-chances)).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
+        # The level of urgency is drawn around one that rises with the best score.
+        best = scores.amax(dim=1, keepdim=True)
+        middle = (LEVELS - 1) * torch.sigmoid(best.clamp(min=-100.0) / 8.0)
+        level = torch.arange(LEVELS, dtype=weights.dtype)
+        return torch.cat([bits, -2.0 * (level - middle) ** 2], dim=1)

@@ -1,123 +1,34 @@
 """The policy advisor network: from a specification to the weights of an actor (3.2.1)."""
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from cluster_env.core.seeding import Purpose, generator
-from cluster_env.core.world import Features
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.world import Features, World
+from cluster_env.worlds.panda.features import Proposals
+from meta.panda.actors import LEVELS, ActorShape, PlanShape
 from meta.panda.evidence import Evidence
-from meta.panda.plans import PlanShape
-from meta.panda.specifications import SPECIFICATION, Tree, consumers_table
-from rllib_configs.worlds.panda.plans import Proposals
+from meta.panda.specifications import (
+    NUM_REAL,
+    NUM_TOPOLOGIES,
+    SAMPLE,
+    SPECIFICATION,
+    Tree,
+    consumer_tree,
+    consumers_table,
+    num_core_types,
+    panda_of,
+    specification_places,
+)
+from rllib_configs.schema import ExperimentConfig, TrainingSection
 
 FORBIDDEN = -1e9  # finite, so that a row with nothing allowed gives no NaN
-SURE = 4.0
-"""Log odds at the beginning of doing what the static rule would do."""
-LEVELS = 8
-"""How urgent the catches of an agent may be, where collisions ask for the need."""
 TREES = ("tree", "unclustered")
 """Advisors whose topology is a tree."""
-_NUM_REAL = 3  # real columns of `consumers_table`
-_TOPOLOGIES = 3
-
-
-@dataclass(frozen=True)
-class ActorShape:
-    """The weights of an actor, one after the other in a vector.
-
-    An actor scores each node with a hidden layer that sees the node and the context, and beside it
-    by a linear function of the node; a second hidden layer on the context scores to wait, and how
-    urgent the catches are.
-
-    Attributes:
-        items: names of a node's features.
-        context: number of features of the context.
-        hidden: units of a hidden layer.
-    """
-
-    items: tuple[str, ...]
-    context: int
-    hidden: int
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation of the advisor's last layer at first."""
-        return float(0.1 * self.hidden**-0.5)
-
-    @property
-    def pieces(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each part by name, in order."""
-        return {
-            "item": (len(self.items), self.hidden),
-            "context": (self.context, self.hidden),
-            "bias": (self.hidden,),
-            "score": (self.hidden,),
-            "skip": (len(self.items),),
-            "offset": (1,),
-            "wait_context": (self.context, self.hidden),
-            "wait_bias": (self.hidden,),
-            "wait_score": (self.hidden,),
-            "wait": (1,),
-            "urgency": (self.hidden, LEVELS),
-            "urgency_bias": (LEVELS,),
-        }
-
-    @property
-    def size(self) -> int:
-        """Number of weights."""
-        return sum(math.prod(shape) for shape in self.pieces.values())
-
-    def split(self, theta: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The parts of some actors' weights, ``(n, size)``, each ``(n, *shape)``."""
-        sizes = [math.prod(shape) for shape in self.pieces.values()]
-        parts = zip(self.pieces.items(), torch.split(theta, sizes, dim=1), strict=True)
-        return {name: part.reshape(-1, *shape) for (name, shape), part in parts}
-
-    def drawn(self, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Weights to begin with, float64 ``(size,)``: nearly always those of best fit, no waiting.
-
-        The hybrid of section 5 at its beginning: agents do what a static rule would, and learn
-        where to do something else.
-        """
-        found = {name: np.zeros(shape) for name, shape in self.pieces.items()}
-        for name in ("item", "context", "wait_context"):
-            found[name] = rng.normal(0.0, len(found[name]) ** -0.5, found[name].shape)
-        for name in ("score", "wait_score", "urgency"):
-            found[name] = rng.normal(0.0, 0.1 * self.hidden**-0.5, found[name].shape)
-        found["skip"][self.items.index("best_fit")] = 2 * SURE
-        found["offset"][:] = found["wait"][:] = -SURE
-        return np.concatenate([part.ravel() for part in found.values()])
-
-
-def actor_logits(
-    shape: ActorShape, theta: torch.Tensor, items: torch.Tensor, context: torch.Tensor
-) -> torch.Tensor:
-    """What actors make of what they see; each row has an actor of its own.
-
-    Args:
-        shape: of the actors.
-        theta: their weights, ``(n, size)``.
-        items: nodes, ``(n, num_items, item size)``.
-        context: ``(n, context size)``.
-
-    Returns:
-        Logits ``(n, num_items + 1 + LEVELS)``: of what to do with each node and of waiting, each
-        against doing nothing; and of the levels of urgency, against each other.
-    """
-    part, seen = shape.split(theta), context.unsqueeze(1)
-    shared = torch.bmm(seen, part["context"]) + part["bias"].unsqueeze(1)
-    hidden = torch.relu(torch.bmm(items, part["item"]) + shared)
-    scores = torch.bmm(hidden, part["score"].unsqueeze(2))
-    scores = scores + torch.bmm(items, part["skip"].unsqueeze(2)) + part["offset"].unsqueeze(1)
-    waits = torch.relu(torch.bmm(seen, part["wait_context"]).squeeze(1) + part["wait_bias"])
-    wait = (waits * part["wait_score"]).sum(dim=1, keepdim=True) + part["wait"]
-    urgency = torch.bmm(waits.unsqueeze(1), part["urgency"]).squeeze(1) + part["urgency_bias"]
-    return torch.cat([scores.squeeze(2), wait, urgency], dim=1)
+_MOST_JOBSETS = 64  # that a tree is made from
 
 
 class PolicyAdvisor(nn.Module):
@@ -130,9 +41,7 @@ class PolicyAdvisor(nn.Module):
     Args:
         shape: of the actors.
         columns: places of `SPECIFICATION` in the context.
-        advisor: see `meta.panda.options.AdvisorOptions`, as the next two.
-        classes: leaves at most.
-        units: for each node of the tree.
+        training: the topology, its leaves and the units of each node.
         core_types: of the cloud.
         tree: what the topology follows; None for one that is loaded with the weights.
         seed: of the weights.
@@ -146,36 +55,35 @@ class PolicyAdvisor(nn.Module):
         self,
         shape: ActorShape | PlanShape,
         columns: NDArray[np.int64],
-        advisor: str,
-        classes: int,
-        units: int,
+        training: TrainingSection,
         core_types: int,
         tree: Tree | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.shape, self.kind, self.units = shape, advisor, units
+        self.shape, self.kind, self.units = shape, training.advisor, training.units
         self.columns = torch.from_numpy(columns)
-        room, rng = 2 * classes - 1, generator(seed, Purpose.INIT)
-        self.shared = nn.Parameter(torch.tensor(shape.drawn(rng), dtype=torch.float32))
-        if advisor == "none":
+        room, rng = 2 * training.classes - 1, generator(seed, Purpose.INIT)
+        # Names of parameters and buffers are those in files of trained policies.
+        self.shared = nn.Parameter(torch.tensor(shape.initial(rng), dtype=torch.float32))
+        if self.kind == "none":
             return
-        width = room * units
-        given = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
-        made = rng.normal(0.0, shape.spread, (width, shape.size))
-        self.given = nn.Parameter(torch.tensor(given, dtype=torch.float32))
+        width = room * self.units
+        first = rng.normal(0.0, (2 / len(SPECIFICATION)) ** 0.5, (len(SPECIFICATION), width))
+        last = rng.normal(0.0, shape.spread, (width, shape.size))
+        self.given = nn.Parameter(torch.tensor(first, dtype=torch.float32))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.made = nn.Parameter(torch.tensor(made, dtype=torch.float32))
-        if advisor in TREES:
-            size = 1 + 2 * _NUM_REAL + core_types + 1 + _TOPOLOGIES
+        self.made = nn.Parameter(torch.tensor(last, dtype=torch.float32))
+        if self.kind in TREES:
+            size = 1 + 2 * NUM_REAL + core_types + 1 + NUM_TOPOLOGIES
             self.register_buffer("tree_statistics", torch.zeros(room, size))
             self.register_buffer("tree_parent", torch.full((room,), -1.0))
-            self.register_buffer("tree_model", torch.zeros(2 * _NUM_REAL + 1))
+            self.register_buffer("tree_model", torch.zeros(2 * NUM_REAL + 1))
             if tree is not None:
-                self._plant(tree)
+                self._set_tree(tree)
 
     @torch.no_grad()
-    def _plant(self, tree: Tree) -> None:
+    def _set_tree(self, tree: Tree) -> None:
         model = tree.evidence
         self.tree_statistics.copy_(torch.from_numpy(tree.statistics))
         self.tree_parent.copy_(torch.from_numpy(tree.parent))
@@ -185,18 +93,16 @@ class PolicyAdvisor(nn.Module):
     def tree(self) -> Tree:
         """What the topology follows."""
         statistics = self.tree_statistics.double().numpy()
-        mean, scale, within = np.split(self.tree_model.double().numpy(), [_NUM_REAL, 2 * _NUM_REAL])
-        core_types = statistics.shape[1] - 2 - 2 * _NUM_REAL - _TOPOLOGIES
-        categories = (core_types + 1, _TOPOLOGIES)
-        model = Evidence(mean, scale, float(within[0]), categories)
+        mean, scale, within = np.split(self.tree_model.double().numpy(), [NUM_REAL, 2 * NUM_REAL])
+        core_types = statistics.shape[1] - 2 - 2 * NUM_REAL - NUM_TOPOLOGIES
+        model = Evidence(mean, scale, float(within[0]), (core_types + 1, NUM_TOPOLOGIES))
         return Tree(statistics, self.tree_parent.long().numpy(), model)
 
     def gates(self, specs: torch.Tensor) -> torch.Tensor:
         """How much each node of the tree counts for specifications, ``(n, room)``."""
         tree = self.tree()
-        core_types = tree.evidence.categories[0] - 1
-        found = tree.gates(consumers_table(specs.detach().float().numpy(), core_types))
-        return torch.from_numpy(found).to(specs.dtype)
+        table = consumers_table(specs.detach().float().numpy(), tree.evidence.categories[0] - 1)
+        return torch.from_numpy(tree.gates(table)).to(specs.dtype)
 
     def advise(self, specs: torch.Tensor) -> torch.Tensor:
         """Weights of actors, ``(n, size)``, from specifications, ``(n, 7)``."""
@@ -205,7 +111,7 @@ class PolicyAdvisor(nn.Module):
         units = torch.relu(specs @ self.given + self.bias)
         if self.kind in TREES:
             units = units * self.gates(specs).repeat_interleave(self.units, dim=1)
-        # The more units there are, the less each of them moves what they all make.
+        # The more units there are, the less each of them adds.
         return self.shared + (units @ self.made) * self.made.shape[0] ** -0.5
 
     def forward(self, features: Features, plans: Proposals | None = None) -> torch.Tensor:
@@ -215,27 +121,51 @@ class PolicyAdvisor(nn.Module):
             features: what agents see.
             plans: what is proposed to them; read by actors that weigh plans alone.
         """
-        context = torch.from_numpy(features.context).to(self.shared.dtype)
-        specs, which = _distinct(context[:, self.columns])
-        theta = self.advise(specs)[which]
-        if isinstance(self.shape, PlanShape):
-            assert plans is not None
-            logits = self.shape.logits(theta, features, plans)
-        else:
-            items = torch.from_numpy(features.items).to(theta.dtype)
-            logits = actor_logits(self.shape, theta, items, context)
+        specs = torch.from_numpy(features.context).to(self.shared.dtype)[:, self.columns]
+        # An agent decides many times, so the advisor is asked once for each specification.
+        rows = np.ascontiguousarray(specs.numpy())
+        keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
+        _, first, actor = np.unique(keys, return_index=True, return_inverse=True)
+        weights = self.advise(specs[torch.from_numpy(first)])[torch.from_numpy(actor)]
+        logits = self.shape.logits(weights, features, plans)
         allowed = features.allowed.copy()
         allowed[:, -1] &= allowed[:, :-1].any(axis=1)  # who has nothing cannot but wait
-        free = np.ones((len(allowed), LEVELS), np.bool_)
-        return logits.masked_fill(torch.from_numpy(~np.hstack([allowed, free])), FORBIDDEN)
+        levels = np.ones((len(allowed), LEVELS), np.bool_)
+        return logits.masked_fill(torch.from_numpy(~np.hstack([allowed, levels])), FORBIDDEN)
 
 
-def _distinct(specs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The specifications that differ, and which of them each row has.
+def build_advisor(
+    experiment: ExperimentConfig, world: World, tree: Tree | None = None
+) -> PolicyAdvisor:
+    """The network of an experiment, its weights drawn from the run's seed.
 
-    An agent decides many times, and the advisor is asked once for it.
+    Args:
+        experiment: with a policy advisor as its network.
+        world: where it acts.
+        tree: what the topology follows, if it is not to be loaded.
+
+    Raises:
+        InputError: if agents of the world have no specification.
     """
-    rows = np.ascontiguousarray(specs.numpy())
-    keys = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0]
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return specs[torch.from_numpy(first)], torch.from_numpy(which)
+    cloud, training = panda_of(world), experiment.training
+    items, context = cloud.feature_names
+    shape = (
+        PlanShape()
+        if training.actor == "plans"
+        else ActorShape(items, len(context), training.hidden)
+    )
+    places, core_types = specification_places(cloud), num_core_types(cloud)
+    return PolicyAdvisor(shape, places, training, core_types, tree, experiment.seed)
+
+
+def initial_advisor(experiment: ExperimentConfig, world: World) -> PolicyAdvisor:
+    """The same, with a tree of the consumers that it is trained on if it needs one."""
+    if experiment.training.advisor not in TREES:
+        return build_advisor(experiment, world)
+    task = experiment.task.build(seed=experiment.seed)
+    jobsets: list[JobSet] = []
+    while sum(one.num_jobs for one in jobsets) < SAMPLE and len(jobsets) < _MOST_JOBSETS:
+        jobsets += task.jobsets(Split.TRAIN, [len(jobsets)])
+    clustered = experiment.training.advisor == "tree"
+    tree = consumer_tree(task.world, jobsets, experiment.training.classes, clustered)
+    return build_advisor(experiment, world, tree)

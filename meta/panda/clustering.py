@@ -14,7 +14,7 @@ EXACT = 256
 """Rows that are clustered exactly; of more, as many are drawn to find each split."""
 WITHIN = (0.3, 0.1, 0.03, 0.01, 0.003)
 """Shares of the variance inside a cluster that are tried, see `Evidence`."""
-_DRAWS = 20240817  # of the randomised variant, where nobody gives a generator
+_SEED = 20240817  # of what the randomised variant draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,6 @@ class Dendrogram:
         log_evidence: logarithm of p(D | T) at the root.
         statistics: float64 ``(2 n - 1, size)``, of the rows below each node, see `Evidence`.
         evidence: the model of a cluster.
-        alpha: concentration of the Dirichlet process.
     """
 
     children: NDArray[np.int64]
@@ -36,7 +35,6 @@ class Dendrogram:
     log_evidence: float
     statistics: Floats
     evidence: Evidence
-    alpha: float
 
     @property
     def num_rows(self) -> int:
@@ -65,43 +63,18 @@ class Dendrogram:
 
     def cut(self) -> list[int]:
         """The nodes whose rows are the clusters, from left to right: highest with r_k >= 0.5."""
-        found, stack = [], [self.root]
+        clusters, stack = [], [self.root]
         while stack:
             node = stack.pop()
             if node < self.num_rows or self.log_odds[node - self.num_rows] >= 0:
-                found.append(node)
+                clusters.append(node)
             else:
                 stack.extend(self.children[node - self.num_rows].tolist()[::-1])
-        return found
-
-    def labels(self) -> NDArray[np.int64]:
-        """Cluster of each row, int64 ``(n,)``, numbered as `cut` does."""
-        found = np.empty(self.num_rows, np.int64)
-        for label, node in enumerate(self.cut()):
-            found[list(self.below(node))] = label
-        return found
-
-    def log_predictive(self, table: Table, nodes: list[int]) -> Floats:
-        """Logarithm of how likely a new row is in each cluster, float64 ``(rows, nodes)``.
-
-        The posterior predictive of the cluster, times its number of rows (section 3.2).
-        """
-        old, new = self.statistics[nodes], self.evidence.statistics(table)
-        joined = self.evidence.log_likelihood(old[None] + new[:, None])
-        return np.asarray(joined - self.evidence.log_likelihood(old) + np.log(old[:, 0]))
-
-    def assign(self, table: Table) -> NDArray[np.int64]:
-        """The most likely cluster of new rows, int64 ``(rows,)``, numbered as `cut` does."""
-        return np.asarray(self.log_predictive(table, self.cut()).argmax(axis=1), np.int64)
+        return clusters
 
 
 def cluster(
-    table: Table,
-    *,
-    alpha: float = 1.0,
-    within: float | None = None,
-    exact: int = EXACT,
-    rng: np.random.Generator | None = None,
+    table: Table, *, alpha: float = 1.0, within: float | None = None, exact: int = EXACT
 ) -> Dendrogram:
     """Clusters rows; how many clusters there are comes out of it (`Dendrogram.cut`).
 
@@ -116,7 +89,6 @@ def cluster(
         within: see `Evidence`; None for the likeliest of `WITHIN`, as the authors choose
             hyperparameters.
         exact: rows that are clustered exactly, at least 2.
-        rng: draws the parts; None for the same ones each time.
 
     Raises:
         InputError: without rows, or with an `alpha`, `within` or `exact` that cannot be.
@@ -126,15 +98,16 @@ def cluster(
             f"clustering needs a row or more, alpha above 0, exact of 2 or more and within between "
             f"0 and 1, but {table.num_rows}, {alpha:g}, {exact} and {within} were given"
         )
-    rng = np.random.default_rng(_DRAWS) if rng is None else rng
+    rng = np.random.default_rng(_SEED)
     evidence = Evidence.of(table, within or WITHIN[0])
+    rows = evidence.statistics(table)  # the same for any share of the variance
     drawn = np.sort(rng.choice(table.num_rows, min(table.num_rows, exact), replace=False))
     if within is None:
         evidence = max(
             (replace(evidence, within=share) for share in WITHIN),
-            key=lambda one: _exact(one.statistics(_rows(table, drawn)), one, alpha).log_evidence,
+            key=lambda model: _cluster_exactly(rows[drawn], model, alpha).log_evidence,
         )
-    builder = _Builder(evidence.statistics(table), evidence, alpha, exact, rng)
+    builder = _Builder(rows, evidence, alpha, exact, rng)
     builder.add(np.arange(table.num_rows))
     return builder.tree()
 
@@ -156,6 +129,7 @@ class _Builder:
         self._children = np.zeros((n - 1, 2), np.int64)
         self._odds = np.zeros(n - 1)
         self._statistics = np.concatenate([rows, np.zeros((n - 1, rows.shape[1]))])
+        # Leaves have d = alpha, and the evidence of a cluster of one row (figure 3).
         self._log_d = np.full(2 * n - 1, np.log(alpha))
         self._log_tree = np.zeros(2 * n - 1)
         self._log_tree[:n] = evidence.log_likelihood(rows)
@@ -164,72 +138,69 @@ class _Builder:
     def tree(self) -> Dendrogram:
         """What has been built."""
         return Dendrogram(
-            *(self._children, self._odds, float(self._log_tree[-1])),
-            *(self._statistics, self._evidence, self._alpha),
+            children=self._children,
+            log_odds=self._odds,
+            log_evidence=float(self._log_tree[-1]),
+            statistics=self._statistics,
+            evidence=self._evidence,
         )
 
-    def add(self, which: NDArray[np.int64]) -> int:
+    def add(self, rows: NDArray[np.int64]) -> int:
         """Builds the tree of some rows; returns its root."""
-        if which.size <= self._exact:
-            return self._add_exactly(which)
-        drawn = self._rng.choice(which.size, self._exact, replace=False)
-        part = _exact(self._rows[which[drawn]], self._evidence, self._alpha)
+        if rows.size <= self._exact:
+            return self._add_exactly(rows)
+        # Cluster a drawn part, whose first split is that of all rows.
+        drawn = self._rng.choice(rows.size, self._exact, replace=False)
+        part = _cluster_exactly(self._rows[rows[drawn]], self._evidence, self._alpha)
         if part.log_odds[-1] >= 0:
-            return self._add_as_one(which)
+            return self._add_as_one(rows)
         sides = part.children[-1]
-        old = part.statistics[sides]
-        joined = self._evidence.log_likelihood(old + self._rows[which][:, None])
-        likely = joined - self._evidence.log_likelihood(old) + np.log(old[:, 0])
+        likely = self._evidence.log_predictive(part.statistics[sides], self._rows[rows])
         right = likely[:, 1] > likely[:, 0]
-        right[drawn[list(part.below(int(sides[0])))]] = False  # so that no side is empty
+        # Drawn rows stay on their sides, so that none is empty.
+        right[drawn[list(part.below(int(sides[0])))]] = False
         right[drawn[list(part.below(int(sides[1])))]] = True
-        return self.join(self.add(which[~right]), self.add(which[right]))
+        return self.join(self.add(rows[~right]), self.add(rows[right]))
 
-    def _add_exactly(self, which: NDArray[np.int64]) -> int:
-        part = _exact(self._rows[which], self._evidence, self._alpha)
-        node = np.concatenate([which, np.zeros(which.size - 1, np.int64)])
+    def _add_exactly(self, rows: NDArray[np.int64]) -> int:
+        part = _cluster_exactly(self._rows[rows], self._evidence, self._alpha)
+        node = np.concatenate([rows, np.zeros(rows.size - 1, np.int64)])
         for k, (left, right) in enumerate(part.children):
-            node[which.size + k] = self.join(int(node[left]), int(node[right]))
+            node[rows.size + k] = self.join(int(node[left]), int(node[right]))
         return int(node[-1])
 
-    def _add_as_one(self, nodes: NDArray[np.int64]) -> int:
+    def _add_as_one(self, rows: NDArray[np.int64]) -> int:
         """A balanced tree: neighbors are joined, and what comes of it, until one is left."""
-        left = nodes.tolist()
-        while len(left) > 1:
-            pairs = zip(left[0::2], left[1::2], strict=False)
-            left = [self.join(one, two) for one, two in pairs] + left[len(left) // 2 * 2 :]
-        return int(left[0])
-
-    def odds(self, node: int, others: NDArray[np.int64]) -> Floats:
-        """Log odds of joining a node with each of some others, float64 ``(others,)``."""
-        return self._terms(node, others)[0]
+        nodes = rows.tolist()
+        while len(nodes) > 1:
+            pairs = zip(nodes[0::2], nodes[1::2], strict=False)
+            nodes = [self.join(one, two) for one, two in pairs] + nodes[len(nodes) // 2 * 2 :]
+        return int(nodes[0])
 
     def join(self, left: int, right: int) -> int:
         """Makes a node of two (equations 1 and 2, figure 3); returns it."""
-        node, n = self._next, len(self._rows)
+        node, merge = self._next, self._next - len(self._rows)
         self._next += 1
-        odds, log_d, log_tree = self._terms(left, np.array([right]))
-        self._children[node - n] = left, right
+        odds, log_d, log_tree = (terms[0] for terms in self.terms(left, np.array([right])))
+        self._children[merge], self._odds[merge] = (left, right), odds
         self._statistics[node] = self._statistics[left] + self._statistics[right]
-        self._odds[node - n], self._log_d[node], self._log_tree[node] = (
-            odds[0],
-            log_d[0],
-            log_tree[0],
-        )
+        self._log_d[node], self._log_tree[node] = log_d, log_tree
         return node
 
-    def _terms(self, node: int, others: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
-        """Log odds, log d_k and log p(D_k | T_k) of joining a node with others."""
+    def terms(self, node: int, others: NDArray[np.int64]) -> tuple[Floats, Floats, Floats]:
+        """Log odds, log d_k and log p(D_k | T_k) of joining a node with each of some others."""
         statistics = self._statistics[node] + self._statistics[others]
+        # d_k = alpha Gamma(n_k) + d_left d_right: the weights of one cluster and of two trees.
         merged = np.log(self._alpha) + gammaln(statistics[:, 0])
         apart = self._log_d[node] + self._log_d[others]
         log_d = np.logaddexp(merged, apart)
+        # The same weights times the evidence of each hypothesis.
         merged += self._evidence.log_likelihood(statistics)
         apart += self._log_tree[node] + self._log_tree[others]
         return merged - apart, log_d, np.logaddexp(merged, apart) - log_d
 
 
-def _exact(rows: Floats, evidence: Evidence, alpha: float) -> Dendrogram:
+def _cluster_exactly(rows: Floats, evidence: Evidence, alpha: float) -> Dendrogram:
     """Joins the two clusters with the highest posterior until one is left (figure 3).
 
     Args:
@@ -240,20 +211,18 @@ def _exact(rows: Floats, evidence: Evidence, alpha: float) -> Dendrogram:
     n = len(rows)
     builder = _Builder(rows, evidence, alpha, n, np.random.default_rng(0))
     node = np.arange(n)  # of each place; -1 where it was joined into another place
+    # Odds of all pairs, below the diagonal alone; those of a place that is gone are -inf.
     odds = np.full((n, n), -np.inf)
     for place in range(1, n):
-        odds[place, :place] = builder.odds(place, node[:place])
+        odds[place, :place] = builder.terms(place, node[:place])[0]
     for _ in range(n - 1):
         row, column = (int(place) for place in np.unravel_index(odds.argmax(), odds.shape))
         node[column] = builder.join(int(node[column]), int(node[row]))
         node[row], odds[row], odds[:, row] = -1, -np.inf, -np.inf
+        # Only the odds of the new node with the others change.
         others = np.flatnonzero((node >= 0) & (node != node[column]))
-        found = builder.odds(int(node[column]), node[others])
+        changed, *_ = builder.terms(int(node[column]), node[others])
         before = others < column
-        odds[column, others[before]] = found[before]
-        odds[others[~before], column] = found[~before]
+        odds[column, others[before]] = changed[before]
+        odds[others[~before], column] = changed[~before]
     return builder.tree()
-
-
-def _rows(table: Table, which: NDArray[np.int64]) -> Table:
-    return Table(table.real[which], table.categorical[which], table.categories)

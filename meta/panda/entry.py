@@ -1,4 +1,4 @@
-"""The policy advisor for the registry of networks."""
+"""The policy advisor in the registry of networks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.world import World
-from meta.panda.network import made
+from meta.panda.advisor import build_advisor
 from meta.panda.sampler import AdvisedSampler
 from rllib_configs.networks.registry import Network, Shapes, Weights
 
@@ -17,6 +17,34 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 _DRAWING_NOTHING = ("evolution", "offline")  # algorithms that learn from what is likeliest
+
+
+def begin_as_shared(
+    source: "ExperimentConfig", trained: Weights, config: "ExperimentConfig", own: Weights
+) -> dict[str, NDArray[np.float32]]:
+    """Weights that begin as a shared actor that is trained: the advisor adds nothing to it yet.
+
+    Args:
+        source: config of the policy to begin with.
+        trained: its weights.
+        config: of the run.
+        own: its weights.
+
+    Raises:
+        InputError: if that policy has other actors, or another advisor.
+    """
+    needed = {"network.shared"} if source.training.advisor == "none" else {*own, *trained}
+    shapes = [{name: of[name].shape for name in needed & set(of)} for of in (trained, own)]
+    if shapes[0] != shapes[1]:
+        raise InputError(
+            "agents can begin as others whose training.actor, advisor, hidden, classes and units "
+            "are the same, or as some without an advisor whose actors are the same"
+        )
+    # Without an advisor there: its last layer begins at 0, so that it adds nothing yet.
+    begun = {name: trained.get(name, value) for name, value in own.items()}
+    if "network.made" not in trained and "network.made" in own:
+        begun["network.made"] = np.zeros_like(own["network.made"])
+    return begun
 
 
 def _module() -> "type[TorchRLModule]":
@@ -31,39 +59,12 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
 
 def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> AdvisedSampler:
     draws = experiment.training.algorithm not in _DRAWING_NOTHING
-    return AdvisedSampler(made(experiment, world), weights, world, draws)
+    return AdvisedSampler(build_advisor(experiment, world), weights, world, draws)
 
 
 def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    state = made(experiment, world).state_dict()
+    state = build_advisor(experiment, world).state_dict()
     return {f"network.{name}": tuple(value.shape) for name, value in state.items()}
-
-
-def as_advised(
-    source: "ExperimentConfig", given: Weights, config: "ExperimentConfig", own: Weights
-) -> dict[str, NDArray[np.float32]]:
-    """Weights that begin as a shared actor that is trained: the advisor adds nothing to it yet.
-
-    Args:
-        source: config of the policy to begin with.
-        given: its weights.
-        config: of the run.
-        own: its weights.
-
-    Raises:
-        InputError: if that policy has other actors, or another advisor.
-    """
-    needed = {"network.shared"} if source.training.advisor == "none" else {*own, *given}
-    shapes = [{name: of[name].shape for name in needed & set(of)} for of in (given, own)]
-    if shapes[0] != shapes[1]:
-        raise InputError(
-            "agents can begin as others whose training.actor, advisor, hidden, classes and units "
-            "are the same, or as some without an advisor whose actors are the same"
-        )
-    begun = {name: given.get(name, value) for name, value in own.items()}
-    if "network.made" not in given and "network.made" in own:
-        begun["network.made"] = np.zeros_like(own["network.made"])
-    return begun
 
 
 NETWORK = Network(

@@ -100,20 +100,35 @@ class Evidence:
         Returns:
             float64 ``(...)``.
         """
+        # Real columns first, then the counts of categories; columns are independent.
         n, num_real = statistics[..., 0], self.mean.size
         sums = statistics[..., 1 : 1 + num_real]
         squares = statistics[..., 1 + num_real : 1 + 2 * num_real]
-        found = self._real(n[..., None], sums, squares).sum(axis=-1)
+        total = self._real(n[..., None], sums, squares).sum(axis=-1)
         first = 1 + 2 * num_real
         for count in self.categories:
             prior = 1.0 / count  # all categories of a column together weigh as one row
             counts = statistics[..., first : first + count]
-            found += (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1) - gammaln(1.0 + n)
+            total += (gammaln(counts + prior) - gammaln(prior)).sum(axis=-1) - gammaln(1.0 + n)
             first += count
-        return np.asarray(found, np.float64)
+        return np.asarray(total, np.float64)
+
+    def log_predictive(self, clusters: Floats, rows: Floats) -> Floats:
+        """Logarithm of how likely rows are in clusters, float64 ``(rows, clusters)``.
+
+        The posterior predictive of a cluster, times its number of rows (Heller and Ghahramani,
+        section 3.2).
+
+        Args:
+            clusters: their `statistics`, float64 ``(clusters, size)``.
+            rows: those of the rows, float64 ``(rows, size)``.
+        """
+        joined = self.log_likelihood(clusters + rows[:, None])
+        return np.asarray(joined - self.log_likelihood(clusters) + np.log(clusters[:, 0]))
 
     def _real(self, n: Floats, sums: Floats, squares: Floats) -> Floats:
         """Of each real column, float64 ``(..., real columns)`` (Murphy, equations 85 to 95)."""
+        # The parameters of the prior, then those of the posterior.
         a, b = self.shape, self.shape * self.within
         # So that means of clusters vary as much as the column does beside what is inside of them.
         trust = self.within / max(1.0 - self.within, 1e-3)

@@ -5,7 +5,8 @@ from typing import Any
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.torch import TorchRLModule
 
-from meta.panda.network import planted
+from cluster_env.worlds.panda.world import Panda
+from meta.panda.advisor import initial_advisor
 from meta.panda.sampler import logits_of
 
 
@@ -16,9 +17,9 @@ class AdvisorModule(TorchRLModule):
     """
 
     def setup(self) -> None:
-        """Builds the network, and grows its tree."""
-        self._world = self.model_config["world"]
-        self.network = planted(self.model_config["experiment"], self._world)
+        """Builds the network, and the tree that it follows."""
+        self._world: Panda = self.model_config["world"]
+        self.network = initial_advisor(self.model_config["experiment"], self._world)
 
     def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
         """Logits of the states under ``Columns.OBS``."""

@@ -7,8 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from meta.panda.advisor import PolicyAdvisor
-from meta.panda.network import made
+from meta.panda.advisor import PolicyAdvisor, build_advisor
 from meta.panda.records import Records
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ def advantages_of(records: Records) -> NDArray[np.float64]:
     Raises:
         InputError: if a jobset has one episode alone.
     """
-    found = np.empty(records.reward.size)
+    advantages = np.empty(records.reward.size)
     for jobset in np.unique(records.jobset):
         rows = np.flatnonzero(records.jobset == jobset)
         each = np.unique(records.episode[rows]).size
@@ -35,77 +34,50 @@ def advantages_of(records: Records) -> NDArray[np.float64]:
                 "the other episodes of a jobset are its baseline, so records need two of each, "
                 "with all consumers"
             )
+        # Episodes of a jobset have the same consumers in the same order.
         rewards = records.reward[rows].reshape(each, -1)
-        found[rows] = (rewards - rewards.mean(axis=0)).ravel()
-    return found / max(float(found.std()), 1e-9)
+        advantages[rows] = (rewards - rewards.mean(axis=0)).ravel()
+    return advantages / max(float(advantages.std()), 1e-9)
 
 
-class Lessons(NamedTuple):
-    """What an advisor is to say of consumers; made by `lessons_of`."""
+class RegressionData(NamedTuple):
+    """What an advisor is to say of consumers; made by `regression_data`."""
 
     specs: torch.Tensor  # float32 (n, 7)
     targets: torch.Tensor  # float32 (n, weights)
-    share: torch.Tensor  # float32 (n, 1), how much each counts; 1 in the mean
+    importance: torch.Tensor  # float32 (n, 1), how much each counts; 1 in the mean
 
 
-def lessons_of(records: Records, sharpness: float) -> Lessons:
-    """Records as lessons, in which what did well counts more; see `learn`.
+def regression_data(records: Records, sharpness: float) -> RegressionData:
+    """The weights of recorded actors, of which those that did better count more.
+
+    Each counts as the exponential of its advantage (Peters and Schaal, *Reinforcement learning by
+    reward-weighted regression*, 2007; the paper's "form of supervised learning").
+
+    Args:
+        records: of episodes with weights that differ.
+        sharpness: how much more better ones count.
 
     Raises:
         InputError: see `advantages_of`.
     """
-    weigh = np.exp(np.clip(sharpness * advantages_of(records), -5.0, 5.0))
-    weigh /= weigh.mean()
-    return Lessons(
+    importance = np.exp(np.clip(sharpness * advantages_of(records), -5.0, 5.0))
+    importance /= importance.mean()
+    return RegressionData(
         torch.from_numpy(records.specification),
         torch.from_numpy(records.weights),
-        torch.from_numpy(weigh.astype(np.float32))[:, None],
+        torch.from_numpy(importance.astype(np.float32))[:, None],
     )
 
 
-def loss_of(network: PolicyAdvisor, lessons: Lessons, rng: np.random.Generator) -> torch.Tensor:
-    """How far an advisor is from lessons, the mean over a batch that is drawn from them."""
-    count = len(lessons.specs)
-    chosen = torch.from_numpy(rng.integers(0, count, min(BATCH, count)))
-    missed = network.advise(lessons.specs[chosen]) - lessons.targets[chosen]
-    return (lessons.share[chosen] * missed**2).mean()
-
-
-def learn(
-    network: PolicyAdvisor,
-    records: Records,
-    steps: int = 200,
-    lr: float = 0.01,
-    sharpness: float = 1.0,
-    seed: int = 0,
-) -> list[float]:
-    """Makes what an advisor says of each specification more like the weights that did well.
-
-    Regression on the recorded weights, each weighed by the exponential of its advantage
-    (Peters and Schaal, Reinforcement learning by reward-weighted regression, ICML 2007; the paper's
-    "form of supervised learning").
-
-    Args:
-        network: changed in place.
-        records: of episodes with weights that differ.
-        steps: of Adam, each on 1,024 consumers.
-        lr: its learning rate.
-        sharpness: how much more better ones count.
-        seed: of the consumers' order.
-
-    Returns:
-        The loss at each step.
-    """
-    lessons = lessons_of(records, sharpness)
-    optimizer = torch.optim.Adam(network.parameters(), lr=lr)
-    rng, losses = np.random.default_rng(seed), []
-    for _ in range(steps):
-        loss = loss_of(network, lessons, rng)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
+def regression_loss(
+    network: PolicyAdvisor, data: RegressionData, rng: np.random.Generator
+) -> torch.Tensor:
+    """How far an advisor is from its targets, the mean over a batch that is drawn from them."""
+    count = len(data.specs)
+    batch = torch.from_numpy(rng.integers(0, count, min(BATCH, count)))
+    missed = network.advise(data.specs[batch]) - data.targets[batch]
+    return (data.importance[batch] * missed**2).mean()
 
 
 def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
@@ -126,7 +98,7 @@ def prepare(config: "ExperimentConfig") -> "ExperimentConfig":
             "training.records names no file to learn from; metasched record writes one"
         )
     records = Records.read(training.records)
-    size = made(config, config.task.build_world()).shape.size
+    size = build_advisor(config, config.task.build_world()).shape.size
     if records.weights.shape[1] != size:
         raise InputError(
             f"the actors of the records have {records.weights.shape[1]} weights each, but those of "

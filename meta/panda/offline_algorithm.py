@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.seeding import Purpose, generator
-from meta.panda.offline import Lessons, lessons_of, loss_of
+from meta.panda.offline import RegressionData, regression_data, regression_loss
 from meta.panda.records import Records
 from rllib_configs.algorithms.batched import (
     AdamLearner,
@@ -42,31 +42,31 @@ class OfflineWork:
 
     def __init__(self, experiment: ExperimentConfig, module: Any) -> None:
         self._experiment, self._module = experiment, module
-        self._read: tuple[Lessons, dict[str, float]] | None = None
+        self._read: tuple[RegressionData, dict[str, float]] | None = None
 
     def set_weights(self, weights: Arrays) -> None:
         """Takes the weights that learning goes on from."""
         self._module.set_state(dict(weights))
 
-    def play(self, unit: RecordsUnit) -> tuple[Part, Lessons]:
+    def play(self, unit: RecordsUnit) -> tuple[Part, RegressionData]:
         """Reads the records; nothing is played."""
         if self._read is None:
             training = self._experiment.training
             records = Records.read(training.records)
-            said = {"mean": float(records.reward.mean()), "best": float(records.reward.max())}
-            self._read = lessons_of(records, training.sharpness), said
-        lessons, said = self._read
-        return Part(sums=said), lessons
+            rewards = {"mean": float(records.reward.mean()), "best": float(records.reward.max())}
+            self._read = regression_data(records, training.sharpness), rewards
+        data, rewards = self._read
+        return Part(sums=rewards), data
 
     def set_parameters(self, parameters: Vector) -> None:
         """Takes the parameters that gradients are computed at."""
         load_flat(self._module, parameters)
 
-    def gradient(self, rows: Lessons, step: OfflineStep) -> Part:
+    def gradient(self, rows: RegressionData, step: OfflineStep) -> Part:
         """Of the loss of one batch."""
         seed = self._experiment.seed
         rng: np.random.Generator = generator(seed, Purpose.SHUFFLE, step.iteration, step.number)
-        loss = loss_of(self._module.network, rows, rng)
+        loss = regression_loss(self._module.network, rows, rng)
         return Part(flat_gradient(loss, self._module), {"loss": loss.item()})
 
 
@@ -86,7 +86,7 @@ class OfflineConfig(BatchedConfig):
 
 
 class Offline(UnitAlgorithm):
-    """Regression on recorded weights that did well; see `meta.panda.offline.learn`."""
+    """Regression on recorded weights that did well; see `meta.panda.offline.regression_data`."""
 
     @classmethod
     def get_default_config(cls) -> OfflineConfig:

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import field_validator
 
 from rllib_configs.registries import ALGORITHMS, CONVERSIONS, NETWORKS, Algorithm, NetworkEntry
 from rllib_configs.sections import Count, Positive, Section, Share, Width
+
+if TYPE_CHECKING:
+    from cluster_env.worlds.panda.world import Panda
 
 
 class AdvisorOptions(Section):
@@ -35,7 +38,7 @@ class AdvisorOptions(Section):
     if TYPE_CHECKING:
         iterations: int
 
-    def world_at(self, world: Any, iteration: int | None) -> Any:
+    def world_at(self, world: "Panda", iteration: int | None) -> "Panda":
         """The world with the share of an iteration (PANDA, section 5: the hybrid approach).
 
         It depends on nothing else, so that runners and resumed runs have the same.
@@ -84,4 +87,4 @@ ALGORITHMS.register("offline")(
 NETWORKS.register("policy_advisor")(
     NetworkEntry(AdvisorOptions, "meta.panda.entry:NETWORK", scores_items=False)
 )
-CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.entry:as_advised")
+CONVERSIONS.register("policy_advisor to policy_advisor")("meta.panda.entry:begin_as_shared")

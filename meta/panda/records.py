@@ -9,7 +9,7 @@ that it ran on at last, and its reward.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.task import Task
+from cluster_env.worlds.panda.simulator import PandaSimulator
+from meta.panda.actors import PlanShape
 from meta.panda.advisor import PolicyAdvisor
-from meta.panda.plans import PlanShape
-from meta.panda.specifications import SPECIFICATION, specifications
-from rllib_configs.worlds.panda.plans import PAIR, decide_by_plans
+from meta.panda.specifications import SPECIFICATION, panda_of, specifications
+from rllib_configs.worlds.panda.plans import decide_by_plans
 
 _DTYPES: dict[str, Any] = {
     "specification": np.float32,
@@ -60,7 +61,7 @@ class Records:
     reward: NDArray[np.float64]
 
     def write(self, path: Path) -> None:
-        """Writes a Parquet file, under another name first, so that none is ever half written."""
+        """Writes a Parquet file, under another name first, so that none is ever incomplete."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -80,55 +81,46 @@ class Records:
         """What was written.
 
         Raises:
-            InputError: if there is no such file, or it is no record of consumers.
+            InputError: if there is no such file, it is no record of consumers, or its consumers are
+                described otherwise than today.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        file = shortened(str(path))
         try:
             table = pq.read_table(path)
             columns = {name: table.column(name).to_pylist() for name in cls.__dataclass_fields__}
             nodes = tuple(tuple(map(int, one)) for one in columns.pop("nodes"))
-            found = {
+            arrays: dict[str, NDArray[Any]] = {
                 name: np.array(column, _DTYPES.get(name, np.int64))
                 for name, column in columns.items()
             }
         except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
             what = (str(error) or type(error).__name__).splitlines()[0][:200]
-            raise InputError(
-                f"{shortened(str(path))} holds no records of consumers: {what}"
-            ) from None
+            raise InputError(f"{file} holds no records of consumers: {what}") from None
+        # Columns must fit together, and be of consumers as they are described today.
         names = (table.schema.metadata or {}).get(b"specification", b"").decode(errors="replace")
-        _check(path, names, found)
-        return cls(nodes=nodes, **found)
-
-
-def _check(path: Path, names: str, found: dict[str, NDArray[Any]]) -> None:
-    """Makes sure that columns fit together, and are of consumers as they are described today.
-
-    Raises:
-        InputError: if they do not.
-    """
-    place = shortened(str(path))
-    shape = (len(found["reward"]), len(SPECIFICATION))
-    if names != ",".join(SPECIFICATION) or found["specification"].shape not in (shape, (0,)):
-        raise InputError(
-            f"the records of {place} have another specification ({shortened(names) or 'none'}) "
-            f"than consumers have today ({', '.join(SPECIFICATION)}); write them anew"
-        )
-    if not shape[0]:
-        raise InputError(f"{place} holds no records of consumers: it has no rows")
-    if found["weights"].ndim != 2:
-        raise InputError(f"the actors of the records of {place} have no weights")
-    for name in _DTYPES:
-        if not np.isfinite(found[name]).all():
+        shape = (len(arrays["reward"]), len(SPECIFICATION))
+        if names != ",".join(SPECIFICATION) or arrays["specification"].shape not in (shape, (0,)):
             raise InputError(
-                f"the records of {place} have a {name} that is not finite, so nothing can be "
-                f"learned from them"
+                f"the records of {file} have another specification ({shortened(names) or 'none'}) "
+                f"than consumers have today ({', '.join(SPECIFICATION)}); write them anew"
             )
+        if not shape[0]:
+            raise InputError(f"{file} holds no records of consumers: it has no rows")
+        if arrays["weights"].ndim != 2:
+            raise InputError(f"the actors of the records of {file} have no weights")
+        for name in _DTYPES:
+            if not np.isfinite(arrays[name]).all():
+                raise InputError(
+                    f"the records of {file} have a {name} that is not finite, so nothing can be "
+                    f"learned from them"
+                )
+        return cls(nodes=nodes, **arrays)
 
 
-def recorded(
+def record_episodes(
     network: PolicyAdvisor,
     task: Task,
     jobsets: Sequence[JobSet],
@@ -139,8 +131,8 @@ def recorded(
 ) -> Records:
     """Plays jobsets with advised actors that weigh plans, and keeps the record of each consumer.
 
-    An actor has the weights that its consumer is given when it arrives, to its end. With noise,
-    those of an episode are all moved by the same normal numbers (parameter-based exploration:
+    An actor has the weights that its consumer is given when it arrives, to its end. With noise, the
+    same normal numbers are added to those of all actors of an episode (parameter-based exploration:
     Sehnke et al., Neural Networks 23, 2010), so that records say which weights are better.
 
     Args:
@@ -148,7 +140,7 @@ def recorded(
         task: world and objective.
         jobsets: what arrives.
         episodes: of each jobset.
-        noise: standard deviation of the weights.
+        noise: standard deviation of what is added to the weights.
         joint: share of the mean over all consumers of the episode in each one's reward.
         seed: of the noise.
 
@@ -157,61 +149,55 @@ def recorded(
     """
     if not isinstance(network.shape, PlanShape):
         raise InputError("records are made by actors that weigh plans; take training.actor=plans")
-    world = cast("Any", task.world)
-    specs = [specifications(world, [jobset]) for jobset in jobsets]
+    world = panda_of(task.world)
+    # The weights of all actors of all episodes: a row for each consumer, in the simulator's order.
     rng = np.random.default_rng(seed)
-    with torch.inference_mode():
-        made = [network.advise(torch.from_numpy(one)).numpy() for one in specs]
-    thetas, kept = [], []
-    for of_jobset, own in zip(made, specs, strict=True):
+    specs, weights = [], []
+    for jobset in jobsets:
+        spec = specifications(world, [jobset])
+        with torch.inference_mode():
+            advised = network.advise(torch.from_numpy(spec)).numpy()
         for _ in range(episodes):
-            thetas.append(of_jobset + noise * rng.standard_normal(len(PAIR)).astype(np.float32))
-            kept.append(own)
+            added = noise * rng.standard_normal(network.shape.size).astype(np.float32)
+            specs.append(spec)
+            weights.append(advised + added)
+    # Play all episodes side by side, and add up what each agent is rewarded with.
     simulator = world.simulator()
     simulator.load(jobsets, task.objective, episodes)
-    weights = np.concatenate(thetas)
-    returns = _play(world, simulator, weights.astype(np.float64))
-    return _records(simulator, np.concatenate(kept), weights, returns, joint)
-
-
-def _play(world: Any, simulator: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Plays all episodes; what each agent gets in all, float64 ``(num_rows,)``."""
+    actors = np.concatenate(weights).astype(np.float64)
     returns, rewards = np.zeros(simulator.num_rows), np.empty(simulator.num_rows)
-    rows = np.flatnonzero(simulator.active).astype(np.int32)
-    while rows.size:
-        bits = np.empty((rows.size, world.num_actions), np.int32)
-        decide_by_plans(
-            *(simulator.states[rows], rows.astype(np.int64), weights),
-            *(world.observed, world.held, 0.0, np.empty(len(PAIR)), bits),
-        )
-        simulator.step(rows, bits, rewards)
+    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+        actions = decide_by_plans(world, simulator.states[rows], rows.astype(np.int64), actors)
+        simulator.step(rows, actions, rewards)
         returns[rows] += rewards[: rows.size]
-        rows = np.flatnonzero(simulator.active).astype(np.int32)
-    return returns
+    return _records_of(simulator, np.concatenate(specs), np.concatenate(weights), returns, joint)
 
 
-def _records(
-    simulator: Any,
+def _records_of(
+    simulator: PandaSimulator,
     specs: NDArray[np.float32],
     weights: NDArray[np.float32],
     returns: NDArray[np.float64],
     joint: float,
 ) -> Records:
+    """Records of episodes that have ended, in the order of the schedule."""
     schedule = simulator.schedule()
+    # Rows of an episode stand together in the order of its consumers.
     first = np.searchsorted(simulator.episode, np.arange(schedule.num_episodes))
     row = first[schedule.episode] + schedule.job
-    runs, used, episode = simulator.runs()
-    last = {
-        int(first[where] + run["consumer"]): tuple(nodes[: run["held"]].tolist())
-        for run, nodes, where in zip(runs, used, episode, strict=True)
+    # A consumer that lost a node has run several times: the last run is the one that counts.
+    runs, run_nodes, episode = simulator.runs()
+    runner = first[episode] + runs["consumer"]
+    nodes = {
+        int(consumer): tuple(used[:held].tolist())
+        for consumer, held, used in zip(runner, runs["held"], run_nodes, strict=True)
     }
+    began = np.full(returns.size, -1, np.int64)
+    began[runner] = runs["begin"]
     done = schedule.finish >= 0
     until = np.where(done, schedule.finish, schedule.end[schedule.episode]).astype(np.int64)
-    began = np.array([-1] * returns.size, np.int64)
-    began[
-        [int(first[where] + run["consumer"]) for run, where in zip(runs, episode, strict=True)]
-    ] = runs["begin"]
     use = np.where(done, until - began[row], 0)
+    # The reward: partly a consumer's own, partly the mean over all of its episode.
     counts = np.bincount(schedule.episode, minlength=schedule.num_episodes)
     means = np.bincount(schedule.episode, returns[row]) / np.maximum(counts, 1)
     return Records(
@@ -223,6 +209,6 @@ def _records(
         departure=np.where(done, until, -1),
         wait=until - schedule.arrival - use,
         use=use,
-        nodes=tuple(last.get(int(one), ()) for one in row),
+        nodes=tuple(nodes.get(int(one), ()) for one in row),
         reward=(1 - joint) * returns[row] + joint * means[schedule.episode],
     )

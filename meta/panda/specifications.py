@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,33 +10,45 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import World
 from cluster_env.objectives import OBJECTIVES
+from cluster_env.worlds.panda.world import Panda
 from meta.panda.clustering import Dendrogram, cluster
 from meta.panda.evidence import Evidence, Floats, Table
 
 SPECIFICATION = ("left", "cores", "memory", "any_core", "core_type", "one_region", "one_rack")
 """Features of the context that a specification consists of; ``left`` is the run time."""
-STATE = ("free_nodes", "free_cores", "waiting", "waiting_cores", "running")
-"""Features of the context that say how the system is."""
+NUM_REAL, NUM_TOPOLOGIES = 3, 3
+"""Real columns of `consumers_table`, and categories of its last column."""
 SAMPLE = 512
-"""Consumers that the tree is grown from."""
-GRAIN = 0.03
-"""Share of the variance inside a type of consumers, see `Evidence`. The likeliest share is far
-smaller, because cores are few whole numbers, each of which then is a type of its own."""
+"""Consumers that are clustered."""
+WITHIN_CLASS = 0.03
+"""Share of the variance inside a class of consumers, see `Evidence`. The likeliest share is far
+smaller, because cores are few whole numbers, each of which then is a class of its own."""
+_LEAVES_SEED = 20240818  # of the leaves that consumers are assigned to at random
 
 
-def columns_of(world: World, names: Sequence[str]) -> NDArray[np.int64]:
-    """Places of features in the context.
+def panda_of(world: World) -> Panda:
+    """The world, if its agents have specifications.
 
     Raises:
-        InputError: if agents of the world have no specification.
+        InputError: if it is another one.
     """
-    known = list(world.feature_names[1])
-    if not set(names) <= set(known):
+    if not isinstance(world, Panda):
         raise InputError(
             f"a policy advisor advises agents by the specifications of their consumers, which the "
             f"world {world.kind} does not have; take the world panda"
         )
-    return np.array([known.index(name) for name in names])
+    return world
+
+
+def specification_places(world: Panda) -> NDArray[np.int64]:
+    """Places of the `SPECIFICATION` in the context."""
+    names = world.feature_names[1]
+    return np.array([names.index(name) for name in SPECIFICATION])
+
+
+def num_core_types(world: Panda) -> int:
+    """How many types of cores the nodes of a cloud have."""
+    return int(max(world.nodes.core_type)) + 1
 
 
 def specifications(world: World, jobsets: Sequence[JobSet]) -> NDArray[np.float32]:
@@ -45,21 +56,16 @@ def specifications(world: World, jobsets: Sequence[JobSet]) -> NDArray[np.float3
 
     float32 ``(consumers, 7)``, in the order of `SPECIFICATION`.
     """
-    found = []
+    cloud = panda_of(world)
+    seen = []
     for jobset in jobsets:
-        at_once = JobSet.of(
-            np.zeros(jobset.num_jobs, int),
-            jobset.duration,
-            jobset.demand,
-            1,
-            None,
-            jobset.attributes,
-        )
-        simulator = world.simulator()
+        # All arrive at once, so that each has a state at the beginning.
+        arrival = np.zeros(jobset.num_jobs, int)
+        at_once = JobSet.of(arrival, jobset.duration, jobset.demand, 1, None, jobset.attributes)
+        simulator = cloud.simulator()
         simulator.load([at_once], OBJECTIVES.get("completion_time"))
-        context = world.features(simulator.states).context
-        found.append(context[:, columns_of(world, SPECIFICATION)])
-    return np.concatenate(found)
+        seen.append(cloud.features(simulator.states).context[:, specification_places(cloud)])
+    return np.concatenate(seen)
 
 
 def consumers_table(specs: NDArray[np.float32], core_types: int) -> Table:
@@ -72,36 +78,20 @@ def consumers_table(specs: NDArray[np.float32], core_types: int) -> Table:
     core_type = np.rint(specs[:, 4] * core_types).astype(np.int64).clip(0, core_types)
     topology = np.rint(specs[:, 5] + 2 * specs[:, 6]).astype(np.int64)
     return Table(
-        specs[:, :3].astype(np.float64),
+        specs[:, :NUM_REAL].astype(np.float64),
         np.stack([core_type, topology], axis=1),
-        (core_types + 1, 3),
+        (core_types + 1, NUM_TOPOLOGIES),
     )
 
 
-def nodes_table(nodes: Any) -> Table:
-    """The nodes of a cloud to be clustered into types of resources.
-
-    Args:
-        nodes: of the world, see its ``nodes``.
-    """
-    cores, memory = nodes.of("cores"), nodes.of("memory")
-    real = np.log2(np.stack([cores, (memory + 1) / cores, nodes.of("speed")], axis=1))
-    core_type = nodes.of("core_type").astype(np.int64)[:, None]
-    return Table(real, core_type, (int(max(nodes.core_type)) + 1,))
+def cluster_consumers(world: World, jobsets: Sequence[JobSet]) -> Dendrogram:
+    """The dendrogram of the first `SAMPLE` consumers of some jobsets."""
+    return cluster(_sampled_table(world, jobsets), within=WITHIN_CLASS)
 
 
-def states_table(world: World, states: NDArray[np.int32]) -> Table:
-    """States of the system, as any of its agents sees them, to be clustered.
-
-    Args:
-        world: whose they are.
-        states: int32 ``(n, state_size)``.
-    """
-    context = world.features(states).context[:, columns_of(world, STATE)]
-    return Table.of_real(context.astype(np.float64))
-
-
-_DEALT = 20240818  # seed of the leaves of consumers that are dealt out
+def _sampled_table(world: World, jobsets: Sequence[JobSet]) -> Table:
+    specs = specifications(world, jobsets)[:SAMPLE]
+    return consumers_table(specs, num_core_types(panda_of(world)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,44 +115,41 @@ class Tree:
         Where the cut leaves more, the merges with the lowest posterior stay apart.
         """
         n, leaves = dendrogram.num_rows, [dendrogram.root]
-        found, parent = [dendrogram.root], [-1]
+        nodes, parent = [dendrogram.root], [-1]
         place = {dendrogram.root: 0}
+        # Split the leaf that is least likely one cluster, until there are enough or all are.
         while len(leaves) < classes:
-            open_nodes = [node for node in leaves if node >= n]
-            top = min(open_nodes, key=lambda node: dendrogram.log_odds[node - n], default=None)
+            merges = [node for node in leaves if node >= n]
+            top = min(merges, key=lambda node: dendrogram.log_odds[node - n], default=None)
             if top is None or dendrogram.log_odds[top - n] >= 0:
                 break
             leaves.remove(top)
             for child in dendrogram.children[top - n].tolist():
-                place[child] = len(found)
-                found.append(child)
+                place[child] = len(nodes)
+                nodes.append(child)
                 parent.append(place[top])
                 leaves.append(child)
+        # Arrays of a fixed size, because they are among the weights of the network.
         room = 2 * classes - 1
         statistics = np.zeros((room, dendrogram.statistics.shape[1]))
-        statistics[: len(found)] = dendrogram.statistics[found]
+        statistics[: len(nodes)] = dendrogram.statistics[nodes]
         parents = np.full(room, -1, np.int64)
-        parents[: len(found)] = parent
+        parents[: len(nodes)] = parent
         return cls(statistics, parents, dendrogram.evidence)
 
     @classmethod
     def balanced(cls, table: Table, classes: int) -> "Tree":
-        """A balanced tree of the same room whose leaves have rows dealt out at random."""
-        evidence, room = Evidence.of(table, GRAIN), 2 * classes - 1
-        leaf = np.random.default_rng(_DEALT).permutation(table.num_rows) % classes
-        of_row = evidence.statistics(table)
-        statistics = np.zeros((room, of_row.shape[1]))
-        np.add.at(statistics, classes - 1 + leaf, of_row)
-        parent = (np.arange(room) - 1) // 2  # as in a heap: the leaves are the last nodes
+        """A balanced tree of the same room, to whose leaves rows are assigned at random."""
+        evidence, room = Evidence.of(table, WITHIN_CLASS), 2 * classes - 1
+        leaf = np.random.default_rng(_LEAVES_SEED).permutation(table.num_rows) % classes
+        rows = evidence.statistics(table)
+        statistics = np.zeros((room, rows.shape[1]))
+        # Nodes are numbered as in a heap: the leaves come last, and each node after its parent.
+        np.add.at(statistics, classes - 1 + leaf, rows)
+        parent = (np.arange(room) - 1) // 2
         for node in range(room - 1, 0, -1):
             statistics[parent[node]] += statistics[node]
         return cls(statistics, parent, evidence)
-
-    @property
-    def leaves(self) -> NDArray[np.int64]:
-        """Places of the classes."""
-        used = np.flatnonzero(self.statistics[:, 0] > 0)
-        return np.setdiff1d(used, self.parent)
 
     def gates(self, table: Table) -> Floats:
         """Probability that each row belongs below each node, float64 ``(rows, room)``.
@@ -171,10 +158,9 @@ class Tree:
         all of it.
         """
         used = np.flatnonzero(self.statistics[:, 0] > 0)
-        old, new = self.statistics[used], self.evidence.statistics(table)
         likely = np.full((table.num_rows, self.parent.size), -np.inf)
-        joined = self.evidence.log_likelihood(old[None] + new[:, None])
-        likely[:, used] = joined - self.evidence.log_likelihood(old) + np.log(old[:, 0])
+        rows = self.evidence.statistics(table)
+        likely[:, used] = self.evidence.log_predictive(self.statistics[used], rows)
         gates = np.zeros(likely.shape)
         gates[:, 0] = 1.0
         for node in used[1:].tolist():  # parents stand before their children
@@ -184,7 +170,9 @@ class Tree:
         return gates
 
 
-def grown_tree(world: Any, jobsets: Sequence[JobSet], classes: int, clustered: bool = True) -> Tree:
+def consumer_tree(
+    world: World, jobsets: Sequence[JobSet], classes: int, clustered: bool = True
+) -> Tree:
     """The tree of the consumers of some jobsets.
 
     Args:
@@ -193,8 +181,6 @@ def grown_tree(world: Any, jobsets: Sequence[JobSet], classes: int, clustered: b
         classes: at most.
         clustered: whether the tree follows a clustering, see `Tree.balanced`.
     """
-    specs = specifications(world, jobsets)[:SAMPLE]
-    table = consumers_table(specs, int(max(world.nodes.core_type)) + 1)
     if not clustered:
-        return Tree.balanced(table, classes)
-    return Tree.of(cluster(table, within=GRAIN), classes)
+        return Tree.balanced(_sampled_table(world, jobsets), classes)
+    return Tree.of(cluster_consumers(world, jobsets), classes)

@@ -1,18 +1,17 @@
 """Tasks, distributions over them, and the splits that keep training from what is reported."""
 
 from cluster_env.core.task import Task
-from cluster_env.evaluation import cost_of
 from meta.tasks.distribution import (
     TASK_DISTRIBUTIONS,
+    FamilySection,
     TaskDistribution,
     TaskSplit,
     get_distribution,
-    require_training,
+    objective_kind,
+    read_family,
     training_tasks,
 )
-from meta.tasks.family import FamilySection, read_family
-from meta.tasks.reading import read_task
-from meta.tasks.task import describe, mean_cost, objective_kind, objective_name
+from meta.tasks.reading import describe, read_task
 
 __all__ = [
     "TASK_DISTRIBUTIONS",
@@ -20,14 +19,10 @@ __all__ = [
     "Task",
     "TaskDistribution",
     "TaskSplit",
-    "cost_of",
     "describe",
     "get_distribution",
-    "mean_cost",
     "objective_kind",
-    "objective_name",
     "read_family",
     "read_task",
-    "require_training",
     "training_tasks",
 ]

@@ -2,25 +2,30 @@
 
 import importlib
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
-from meta.tasks.family import FamilySection, read_family
-from meta.tasks.task import objective_kind
 from rllib_configs.extensions import IMPORTS, allowed_imports
+from rllib_configs.loading import parse_section, read_yaml
+from rllib_configs.migration import migrate
+from rllib_configs.ranges import Ranges, ranges_of
+from rllib_configs.sections import Section, validated
 from rllib_configs.task_schema import TaskSection
 
 _FOLDER = Path(__file__).parent / "families"
 _OF_JOBSETS = 1  # last key of the stream that a task's seed comes from
 _SEED_BOUND = 2**63
-_LOOKED = 10  # tasks that are drawn for each that is wanted
+_CANDIDATES = 10  # tasks that are drawn for each of a balanced selection
+_TRIES = 64  # tasks that are drawn to find out whether a family is possible
 
 
 @runtime_checkable
@@ -87,19 +92,89 @@ class TaskSplit:
         Args:
             count: how many; where the kinds do not divide it, some have one more than others.
         """
-        looked = [self.task(index) for index in range(_LOOKED * count)]
-        met: Counter[str] = Counter()
-        places = []
-        for index, task in enumerate(looked):
+        candidates = [self.task(index) for index in range(_CANDIDATES * count)]
+        # The first of each kind come before the second ones, and so on.
+        counts: Counter[str] = Counter()
+        ranks = []
+        for index, task in enumerate(candidates):
             kind = objective_kind(task)
-            places.append((met[kind], index))
-            met[kind] += 1
-        return [looked[index] for index in sorted(index for _, index in sorted(places)[:count])]
+            ranks.append((counts[kind], index))
+            counts[kind] += 1
+        return [candidates[index] for index in sorted(index for _, index in sorted(ranks)[:count])]
+
+
+def objective_kind(task: Task) -> str:
+    """What tasks with like objectives share: the name without weights, or ``mixture``."""
+    kind = task.objective.name.partition("(")[0]
+    return "mixture" if " " in kind else kind
+
+
+class FamilySection(Section):
+    """A distribution over tasks that a YAML file can describe; a `TaskDistribution`."""
+
+    name: Annotated[str, Field(pattern=r"^[\w.+-]+$")] = "my-tasks"
+    """What tables call it."""
+    base: TaskSection = Field(default_factory=TaskSection)
+    """The task that the ranges change; also what a run trains on while it warms up."""
+    vary: SerializeAsAny[Ranges] = Field(default_factory=dict, validate_default=True)
+    """What differs: ``workload.load: {uniform: [0.7, 1.5]}`` by the key of any setting, beside the
+    ranges that the world has of its own."""
+
+    @field_validator("vary", mode="before")
+    @classmethod
+    def _with_the_ranges_of_the_world(cls, ranges: Any, info: ValidationInfo) -> Any:
+        if not isinstance(ranges, Mapping) or "base" not in info.data:
+            return ranges
+        return validated(ranges_of(info.data["base"].world.kind), ranges)
+
+    def draw(self, rng: np.random.Generator) -> TaskSection:
+        """Draws a task; see `Ranges.draw`.
+
+        Raises:
+            InputError: if the base is impossible.
+        """
+        return self.vary.draw(self.base, rng)
+
+    def check(self) -> Self:
+        """Makes sure that tasks can be drawn and built.
+
+        Raises:
+            InputError: if one is impossible.
+        """
+        self.vary.check(self.base, self.name)
+        base = self.base.build()
+        if base.at_point() != base:
+            raise InputError(
+                f"the base of the family '{self.name}' may not vary from jobset to jobset, so give "
+                f"the ranges under 'vary' of the family and not under 'base.workload.vary'"
+            )
+        rng = np.random.default_rng(0)
+        for _ in range(_TRIES):
+            self.draw(rng).build()
+        return self
+
+
+def read_family(path: Path) -> FamilySection:
+    """Reads the YAML file of a family.
+
+    Raises:
+        InputError: if it cannot be read, has an unknown key or an impossible value, or describes
+            tasks that are impossible.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no file {path} of a task distribution")
+    data = {"name": path.stem, **read_yaml(path)}
+    if isinstance(data.get("base"), Mapping):
+        data["base"] = migrate({"task": data["base"]})["task"]
+    try:
+        return parse_section(FamilySection, data).check()
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 TASK_DISTRIBUTIONS: Registry[TaskDistribution] = Registry("task distribution")
 for _path in sorted(_FOLDER.glob("*.yaml")):
-    _family: FamilySection = read_family(_path)
+    _family = read_family(_path)
     TASK_DISTRIBUTIONS.register(_family.name)(_family)
 
 
@@ -107,9 +182,9 @@ def get_distribution(name: str | Path) -> TaskDistribution:
     """Finds a distribution over tasks.
 
     Args:
-        name: of one in `TASK_DISTRIBUTIONS`, or the path of a YAML file
-            (`meta.tasks.family.FamilySection`), or ``module:attribute`` of one in Python,
-            whose package METASCHED_IMPORTS in the environment has to name.
+        name: of one in `TASK_DISTRIBUTIONS`, or the path of a YAML file (`FamilySection`), or
+            ``module:attribute`` of one in Python, whose package METASCHED_IMPORTS in the
+            environment has to name.
 
     Raises:
         InputError: if there is none, or its file or module cannot be used.
@@ -117,48 +192,30 @@ def get_distribution(name: str | Path) -> TaskDistribution:
     text = str(name)
     if text.endswith((".yaml", ".yml")):
         return read_family(Path(text))
-    if ":" in text:
-        return _import(text)
-    if text not in TASK_DISTRIBUTIONS.names():
-        error = unknown("task distribution", text, TASK_DISTRIBUTIONS.names())
-        raise InputError(f"{error}; a YAML file or module:attribute can be given, too")
-    return TASK_DISTRIBUTIONS.get(text)
+    module, colon, attribute = text.partition(":")
+    if not colon:
+        if text not in TASK_DISTRIBUTIONS.names():
+            error = unknown("task distribution", text, TASK_DISTRIBUTIONS.names())
+            raise InputError(f"{error}; a YAML file or module:attribute can be given, too")
+        return TASK_DISTRIBUTIONS.get(text)
+    # A config runs no code but that of packages which the user has allowed.
+    if not any(f"{module}.".startswith(f"{allowed}.") for allowed in allowed_imports()):
+        raise InputError(
+            f"the task distribution {text} is Python code, which a config must not run by itself; "
+            f"if you trust it, set {IMPORTS}={module.partition('.')[0]} in the environment"
+        )
+    try:
+        distribution = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"the task distribution {text} cannot be imported: {error}") from None
+    if not isinstance(distribution, TaskDistribution):
+        raise InputError(
+            f"the task distribution {text} needs a name, a base and a method draw, but is of the "
+            f"type {type(distribution).__name__}"
+        )
+    return distribution
 
 
 def training_tasks(distribution: TaskDistribution, seed: int) -> TaskSplit:
     """The tasks that a run may train on."""
     return TaskSplit(distribution, seed, Split.TRAIN)
-
-
-def require_training(tasks: TaskSplit) -> TaskSplit:
-    """Makes sure that tasks may be trained on, and returns them.
-
-    Raises:
-        InputError: if they are those of another split.
-    """
-    if tasks.split is not Split.TRAIN:
-        raise InputError(
-            f"training may use tasks of the split train alone, but tasks of the split "
-            f"{tasks.split.name.lower()} were given"
-        )
-    return tasks
-
-
-def _import(text: str) -> TaskDistribution:
-    module, _, attribute = text.partition(":")
-    package = module.partition(".")[0]
-    if not any(f"{module}.".startswith(f"{allowed}.") for allowed in allowed_imports()):
-        raise InputError(
-            f"the task distribution {text} is Python code, which a config must not run by itself; "
-            f"if you trust it, set {IMPORTS}={package} in the environment"
-        )
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"the task distribution {text} cannot be imported: {error}") from None
-    if not isinstance(found, TaskDistribution):
-        raise InputError(
-            f"the task distribution {text} needs a name, a base and a method draw, but is of the "
-            f"type {type(found).__name__}"
-        )
-    return found

@@ -1,4 +1,4 @@
-"""From what a user writes to a task: a held-out one of a family, a file, or single settings."""
+"""From what a user writes to a task, and from a task to words."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -34,8 +34,8 @@ def read_task(texts: Sequence[str], home: TaskSection, seed: int = 0) -> Task:
     """
     named = [text for text in texts if "=" not in text]
     if not texts or len(named) > 1:
-        given = " and ".join(f"'{text}'" for text in named) or "nothing"
-        raise InputError(f"a task is named once, for instance {_SAMPLE}, but {given} was given")
+        names = " and ".join(f"'{text}'" for text in named) or "nothing"
+        raise InputError(f"a task is named once, for instance {_SAMPLE}, but {names} was given")
     changes = {
         f"task.{key}": value
         for key, value in (parse_override(text) for text in texts if text not in named)
@@ -44,20 +44,29 @@ def read_task(texts: Sequence[str], home: TaskSection, seed: int = 0) -> Task:
         return _changed(home, changes).build("my task", seed)
     if named[0].endswith((".yaml", ".yml")):
         path = Path(named[0])
-        task = _from_file(path, home).build(path.stem, seed)
+        task = _section_of(path, home).build(path.stem, seed)
     else:
-        task = _of_family(named[0])
+        family, colon, index = named[0].rpartition(":")
+        if not colon or not index.isdecimal():
+            raise InputError(f"a task is named as in {_SAMPLE}, but '{named[0]}' was given")
+        task = TaskSplit(get_distribution(family), 0, Split.HELD_OUT).task(int(index))
     if not changes:
         return task
     return _changed(TaskSection.of(task), changes).build(f"{task.name}, changed", task.seed)
 
 
-def _of_family(text: str) -> Task:
-    """The task that a text such as ``objectives:3`` names."""
-    family, colon, index = text.rpartition(":")
-    if not colon or not index.isdecimal():
-        raise InputError(f"a task is named as in {_SAMPLE}, but '{text}' was given")
-    return TaskSplit(get_distribution(family), 0, Split.HELD_OUT).task(int(index))
+def _section_of(path: Path, home: TaskSection) -> TaskSection:
+    """The home task with the settings of a file; a relative trace lies beside the file."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path} of a task")
+    try:
+        settings = migrate({"task": read_yaml(path)})
+        workload = settings["task"].get("workload")
+        if isinstance(workload, dict) and "path" in workload:
+            workload["path"] = str(path.parent / Path(str(workload["path"])).expanduser())
+        return _changed(home, flattened(settings))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
@@ -65,20 +74,12 @@ def _changed(home: TaskSection, changes: Mapping[str, Any]) -> TaskSection:
     data = {"task": home.model_dump(mode="json")}
     before = deepcopy(data["task"])
     change(data, changes)
-    section, asked = parse_section(TaskSection, data["task"]), "--task world.{name}={units}"
-    change(data, machine_changes(section, before, changed_keys(changes), asked))
+    # A log brings the size of its machine along, unless that was changed as well.
+    section, option = parse_section(TaskSection, data["task"]), "--task world.{name}={units}"
+    change(data, machine_changes(section, before, changed_keys(changes), option))
     return parse_section(TaskSection, data["task"])
 
 
-def _from_file(path: Path, home: TaskSection) -> TaskSection:
-    """The home task with the settings of a file; a relative trace lies beside the file."""
-    if not path.is_file():
-        raise InputError(f"there is no file {path} of a task")
-    try:
-        given = migrate({"task": read_yaml(path)})
-        workload = given["task"].get("workload")
-        if isinstance(workload, dict) and "path" in workload:
-            workload["path"] = str(path.parent / Path(str(workload["path"])).expanduser())
-        return _changed(home, flattened(given))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+def describe(task: Task) -> str:
+    """What a task is about, in a few words: ``makespan, load 110%``."""
+    return f"{task.objective.name}, {task.spec.presentation.words(task)}"

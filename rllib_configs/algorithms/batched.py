@@ -16,7 +16,7 @@ from ray.rllib.core import COMPONENT_LEARNER, COMPONENT_RL_MODULE, DEFAULT_MODUL
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 
-from cluster_env.core.world import kind_of
+from cluster_env.core.spec import spec_of
 from rllib_configs.learning.finite import FiniteUpdates, judge_skipped
 from rllib_configs.learning.flat import (
     flat_parameters,
@@ -176,7 +176,7 @@ class UnitAlgorithm(Algorithm):
     @cached_property
     def headline(self) -> str:
         """Name of the headline metric of the experiment's world."""
-        return kind_of(self.config.experiment.task.build_world()).headline
+        return spec_of(self.config.experiment.task.build_world()).headline
 
     def cleanup(self) -> None:
         """Ends the runners first, because RLlib would wait for one that hangs."""

@@ -36,7 +36,7 @@ class Network:
         shapes: of the weights by name, as the RLModule has them, in a world; what an algorithm
             keeps beside the network is not among them.
         transfers: fields of the world in which it may meet another value than in training, beside
-            those of the kind (`Kind.transfers`); a network that has some may see states and
+            those of the kind (`Training.transfers`); a network that has some may see states and
             features of other shapes.
         fixed: names of weights that nothing trains, such as a topology: a search leaves them as
             they are at its beginning.

@@ -85,7 +85,7 @@ class CandidateWork:
         self._problem = SearchProblem(experiment)
         self._limits = tuple(experiment.training.limits.given())
         self._slack = SLACK if experiment.training.limits_hold == "mean" else 0.0
-        self._headline = get_metric(self._problem.task.kind.headline)
+        self._headline = get_metric(self._problem.task.spec.headline)
         self.shapes = searched_shapes(experiment, self._problem.task.world)
         self._candidates: list[dict[str, NDArray[np.float32]]] = []
         self._drawn: tuple[object, list[_Played]] = (None, [])

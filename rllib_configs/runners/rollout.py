@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import row_keys, uniforms
-from cluster_env.core.world import Simulator, State, World, kind_of
+from cluster_env.core.spec import spec_of
+from cluster_env.core.world import Simulator, State, World
 from cluster_env.evaluation.metrics import Metric, get_metric
 from cluster_env.objectives import Objective
 from rllib_configs.networks.sampling import SamplingPolicy
@@ -124,7 +125,7 @@ def rollout(
             rows = np.flatnonzero(simulator.active).astype(np.int32)
         elif left < rows.size:
             rows = rows[simulator.active[rows]]
-    return _columns(simulator, steps, get_metric(kind_of(world).headline), alone)
+    return _columns(simulator, steps, get_metric(spec_of(world).headline), alone)
 
 
 def split(rollouts: Rollouts, num_jobsets: Sequence[int]) -> list[Rollouts]:

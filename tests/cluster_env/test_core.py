@@ -221,7 +221,10 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
     registry: Registry[int] = Registry("thing")
     registry.register("alpha")(1)
     registry.register("beta")(2)
+    registry.alias("aleph", "alpha")
     assert registry.names() == ("alpha", "beta")
+    assert registry.get("aleph") == 1
+    assert (registry.today("aleph"), registry.today("beta")) == ("alpha", "beta")
     with pytest.raises(InputError, match="unknown thing 'alpah': did you mean 'alpha'"):
         registry.get("alpah")
 
@@ -304,10 +307,12 @@ def test_late_costs_of_a_mixture_keep_their_own_steps() -> None:
 def test_a_mixture_can_be_read_from_its_name() -> None:
     weights = {"slowdown": 1 / 3, "makespan": 2, "utilization": 1e-5}
     name = mixture(weights).name
-    assert name == "0.333333333333 slowdown + 2 makespan + 1e-05 utilization"
+    assert name == "0.3333333333333333 slowdown + 2 makespan + 1e-05 utilization"
     read = get_objective(name)
     assert read.name == name
     assert (read.busy_cost, read.utilization_gain) == (2, 1e-5)
+    assert read.job_cost(ONE).tolist() == mixture(weights).job_cost(ONE).tolist()  # to the last bit
+    assert mixture({"slowdown": 0.1, "makespan": 12}).name == "0.1 slowdown + 12 makespan"
     with pytest.raises(InputError, match="did you mean 'makespan'"):
         get_objective("1 slowdown + 2 makespam")
     for wrong in ("1 slowdown + makespan", "slowdown makespan", "nan"):

@@ -158,6 +158,6 @@ def test_processes_that_compile_at_once_keep_each_other_s_work(tmp_path, monkeyp
 
 
 def test_our_kernels_are_kept_that_way():
-    from cluster_env.worlds.deeprm.kernels import show_classes
+    from cluster_env.worlds.deeprm.kernels import step
 
-    assert isinstance(show_classes._cache._cache_file, LockedCacheFile)
+    assert isinstance(step._cache._cache_file, LockedCacheFile)

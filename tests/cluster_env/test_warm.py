@@ -9,10 +9,6 @@ from cluster_env import warm
 
 # Those that only compiled functions call, which hold copies of their own.
 CALLED_BY_COMPILED = {
-    "cluster_env.worlds.deeprm.features._describe_slots",
-    "cluster_env.worlds.deeprm.features._describe_classes",
-    "cluster_env.worlds.deeprm.features._describe_context",
-    "cluster_env.worlds.deeprm.kernels._show_long_waits",
     "cluster_env.objectives.utility.unit_utility",
     "cluster_env.workloads.histories._learn",
     "cluster_env.worlds.accrual.td.learn",

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.world import Heuristic, no_argument
-from cluster_env.worlds import get_kind
+from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 
-DEEPRM = get_kind("deeprm")
+DEEPRM = get_spec("deeprm")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LastComeFirstServed:
     name: str = "lcfs"
 
     def act(self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
-        startable = DEEPRM.masks.get("start_now")(self.world, states)[:, :-1]
+        startable = DEEPRM.environments.masks.get("start_now")(self.world, states)[:, :-1]
         waited = np.where(startable, states[:, self.world.layout.waited], 256)
         void = self.world.cluster.num_slots
         return np.where(startable.any(axis=1), waited.argmin(axis=1), void).astype(np.int32)

@@ -10,12 +10,12 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from cluster_env.core.world import Observation
-from cluster_env.worlds import get_kind
+from cluster_env.core.observation import Observation
+from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 
 
-@get_kind("deeprm").observations.register("short")
+@get_spec("deeprm").environments.observations.register("short")
 def _short(world: DeepRM) -> Observation:
     cluster = world.cluster
     num_free, per_slot = cluster.num_resources, 1 + cluster.num_resources

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.world import WorkloadKind
-from cluster_env.worlds import get_kind
+from cluster_env.core.spec import WorkloadSpec
+from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 
@@ -35,4 +35,4 @@ def _given(world: DeepRM) -> Mapping[str, Any]:
     return {"cluster": world.cluster}
 
 
-get_kind("deeprm").workloads.register("nightly")(WorkloadKind(Nightly, _given))
+get_spec("deeprm").workloads.register("nightly")(WorkloadSpec(Nightly, _given))

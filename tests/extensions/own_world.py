@@ -8,8 +8,9 @@ metasched train deeprm-ppo --set task.world.kind=work_conserving
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from cluster_env.core.world import WORLDS, Features
-from cluster_env.worlds import get_kind
+from cluster_env.core.spec import WORLDS
+from cluster_env.core.world import Features
+from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 
 
@@ -26,6 +27,8 @@ class WorkConserving(DeepRM):
 
 
 # All else is DeepRM's: workloads, heuristics, baselines, metrics, tables.
+DEEPRM = get_spec("deeprm")
+IDS = {"WorkConserving-v0": {"world": {"kind": "work_conserving"}}}
 WORLDS.register("work_conserving")(
-    replace(get_kind("deeprm"), world=WorkConserving, environments={})
+    replace(DEEPRM, world=WorkConserving, environments=replace(DEEPRM.environments, ids=IDS))
 )

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.secrets import hide_secrets, holds_secret
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
+from rllib_configs.secrets import hide_secrets, holds_secret
 from tune_jobs import cli
 from tune_jobs.runs.checkpoints import MANIFEST, Checkpoints
 from tune_jobs.tracking import Delivery, Tracker, tracking_dir

@@ -11,14 +11,13 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta.adaptation import (
     MetaPolicy,
-    adapt_parameters,
     adapt_policy,
     load_meta_policy,
     save_adapted,
     untrained_policy,
 )
+from meta.costs import baseline_of, costs_on, heuristic_costs
 from meta.maml.options import MAMLOptions
-from meta.scoring import baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy, write_policy
@@ -49,9 +48,9 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(policy: MetaPolicy) -> None:
-    first, mix = (adapt_parameters(policy, task(), 3, **STEP) for _ in range(2))
+    first, mix = (adapt_policy(policy, task(), 3, **STEP).parameters for _ in range(2))
     assert all(same(a, b) for a, b in zip(first, mix, strict=True))
-    other = adapt_parameters(policy, task(), 3, **STEP, seed=1)
+    other = adapt_policy(policy, task(), 3, **STEP, seed=1).parameters
     assert same(first[0], other[0])
     assert not same(first[1], other[1])
 
@@ -60,16 +59,16 @@ def test_the_threads_of_the_machine_change_no_bit_and_are_left_alone(policy: Met
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        two = adapt_parameters(policy, task(), 2, **STEP)
+        two = adapt_policy(policy, task(), 2, **STEP).parameters
         assert torch.get_num_threads() == 2
         torch.set_num_threads(1)
-        assert same(two[2], adapt_parameters(policy, task(), 2, **STEP)[2])
+        assert same(two[2], adapt_policy(policy, task(), 2, **STEP).parameters[2])
     finally:
         torch.set_num_threads(before)
 
 
 def test_more_steps_begin_with_the_same_steps(policy: MetaPolicy) -> None:
-    few, many = (adapt_parameters(policy, task(), steps, **STEP) for steps in (1, 3))
+    few, many = (adapt_policy(policy, task(), steps, **STEP).parameters for steps in (1, 3))
     assert len(few) == 2
     assert len(many) == 4
     assert all(same(a, b) for a, b in zip(few, many, strict=False))
@@ -87,7 +86,7 @@ def test_each_step_plays_new_jobsets_and_each_seed_its_own(policy: MetaPolicy) -
     plain = task()
     watched = Watched(plain.world, plain.workload, plain.objective, "mine", 3)
     for seed in range(2):
-        adapt_parameters(policy, watched, 3, **STEP, seed=seed)
+        adapt_policy(policy, watched, 3, **STEP, seed=seed)
     assert len(played) == len(set(played)) == 2 * 3 * 2
 
 
@@ -98,7 +97,9 @@ def test_the_first_step_is_as_long_as_the_rate_says(
     monkeypatch.setattr("meta.adaptation.maml_options", lambda _: MAMLOptions(gradient_clip=clip))
     start = policy.parameters
     for rate in (0.5, 2.0):
-        changed = adapt_parameters(policy.with_rate(rate), task(), 1, num_episodes=8, num_jobsets=1)
+        changed = adapt_policy(
+            policy.with_rate(rate), task(), 1, num_episodes=8, num_jobsets=1
+        ).parameters
         squares = sum(float(((changed[1][name] - start[name]) ** 2).sum()) for name in start)
         # A parameter of about 0.3 is rounded to 3e-8, and moves by 1e-3.
         assert squares**0.5 == pytest.approx(rate * clip, rel=1e-5)
@@ -107,7 +108,7 @@ def test_the_first_step_is_as_long_as_the_rate_says(
 def test_steps_make_an_untrained_policy_better_at_each_objective(policy: MetaPolicy) -> None:
     for objective in ("slowdown", "makespan"):
         mine = task(objective=objective, rules="paper")
-        policies = adapt_policy(policy.with_rate(4.0), mine, 12, num_episodes=20)
+        policies = adapt_policy(policy.with_rate(4.0), mine, 12, num_episodes=20).policies()
         before, after = costs_on([policies[0], policies[-1]], mine, num_jobsets=60)
         assert after.value < 0.97 * before.value
 
@@ -115,7 +116,7 @@ def test_steps_make_an_untrained_policy_better_at_each_objective(policy: MetaPol
 def test_the_first_policy_is_the_unadapted_one(policy: MetaPolicy, tmp_path: Path) -> None:
     write_policy(policy.weights, CONFIG, tmp_path)
     unadapted, _ = load_policy(tmp_path)
-    first = adapt_policy(policy, task(), 0, **STEP)
+    first = adapt_policy(policy, task(), 0, **STEP).policies()
     assert len(first) == 1
     states = np.zeros((3, CONFIG.task.build_world().state_space.shape[0]), np.uint8)
     states[:, -8:] = 2
@@ -133,7 +134,7 @@ def test_a_saved_policy_is_loaded_with_its_task_and_rates(
     assert set(learned.rates) == set(policy.parameters)
     assert list(learned.rates.values()) == pytest.approx([3.0] * len(learned.rates))
     mine = task(objective="makespan")
-    adapted = adapt_parameters(learned, mine, 2, **STEP)
+    adapted = adapt_policy(learned, mine, 2, **STEP).parameters
     save_adapted(learned, mine, adapted[2], tmp_path / "adapted")
     mix = load_meta_policy(tmp_path / "adapted")
     assert same(mix.parameters, adapted[2])
@@ -153,12 +154,12 @@ def test_capacities_and_slots_may_differ_but_neither_horizon_nor_resources(
         return task(world=world.model_copy(update={"cluster": cluster}))
 
     other = on_cluster(capacity=(7, 9), num_slots=5)
-    moved = adapt_parameters(policy, other, 1, **STEP)
+    moved = adapt_policy(policy, other, 1, **STEP).parameters
     assert not same(moved[0], moved[1])
     for changes in ({"horizon": 9}, {"capacity": (4, 4, 4)}):
         impossible = on_cluster(**changes)
         with pytest.raises(InputError, match="would see other features there"):
-            adapt_parameters(policy, impossible, 1, **STEP)
+            adapt_policy(policy, impossible, 1, **STEP)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_numbers_out_of_range_are_refused(
     policy: MetaPolicy, numbers: dict[str, int], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        adapt_parameters(policy, task(), **numbers)
+        adapt_policy(policy, task(), **numbers)
 
 
 def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_path: Path) -> None:
@@ -192,9 +193,9 @@ def test_another_network_or_another_width_is_refused(policy: MetaPolicy, tmp_pat
 def test_the_baseline_is_the_lowest_of_three_heuristics_on_the_held_out_jobsets() -> None:
     mine = task()
     costs = heuristic_costs(mine, num_jobsets=20)
-    assert mine.kind.baselines == ("sjf", "packer", "tetris")
-    best = baseline_of(mine.kind, costs)
-    assert best.value == min(costs[name].value for name in mine.kind.baselines)
+    assert mine.spec.baselines == ("sjf", "packer", "tetris")
+    best = baseline_of(mine.spec, costs)
+    assert best.value == min(costs[name].value for name in mine.spec.baselines)
     assert costs["random"].value > best.value
     assert costs["tetris"].policy.startswith("tetris:")
     others = heuristic_costs(mine, num_jobsets=20, split=Split.VALIDATION)

@@ -1,14 +1,15 @@
 """What comparisons of methods rest on: every task, seed and step once, and rates chosen apart."""
 
+from dataclasses import replace
+
 import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from meta import study
 from meta.adaptation import untrained_policy
-from meta.plan import StudyPlan
-from meta.scoring import costs_on, heuristics_for
-from meta.study import Baseline, Measured, adapter, baselines_of, choose_rate, measure
+from meta.costs import Cost, baselines_of, costs_on, heuristics_for
+from meta.study import Measured, StudyPlan, choose_rate, measure
 from meta.tasks import FamilySection, Task
 from rllib_configs.loading import load_config
 from tests.tune_jobs.untrained_runs import SMALL_TASK
@@ -40,14 +41,14 @@ def test_the_small_family_is_possible() -> None:
 def test_every_task_seed_and_step_is_measured_once_and_step_0_alike_for_all_seeds() -> None:
     policy = untrained_policy(CONFIG, 0)
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
-    found = list(measure(adapter(policy, PLAN), tasks, PLAN))
+    found = list(measure(policy, tasks, PLAN))
     keys = [(one.task, one.seed, one.step) for one in found]
     assert keys == [(t, s, k) for t in range(2) for s in range(2) for k in (0, 1, 3)]
     costs = {key: one.cost for key, one in zip(keys, found, strict=True)}
     for task in range(2):
         assert costs[task, 0, 0] == costs[task, 1, 0]
         assert costs[task, 0, 3] != costs[task, 1, 3]
-    (third,) = adapter(policy, PLAN)(tasks[1], (3,), 1)
+    (third,) = policy.after(tasks[1], replace(PLAN, steps=(3,)), 1)
     (after,) = costs_on([third], tasks[1], num_jobsets=6)
     assert costs[1, 1, 3] == after.value
 
@@ -56,8 +57,8 @@ def test_without_step_0_the_other_steps_come_out_the_same() -> None:
     policy = untrained_policy(CONFIG, 0)
     plan = StudyPlan(**{**vars(PLAN), "steps": (1, 3)})
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
-    without = list(measure(adapter(policy, plan), tasks, plan))
-    others = [one for one in measure(adapter(policy, PLAN), tasks, PLAN) if one.step]
+    without = list(measure(policy, tasks, plan))
+    others = [one for one in measure(policy, tasks, PLAN) if one.step]
     assert str(without) == str(others)  # no job is large: NaN is not equal to itself
 
 
@@ -65,10 +66,10 @@ def test_a_baseline_is_the_lowest_cost_of_three_tuned_heuristics() -> None:
     tasks = PLAN.split(FAMILY, Split.HELD_OUT)
     baselines = baselines_of(tasks, 6)
     for task, baseline in zip(tasks, baselines, strict=True):
-        policies = [policy for _, policy in heuristics_for(task, task.kind.baselines)]
+        policies = [*heuristics_for(task, task.spec.baselines).values()]
         costs = costs_on(policies, task, num_jobsets=6)
         best = min(costs, key=lambda cost: cost.value)
-        assert baseline == Baseline(best.policy, best.value)
+        assert (baseline.policy, baseline.value) == (best.policy, best.value)
 
 
 def test_the_rate_with_the_lowest_mean_ratio_on_validation_tasks_is_chosen(
@@ -76,17 +77,16 @@ def test_the_rate_with_the_lowest_mean_ratio_on_validation_tasks_is_chosen(
 ) -> None:
     seen: list[tuple[str, Split]] = []
 
-    def made_up(adapt, tasks, plan, *, split, num_seeds):  # type: ignore[no-untyped-def]
+    def made_up(policy, tasks, plan, *, split, num_seeds):  # type: ignore[no-untyped-def]
         seen.extend((task.name, split) for task in tasks)
-        rate = adapt.rates["score.bias"]
+        rate = policy.rates["score.bias"]
         for index in range(len(tasks)):
             yield Measured(index, 0, 0, 0.0, 0)  # step 0 says nothing about a rate
             yield Measured(index, 0, 1, 10 * (index + 1) * (1 + (rate - 2) ** 2), 0)
 
     monkeypatch.setattr(study, "measure", made_up)
-    monkeypatch.setattr(study, "adapter", lambda policy, plan: policy)
     monkeypatch.setattr(
-        study, "baselines_of", lambda tasks, *_: [Baseline("sjf", 10.0), Baseline("sjf", 20.0)]
+        study, "baselines_of", lambda tasks, *_: [Cost("sjf", 10.0, 0), Cost("sjf", 20.0, 0)]
     )
     rate, scores = choose_rate(untrained_policy(CONFIG, 0), FAMILY, PLAN)
     assert rate == 2.0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.world import WORLDS
+from cluster_env.core.spec import WORLDS
 from rllib_configs import extensions, ranges
 from rllib_configs.loading import load_config
 from rllib_configs.options import owners
@@ -17,7 +17,7 @@ MODULE = '''
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cluster_env.core.world import WORLDS, Kind, WorkloadKind
+from cluster_env.core.spec import WORLDS, WorkloadSpec, WorldSpec
 from rllib_configs.registries import ALGORITHMS, NETWORKS, Algorithm, NetworkEntry
 from rllib_configs.sections import Section, Share
 
@@ -42,8 +42,8 @@ class Ships:
     log: Path | None = None
 
 
-YARD = Kind(Yard)
-YARD.workloads.register("ships")(WorkloadKind(Ships, lambda world: {"cranes": world.cranes}))
+YARD = WorldSpec(Yard)
+YARD.workloads.register("ships")(WorkloadSpec(Ships, lambda world: {"cranes": world.cranes}))
 WORLDS.register("yard")(YARD)
 
 

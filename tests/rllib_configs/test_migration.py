@@ -6,9 +6,11 @@ import pytest
 import yaml
 
 from cluster_env.core.errors import InputError
-from rllib_configs.loading import load_config, make_config, parse_config
+from rllib_configs.changes import change
+from rllib_configs.loading import load_config, make_config, parse_config, write_config
 from rllib_configs.migration import migrate, new_key
 from rllib_configs.registries import prepare
+from rllib_configs.schema import ExperimentConfig
 
 OLD = yaml.safe_load((Path(__file__).parent / "old_configs.yaml").read_text())
 """What `write_config` wrote for each preset, for a run of one, and for a trace."""
@@ -41,12 +43,50 @@ def test_an_old_run_of_maml_keeps_the_base_of_its_family() -> None:
 
 def test_an_old_trace_is_a_workload_of_that_kind() -> None:
     config = parse_config(OLD["deeprm-ppo on a trace"])
-    assert config.task.model_dump(mode="json")["workload"] == {
-        "kind": "trace",
-        "path": "/data/jobs.csv",
-        "window": 40,
-    }
+    workload = config.task.model_dump(mode="json")["workload"]
+    assert {"kind": "trace", "path": "/data/jobs.csv", "window": 40}.items() <= workload.items()
     assert config.task.world.rules == "released"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.csv"
+    rows = "".join(f"{60 * k},60,4\n" for k in range(100))
+    path.write_text("arrival,duration,processors\n" + rows)
+    return path
+
+
+@pytest.mark.parametrize("world", ["accrual", "panda"])
+def test_the_old_name_of_logs_becomes_todays(world: str, tmp_path: Path, log: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        f"task: {{world: {{kind: {world}}}, workload: {{kind: log, path: {log}, jobs: 8}}}}\n"
+    )
+    config = load_config(path)
+    assert config.task.workload.kind == config.to_dict()["task"]["workload"]["kind"] == "trace"
+    assert (config.task.workload.path, config.task.workload.jobs) == (log, 8)
+    same = load_config(path, ["task.workload.kind=log", "task.workload.splits=[0.5, 0.7]"])
+    assert (same.task.workload.kind, same.task.workload.jobs) == ("trace", 8)
+    drawn = load_config(path, ["task.workload.log=null"])
+    assert drawn.task.workload.kind in ("poisson", "clustered")
+    chosen = load_config(path, ["task.workload.kind=" + drawn.task.workload.kind])
+    again = load_config(written(tmp_path, chosen), [f"task.workload.log={log}"])
+    assert (again.task.workload.path, again.task.workload.window) == (log, 0)
+
+
+def written(folder: Path, config: ExperimentConfig) -> Path:
+    write_config(config, folder / "written.yaml")
+    return folder / "written.yaml"
+
+
+def test_a_log_goes_along_to_another_world_without_its_windows(log: Path) -> None:
+    changes = ["task.world.kind=hpc", "task.world.processors=64", f"task.workload.trace={log}"]
+    data = load_config("deeprm", [*changes, "task.workload.window=900"]).to_dict()
+    drawn = load_config(written(log.parent, parse_config(data)), ["task.workload.trace=null"])
+    assert (drawn.task.workload.kind, drawn.task.workload.jobs) == ("lublin", 256)
+    change(data, ["task.world.kind=accrual", "task.objective=utility"])
+    workload = parse_config(data).task.workload
+    assert (workload.path, workload.jobs, workload.window) == (log, 256, 0)
 
 
 def test_an_algorithm_that_is_gone_is_named() -> None:

@@ -13,7 +13,7 @@ from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import slot_feature_names
-from cluster_env.worlds.deeprm.masks import live_mask, start_now_mask
+from cluster_env.worlds.deeprm.observations import live_mask, start_now_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.algorithms.batched import module_weights
@@ -182,7 +182,7 @@ def test_forbidden_actions_are_never_drawn() -> None:
     actions, log_probabilities = SetScorerSampler(network, weights, DeepRM()).sample(
         states, uniforms
     )
-    allowed = live_mask(states, StateLayout(cluster))
+    allowed = live_mask(DeepRM(cluster), states)
     assert allowed[np.arange(2000), actions].all()
     assert np.isfinite(log_probabilities).all()
 
@@ -193,9 +193,9 @@ def test_only_an_idle_cluster_that_could_work_is_kept_from_waiting() -> None:
     states[:, layout.since] = [10, 9, 10, 10]
     layout.slots_of(states)[:3, 2] = (4, 5, 5)
     layout.occupied_of(states)[2, 0] = 1
-    allowed = live_mask(states, layout)
+    allowed = live_mask(DeepRM(), states)
     assert allowed[:, -1].tolist() == [False, True, True, True]
-    assert np.array_equal(allowed[:, :-1], start_now_mask(states, layout)[:, :-1])
+    assert np.array_equal(allowed[:, :-1], start_now_mask(DeepRM(), states)[:, :-1])
 
 
 def test_a_policy_that_never_wants_to_start_still_finishes_every_job() -> None:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
-from cluster_env.core.world import WORLDS, Features, Kind
+from cluster_env.core.spec import WORLDS, WorldSpec
+from cluster_env.core.world import Features
 from cluster_env.objectives import Objective, get_objective
 from rllib_configs.algorithms.batched import episode_sums
 from rllib_configs.networks.set_scorer import SetScorer, SetScorerOptions, SetScorerSampler
@@ -91,7 +92,7 @@ class Seats:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Seats:
-    monkeypatch.setitem(WORLDS._things, "seats", Kind(Seats, metrics=("makespan", "slowdown")))
+    monkeypatch.setitem(WORLDS._things, "seats", WorldSpec(Seats, metrics=("makespan", "slowdown")))
     return Seats()
 
 

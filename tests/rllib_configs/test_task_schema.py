@@ -10,17 +10,18 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, objective_metric
-from cluster_env.worlds import get_heuristic
+from cluster_env.worlds import WORLDS, get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.state import StateLayout
-from cluster_env.worlds.deeprm.varied import Ranges
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
 from rllib_configs.loading import load_config, parse_section
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.task_schema import TaskSection
 
+RUNS = (("estimates", "exact"), ("run_times", "recent"))
+"""Options of logs that only worlds with estimates have."""
 CLASSES = Cluster(num_classes=3)
 SITE = TaskSection(
     world=DeepRM(CLASSES),
@@ -116,7 +117,32 @@ def test_what_a_trace_brings_itself_is_not_set_beside_it() -> None:
         with pytest.raises(InputError, match=f"workload.{name} is not used by the workload trace"):
             parse_section(TaskSection, data)
     section = TaskSection.model_validate({"workload": {"kind": "trace", "path": "jobs.csv"}})
-    assert set(section.workload.model_dump()) == {"kind", "path", "window"}
+    shared = {"path", "window", "offset", "stretch", "scaled_load", "block", "splits", "whole"}
+    shared |= {"warmup", "log_format", "time_zone"}
+    assert set(section.workload.model_dump()) == {"kind", *shared, "seconds", "units"}
+
+
+@pytest.mark.parametrize(
+    ("world", "option", "value", "why"),
+    [
+        *(("deeprm", option, value, "policies see how long jobs last") for option, value in RUNS),
+        ("deeprm", "jobs", 5, "windows are by time, because episodes end at task.world.max_time"),
+        *(("panda", option, value, "specifications hold run times") for option, value in RUNS),
+        ("accrual", "run_times", "recent", "deadlines go by estimates"),
+        *((world, "hash_users", True, "no names") for world in ("deeprm", "accrual", "panda")),
+    ],
+)
+def test_options_that_logs_of_a_world_cannot_have_are_refused_with_the_reason(
+    world: str, option: str, value: object, why: str
+) -> None:
+    data = {"world": {"kind": world}, "workload": {"kind": "trace", "path": "jobs.csv"}}
+    data["workload"][option] = value  # type: ignore[assignment]
+    pattern = f"workload.{option} is not used by the workload trace of this world: .*{why}"
+    with pytest.raises(InputError, match=pattern):
+        parse_section(TaskSection, data)
+    log = WORLDS.get(world).workloads.get("trace").workload
+    with pytest.raises(InputError, match=f"{option} is no option of logs in this world: .*{why}"):
+        log("jobs.csv", **{option: value})
 
 
 def test_a_network_reads_the_classes() -> None:

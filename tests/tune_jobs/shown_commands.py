@@ -11,8 +11,8 @@ import yaml
 
 from cluster_env.core.seeding import Split
 from meta.adaptation import untrained_policy
-from meta.panda.network import planted
-from meta.panda.records import recorded
+from meta.panda.advisor import initial_advisor
+from meta.panda.records import record_episodes
 from rllib_configs.loading import load_config, preset_names, write_config
 from rllib_configs.networks import network_of
 from rllib_configs.policies import write_policy
@@ -168,8 +168,8 @@ def _make_records(path: Path) -> None:
     """Records of a few consumers, all with the same weights."""
     config = load_config("panda-elastic", ["task.workload.window=10"])
     task = config.task.build()
-    network = planted(config, task.world)
-    recorded(network, task, task.jobsets(Split.TRAIN, [0]), episodes=2).write(path)
+    network = initial_advisor(config, task.world)
+    record_episodes(network, task, task.jobsets(Split.TRAIN, [0]), episodes=2).write(path)
 
 
 def _make_sweep(path: Path) -> None:

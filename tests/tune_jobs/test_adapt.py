@@ -12,11 +12,11 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives.metric import utilization
 from cluster_env.worlds import get_heuristic
-from meta.adaptation import adapt_parameters, load_meta_policy
+from meta.adaptation import adapt_policy, load_meta_policy
+from meta.costs import Cost
 from meta.maml.decisions import Decisions
 from meta.maml.first_order import FirstOrder
 from meta.maml.steps import Parameters
-from meta.scoring import Cost
 from meta.tasks import Task, read_task
 from rllib_configs.policies import LearnedPolicy, load_policy
 from tests.tune_jobs.recording_tracker import record_with
@@ -86,7 +86,8 @@ def test_what_is_written_can_be_compared_and_adapted_further(run: Path, tmp_path
     assert number(rows[2], "step") == 2
     policy = load_meta_policy(run)
     task = read_task(["objective=makespan"], policy.task)
-    expected = adapt_parameters(policy, task, 2, num_episodes=4, num_jobsets=2)[2]
+    adapted = adapt_policy(policy, task, 2, num_episodes=4, num_jobsets=2)
+    expected = adapted.parameters[2]
     found = load_meta_policy(out)
     assert all(torch.equal(found.parameters[name], expected[name]) for name in expected)
     _, config = load_policy(out)
@@ -119,7 +120,7 @@ def test_what_is_kept_is_best_on_validation_jobsets(
     """Costs are made up: on the jobsets of the table they are 6, 7 and 5."""
     policy = load_meta_policy(run)
     task = read_task(["objective=makespan"], policy.task)
-    steps = adapt_parameters(policy, task, 2, num_episodes=4, num_jobsets=2)
+    steps = adapt_policy(policy, task, 2, num_episodes=4, num_jobsets=2).parameters
 
     measure = table.costs_on
 
@@ -159,7 +160,7 @@ def test_steps_that_move_nothing_are_said_with_their_reason(
         return parameters if step else whole(self, parameters, rates, decisions, step)
 
     monkeypatch.setattr(FirstOrder, "inner_step", inner_step)
-    monkeypatch.setattr(FirstOrder, "why_still", lambda *_: "the jobsets did not agree")
+    monkeypatch.setattr(FirstOrder, "why_unchanged", lambda *_: "the jobsets did not agree")
     line = ("--task", "objective=makespan", "--steps", "3", "--keep", "last")
     said = call(run, *line).output
     assert "2 of 3 steps moved nothing, because the jobsets did not agree." in said

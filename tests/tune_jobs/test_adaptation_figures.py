@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_scorers import FOMAML, JOINT, ONE_TASK, make_scorer
 from tune_jobs.experiments.tables import markdown_of
@@ -105,7 +105,7 @@ def test_a_line_is_the_mean_over_runs_tasks_and_adaptations(rows: Path, tmp_path
     table = by_run_and_task("FOMAML K=1", 3)
     row = find(found, method="FOMAML K=1", step=3)
     assert number(row, "value") == pytest.approx(table.mean())
-    within = jobset_interval(table.mean(axis=0), np.ones(TASKS))
+    within = jobset_interval(Pooled.each(table.mean(axis=0)))
     wide = two_level_interval([table.mean(axis=1).tolist()], within, TASKS)
     assert number(row, "value_low") == pytest.approx(wide.low)
     assert number(row, "value_high") == pytest.approx(wide.high)
@@ -199,7 +199,7 @@ def test_differences_are_in_pairs_of_tasks_and_joint_training_has_none(
     method, joint = (by_run_and_task(name, 1) for name in ("FOMAML K=1", "joint"))
     row = find(found, method="FOMAML K=1", step=1, reference="joint")
     assert number(row, "difference") == pytest.approx(method.mean() - joint.mean())
-    within = jobset_interval(method.mean(axis=0) - joint.mean(axis=0), np.ones(TASKS))
+    within = jobset_interval(Pooled.each(method.mean(axis=0) - joint.mean(axis=0)))
     means = [method.mean(axis=1).tolist(), joint.mean(axis=1).tolist()]
     wide = two_level_interval(means, within, TASKS)
     assert number(row, "difference_high") == pytest.approx(wide.high)

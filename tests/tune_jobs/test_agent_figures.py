@@ -9,7 +9,7 @@ from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.worlds.panda.consumers import Consumers
-from meta.panda.network import planted
+from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import write_policy
 from tune_jobs.comparing.trained_runs import check_fits, load_runs
@@ -27,7 +27,7 @@ def texts(figure: Figure) -> list[str]:
 def run_of(folder: Path, advisor: str) -> str:
     """A policy as it is drawn at first."""
     config = load_config("panda-drift", [*SMALL, f"training.advisor={advisor}"])
-    network = planted(config, config.task.build_world())
+    network = initial_advisor(config, config.task.build_world())
     state = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
     write_policy(state, config, folder / "policy")
     return str(folder)

@@ -11,11 +11,11 @@ import yaml
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
-from cluster_env.worlds.deeprm.plain import PlainCluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from rllib_configs.worlds.deeprm.plain import PlainCluster
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, replay, reporting, training
@@ -35,7 +35,7 @@ KEYS = {"name", "value", "unit", "reference", "reference_value", "ratio"}
 )
 def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
     jobsets = sample_jobsets(workload, 1, Split.TRAIN, range(3))
-    simulator = DeepRMSimulator(workload.cluster)
+    simulator = DeepRM(workload.cluster).simulator()
     rng = np.random.default_rng(0)
     for jobset in jobsets:
         simulator.load([jobset], get_objective("slowdown"))
@@ -43,7 +43,7 @@ def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
         over = False
         while not over:
             np.testing.assert_array_equal(
-                plain.image(), image(simulator.states, simulator.layout)[0]
+                plain.image(), image(simulator.layout, simulator.states)[0]
             )
             action = int(rng.integers(workload.cluster.num_actions))
             rewards, ended = simulator.step_all(np.array([action], np.int32))

@@ -14,7 +14,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric, summarize
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic, get_kind
+from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.loading import load_config
@@ -374,7 +374,7 @@ def test_learned_policies_are_reported_by_name_even_alone(runs: Path) -> None:
 
 
 def test_without_names_all_heuristics_of_the_world_are_compared() -> None:
-    assert [row["key"] for row in rows_of()] == list(get_kind("deeprm").heuristics.names())
+    assert [row["key"] for row in rows_of()] == list(get_spec("deeprm").heuristics.names())
 
 
 def test_a_protocol_says_what_it_rests_on_in_the_words_of_its_world() -> None:

@@ -17,7 +17,7 @@ def trainer(evaluation: dict[str, float], *, higher_is_better: bool = False) -> 
         config=SimpleNamespace(training=SimpleNamespace(iterations=20)),
         validation=SimpleNamespace(
             metric="slowdown",
-            price=("utilization", "longest_wait", "unknown here"),
+            side_metrics=("utilization", "longest_wait", "unknown here"),
             higher_is_better=higher_is_better,
             summaries=summaries,
             describe=lambda references: f"slowdown of {', '.join(references)}",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds import WORLDS, get_kind
+from cluster_env.worlds import WORLDS, get_spec
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import make_run
@@ -19,7 +19,7 @@ from tune_jobs.figures.style import color_of, marker_of, spread
 from tune_jobs.terminal.tables import number, read_table, write_table
 
 RECORDED = Path(figures.__file__).parent / "recorded"
-HEURISTICS = get_kind("deeprm").heuristics.names()
+HEURISTICS = get_spec("deeprm").heuristics.names()
 
 pytestmark = pytest.mark.usefixtures("tuned_on_few")
 
@@ -242,12 +242,12 @@ def test_labels_are_moved_apart_and_no_farther() -> None:
 
 def test_a_world_of_many_rules_has_lines_for_its_baselines_alone() -> None:
     few, many = (load_config(name).task.build("a run", 0) for name in ("deeprm", "hpc-smoke"))
-    assert learning_curves.heuristics_of(few) == few.kind.heuristics.names()
-    assert learning_curves.heuristics_of(many) == many.kind.baselines
+    assert learning_curves.heuristics_of(few) == few.spec.heuristics.names()
+    assert learning_curves.heuristics_of(many) == many.spec.baselines
 
 
 @pytest.mark.parametrize("world", WORLDS.names())
 def test_no_two_heuristics_of_a_world_look_alike(world: str) -> None:
-    names = get_kind(world).heuristics.names()
+    names = get_spec(world).heuristics.names()
     looks = {(color_of(name, learned=False), marker_of(name, learned=False)) for name in names}
     assert len(looks) == len(names) > 1

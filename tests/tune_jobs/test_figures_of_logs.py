@@ -10,7 +10,7 @@ from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 from tune_jobs.figure import command
 from tune_jobs.figures import FIGURES, places, ratios, run_times
 from tune_jobs.figures.registry import FigureRequest, make_figure
@@ -40,7 +40,7 @@ def test_every_rule_stands_beside_its_price_on_published_windows(log: Path, tmp_
     result = CliRunner().invoke(command, args, catch_exceptions=False)
     assert "cunha-table5.6.png" in result.stdout
     rows = read_table(tmp_path / "cunha-table5.6.csv", ("place", "exhibit"))
-    rules = [name for name in get_kind("hpc").heuristics.names() if name[:3] not in ("rls", "srg")]
+    rules = [name for name in get_spec("hpc").heuristics.names() if name[:3] not in ("rls", "srg")]
     assert [row["policy"] for row in rows] == rules
     assert {(row["processors"], row["jobsets"], row["protocol"]) for row in rows} == {
         ("10", "10", "rlscheduler")
@@ -72,7 +72,7 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     )
     assert set(heads) <= set(shown)
     fcfs = next(row for row in read_table(table, ("place",)) if row["policy"] == "fcfs")
-    assert get_kind("hpc").time(float(fcfs["longest_wait"])) in shown
+    assert get_spec("hpc").presentation.time(float(fcfs["longest_wait"])) in shown
     assert f"{float(fcfs['utilization_to_end']):.0%}" in shown
 
 
@@ -106,7 +106,7 @@ def test_better_run_times_are_shown_side_by_side(
         (row["policy"], row["place"]): float(row["bounded_slowdown"])
         for row in read_table(table, ("place",))
     }
-    assert len(found) == len(get_kind("hpc").baselines) * len(run_times.KINDS)
+    assert len(found) == len(get_spec("hpc").baselines) * len(run_times.KINDS)
     assert found["sjf", "office/learned"] < found["sjf", "office/user"]
     assert {*run_times.KINDS, "office"} <= set(texts(run_times.draw(table)))
 

@@ -11,7 +11,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import METRICS, evaluate, summarize
 from cluster_env.evaluation.withholding import find_withheld
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic, get_kind
+from cluster_env.worlds import get_heuristic, get_spec
 from rllib_configs.loading import load_config
 from tests.tune_jobs.drawing import run, texts
 from tests.tune_jobs.untrained_runs import SMALL_TASK, make_run
@@ -22,9 +22,9 @@ from tune_jobs.terminal.tables import number, read_table
 
 JOBSETS = 8
 RECORDED = Path(objectives.__file__).parent / "recorded"
-PRICE = ("utilization", "completion_time", "wait", "longest_wait", "slowdown_small")
-HEURISTICS = get_kind("deeprm").heuristics.names()
-BASELINES = get_kind("deeprm").baselines
+SIDE_METRICS = ("utilization", "completion_time", "wait", "longest_wait", "slowdown_small")
+HEURISTICS = get_spec("deeprm").heuristics.names()
+BASELINES = get_spec("deeprm").baselines
 
 pytestmark = pytest.mark.usefixtures("tuned_on_few")
 
@@ -204,12 +204,13 @@ def test_the_price_of_each_policy_stands_beside_its_numbers(
     name: str, number_shown: str, of: dict[str, str], request: pytest.FixtureRequest
 ) -> None:
     table = request.getfixturevalue(name)
-    row = next(row for row in read_table(table, PRICE) if {**row, **of, "key": "sjf"} == row)
+    row = next(row for row in read_table(table, SIDE_METRICS) if {**row, **of, "key": "sjf"} == row)
     task = load_config("deeprm", list(SMALL_TASK)).task
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
     world = task.build_world()
     means = summarize(evaluate(get_heuristic("sjf", world), jobsets, world)).means
-    assert [number(row, one) for one in PRICE] == pytest.approx([means[one] for one in PRICE])
+    shown = [number(row, one) for one in SIDE_METRICS]
+    assert shown == pytest.approx([means[one] for one in SIDE_METRICS])
     page = markdown_of(table)
     assert number_shown in page
     (line, *_) = (line for line in page.splitlines() if line.startswith("| sjf |"))
@@ -220,7 +221,7 @@ def test_the_price_of_each_policy_stands_beside_its_numbers(
 
 
 def test_the_page_shows_win_rates_with_their_price(shares: Path) -> None:
-    rows = read_table(shares, (*PRICE, *comparison.SHARES))
+    rows = read_table(shares, (*SIDE_METRICS, *comparison.SHARES))
     blocks = markdown_of(shares).split("\n\n")
     assert len(blocks) == 2 * len({row["load"] for row in rows})
     line = next(line for line in blocks[1].splitlines() if line.startswith("| sjf |"))

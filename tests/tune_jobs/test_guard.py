@@ -18,7 +18,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import PolicyGroup, evaluate
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic, get_kind
+from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
@@ -83,7 +83,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_kind("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
     monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
     task = ("--set", f"task.workload.trace={log}", "--processors", "32", "--jobsets", "12")
     args = ("hpc-universal", *task, "--later", "--json")
@@ -121,7 +121,7 @@ def test_what_is_decided_on_earlier_weeks_is_shown_on_later_ones(
 def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
     log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(get_kind("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     args = ("hpc-universal", "--set", f"task.workload.trace={log}", "--processors", "32")
     few = ("--jobsets", "4", "--limit", "wait=off", "--limit", "longest_wait=off")
     text = run(guard.command, *args, *few, "--window", "1000000000").stdout
@@ -135,7 +135,7 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(TASK.kind.heuristics, "names", lambda: ("sjf", "packer"))
+    monkeypatch.setattr(TASK.spec.heuristics, "names", lambda: ("sjf", "packer"))
     specs = [
         heuristic_spec("sjf"),
         as_learned("good", "hold:8", "hold:8"),
@@ -230,7 +230,7 @@ def test_a_decision_holds_what_the_policy_was_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It acts as it did before the guard: in the task's world, told the limits of the guard."""
-    monkeypatch.setattr(get_kind("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs"))
     file, task = tmp_path / "decision.json", ("--config", "hpc-smoke", "--processors", "128")
     limits = ("--limit", "utilization=off", "--limit", "wait=2", "--limit", "longest_wait=off")
     few = ("--set", "task.workload.jobs=60", "--jobsets", "2", "--json")
@@ -391,12 +391,12 @@ def test_windows_of_a_trace_are_long_unless_somebody_says_how_long(gaps: Path) -
     overrides = [f"task.workload.trace={gaps}"]
     config, warmup = choose_comparison(None, overrides, {}, [], None)
     workload: Any = config.task.build_workload()
-    mean = workload.trace.jobs.duration.mean()
+    mean = workload.recorded.run.mean()
     assert workload.window - 2 * warmup >= 20 * mean
     assert warmup >= 4 * mean
     assert config.task.world.max_time >= 10 * workload.window
-    for shorthands, more in (({"window": "40"}, []), ({}, ["task.workload.window=40"])):
-        config, warmup = choose_comparison(None, [*overrides, *more], shorthands, [], None)
+    for task_options, more in (({"window": "40"}, []), ({}, ["task.workload.window=40"])):
+        config, warmup = choose_comparison(None, [*overrides, *more], task_options, [], None)
         assert (config.task.build_workload().window, warmup) == (40, 0)
     assert choose_comparison(None, overrides, {}, [], 7)[1] == 7
     assert choose_comparison(None, [], {}, [], None)[1] == 0

@@ -42,7 +42,7 @@ def search_here(
     progress: Progress,
 ) -> list[ClairvoyantReference]:
     """Without processes, which take seconds to start."""
-    search = protocol.task.kind.optimum.search  # type: ignore[union-attr]
+    search = protocol.task.spec.tools.optimum.search  # type: ignore[union-attr]
     world, metric = protocol.task.world, protocol.metric
     return [search(j, world, metric, time_limit_s=time_limit_s) for j in jobsets]
 

@@ -14,7 +14,7 @@ from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.log import DeepRMLog
 from rllib_configs.loading import load_config
 from rllib_configs.policies import load_policy
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
@@ -60,7 +60,7 @@ def trained(trace: Path) -> Path:
 def test_a_trace_is_compared_at_its_own_load_on_held_out_jobs(trace: Path) -> None:
     args = ("--policies", "sjf", "--set", f"task.workload.trace={trace}", "--window", "50")
     row = json.loads(run(compare.command, *args, "--json").stdout)[0]
-    workload = TraceWorkload(trace)
+    workload = DeepRMLog(trace)
     jobsets = sample_jobsets(workload, 0, Split.HELD_OUT, range(10))
     means = summarize(evaluate(get_heuristic("sjf", DeepRM()), jobsets, DeepRM())).means
     assert row["slowdown"] == pytest.approx(means["slowdown"])
@@ -104,7 +104,7 @@ def test_learning_curves_name_the_trace(trained: Path, tmp_path: Path) -> None:
     from tune_jobs.figures.learning_curves import draw as draw_curves
 
     drawn = draw_curves(tmp_path / "deeprm-fig6.csv").findobj(Text)  # type: ignore[attr-defined]
-    load = TraceWorkload(trained.parent / "my jobs.csv", window=50).part(Split.VALIDATION).load
+    load = DeepRMLog(trained.parent / "my jobs.csv", window=50).part(Split.VALIDATION).load
     shown = "\n".join(label.get_text() for label in drawn)
     assert f"Learning curves on trace my jobs.csv, load {load:.0%}" in shown
 

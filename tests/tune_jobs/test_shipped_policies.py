@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds import get_kind, shipped_policies
+from cluster_env.worlds import get_spec, shipped_policies
 from metasched import compare
 from rllib_configs.loading import load_config, preset_names
 from rllib_configs.networks import network_of
@@ -119,7 +119,7 @@ def test_it_stands_apart_from_runs_of_its_preset(tmp_path: Path) -> None:
 def test_messages_call_it_by_its_name() -> None:
     (run,) = load_runs(find_runs([LIMITS]), "argmax")
     with pytest.raises(InputError, match=f"^{LIMITS} was trained for another world"):
-        check_fits(run, get_kind("deeprm").world())
+        check_fits(run, get_spec("deeprm").world())
 
 
 def test_compare_takes_its_name_and_shows_the_price(capsys: Shown) -> None:

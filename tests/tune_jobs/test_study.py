@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from meta.plan import StudyPlan
+from meta.study import StudyPlan
 from rllib_configs.loading import load_config
 from tests.tune_jobs.recording_tracker import record_with
 from tests.tune_jobs.untrained_runs import make_run

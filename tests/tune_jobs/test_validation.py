@@ -44,20 +44,20 @@ def test_a_mixture_is_what_its_parts_are_for_each_jobset() -> None:
         ("hpc-smoke", {f"bounded_slowdown_{size}" for size in ("narrow", "medium", "wide")}),
     ],
 )
-def test_the_whole_price_stands_beside_what_counts(preset: str, sizes: set[str]) -> None:
+def test_all_side_metrics_stand_beside_what_counts(preset: str, sizes: set[str]) -> None:
     validation = Validation(load_config(preset, ["evaluation.jobsets=1"]))
     validation.references()
     always = {"utilization", "utilization_to_end", "completion_time"}
     always |= {"wait", "longest_wait", "makespan"}
-    assert set(validation.price) == always | sizes
-    assert set(validation.price) <= set(next(iter(validation.summaries.values())))
+    assert set(validation.side_metrics) == always | sizes
+    assert set(validation.side_metrics) <= set(next(iter(validation.summaries.values())))
 
 
 def test_a_run_says_what_an_evaluation_costs_and_whom() -> None:
     validation = Validation(load_config("hpc-smoke", ["evaluation.jobsets=2"]))
     validation.references()
     found = validation.summaries["saf"]
-    assert validation.price_of(found) == (
+    assert validation.side_metrics_of(found) == (
         f"utilization {found['utilization']:.3g}, wait {found['wait']:.3g}, "
         f"longest wait {found['longest_wait']:.3g}; bounded slowdown by size: "
         f"narrow {found['bounded_slowdown_narrow']:.3g}, "
@@ -66,7 +66,7 @@ def test_a_run_says_what_an_evaluation_costs_and_whom() -> None:
     )
     plain = Validation(load_config("accrual-smoke", ["evaluation.jobsets=1"]))
     plain.references()
-    assert plain.price_of(next(iter(plain.summaries.values()))) == ""
+    assert plain.side_metrics_of(next(iter(plain.summaries.values()))) == ""
 
 
 def test_parts_of_the_jobsets_come_to_the_same_numbers() -> None:

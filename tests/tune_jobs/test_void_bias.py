@@ -10,7 +10,7 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.masks import live_mask
+from cluster_env.worlds.deeprm.observations import live_mask
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.policies import LearnedPolicy
@@ -32,7 +32,7 @@ class ShortestFirst:
         duration = self.layout.slots_of(states)[:, :, 0].astype(np.float32)
         void = np.full((states.shape[0], 1), self.void, np.float32)
         logits = np.concatenate([-0.1 * duration, void], axis=1)
-        return np.where(live_mask(states, self.layout), logits, np.float32(-1e9))
+        return np.where(live_mask(DeepRM(CLUSTER), states), logits, np.float32(-1e9))
 
     def sample(
         self, states: NDArray[np.uint8], uniforms: NDArray[np.float64]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.state import StateLayout
 from rllib_configs.loading import load_config, write_config
+from rllib_configs.worlds.deeprm.lookups import LookupLayout
 from tune_jobs.runs.history import History
 
 SMALL_TASK = (

@@ -1,6 +1,7 @@
 """What ``metasched study`` does: measures how runs adapt to the tasks of a family."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
@@ -9,7 +10,7 @@ import click
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from meta.plan import StudyPlan
+from meta.study import StudyPlan
 from meta.tasks import get_distribution
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.policy_specs import split_names
@@ -69,12 +70,11 @@ def study_adaptation(
     )
     first = plan.split(get_distribution(family), Split.HELD_OUT)[0]
     # Only now, because it imports PyTorch and Ray, which takes longer than all checks before.
-    from meta.study import adapter
     from tune_jobs.adapting.sources import sources_of
 
     sources = sources_of(found, num_scratch, rate, scratch_times)
     for source in sources:  # so that what cannot be measured is known before anything is
-        adapter(source.load(), plan)(first, (0,), 0)
+        source.load().after(first, replace(plan, steps=(0,)), 0)
     progress = Progress()
     with spreading(num_runners, address, progress.say) as spread:
         paths = _measure_all(sources, family, plan, out, spread, progress)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cluster_env.core.errors import InputError
-from meta.plan import check_numbers, require_features, require_scorer
+from meta.checks import check_numbers, require_features, require_scorer
 from meta.tasks import Task, read_task
 from rllib_configs.policy_files import Decode, read_policy_config
 from tune_jobs.adapting.windows import in_steady_operation
@@ -65,7 +65,7 @@ def adapt_to_task(
     require_features(config, task.world, f"the policy in {run}")
     check_numbers(num_steps, num_episodes, num_jobsets, seed)
     # Only now, because it imports PyTorch, which takes longer than all checks.
-    from meta.adaptation import adapt_steps, load_meta_policy
+    from meta.adaptation import adapt_policy, load_meta_policy
     from tune_jobs.adapting.table import (
         format_table,
         kept_row,
@@ -77,7 +77,7 @@ def adapt_to_task(
     policy = load_meta_policy(run, rate)
     started = time.perf_counter()
     played, warmup = in_steady_operation(task, changes)
-    steps = adapt_steps(
+    adaptation = adapt_policy(
         policy,
         played,
         num_steps,
@@ -88,9 +88,7 @@ def adapt_to_task(
     )
     seconds = time.perf_counter() - started
     rows = tabulate(
-        policy,
-        played,
-        steps,
+        adaptation,
         num_jobsets=num_held_out,
         num_episodes=num_episodes,
         warmup=warmup,
@@ -99,7 +97,7 @@ def adapt_to_task(
     )
     kept = kept_row(rows)
     if out is not None:
-        _write(out, policy, task, steps[int(kept["step"])].parameters, rows)
+        _write(out, policy, task, adaptation.parameters[int(kept["step"])], rows)
         if track:
             made_with = {
                 "run": str(run),
@@ -121,16 +119,16 @@ def adapt_to_task(
     click.echo(format_table(played, rows))
     click.echo(f"\n{verdict(played, rows)} The steps took {seconds:.1f} s.")
     if out is not None:
-        what = "adapted policy" if kept["moved"] else "policy as it was"
+        what = "adapted policy" if kept["changed"] else "policy as it was"
         click.echo(f"Wrote the {what} and {ADAPTATION_TABLE} to {out}")
-    if num_steps and not (kept["moved"] and float(kept["cost"]) <= float(rows[0]["cost"])):
+    if num_steps and not (kept["changed"] and float(kept["cost"]) <= float(rows[0]["cost"])):
         more = f"--jobsets {2 * num_jobsets} --episodes {2 * num_episodes}"
-        other = ", or with another --rate" if any(step.moved for step in steps) else ""
+        other = ", or with another --rate" if any(step.changed for step in adaptation.steps) else ""
         click.echo(f"Next     the same with more jobsets per step, {more}{other}")
     elif out is None:
         click.echo("Next     the same with --out FOLDER keeps the adapted policy")
     else:
-        policies = shlex.quote(",".join([*task.kind.baselines, str(out)]))
+        policies = shlex.quote(",".join([*task.spec.baselines, str(out)]))
         click.echo(f"Next     {program()} compare --policies {policies}")
 
 

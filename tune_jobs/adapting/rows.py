@@ -20,11 +20,10 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.worlds import WORLDS
 from meta.adaptation import MetaPolicy
+from meta.costs import Cost, baseline_of, heuristic_costs
 from meta.fine_tuning import ReinforcePolicy
-from meta.plan import StudyPlan
-from meta.scoring import Cost, baseline_of, heuristic_costs
-from meta.study import Measured, adapter, choose_rate, measure
-from meta.tasks import Task, get_distribution, objective_kind, objective_name
+from meta.study import Measured, StudyPlan, choose_rate, measure
+from meta.tasks import Task, get_distribution, objective_kind
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.adapting.sources import SCRATCH, Source, method_of, trained_on
 from tune_jobs.terminal.spreading import Spread, here
@@ -79,7 +78,7 @@ def measure_heuristics(
     rows: list[Row] = []
     of_tasks = spread(_costs_on, plan.num_evaluation_jobsets, tasks)
     for index, (task, costs) in enumerate(zip(tasks, of_tasks, strict=True)):
-        best = baseline_of(task.kind, costs)
+        best = baseline_of(task.spec, costs)
         rows += [
             {
                 "family": distribution.name,
@@ -87,14 +86,14 @@ def measure_heuristics(
                 "policy": costs[name].policy,
                 "task": index,
                 "objective": objective_kind(task),
-                "full_objective": objective_name(task),
+                "full_objective": task.objective.name,
                 **_place(task),
                 "cost": costs[name].value,
                 "unfinished": costs[name].num_unfinished,
-                **costs[name].price,
+                **costs[name].side_metrics,
                 "best": best.value,
                 "best_heuristic": best.policy,
-                "baseline": int(name in task.kind.baselines),
+                "baseline": int(name in task.spec.baselines),
                 "ratio": costs[name].value / best.value,
                 "fingerprint": mark,
             }
@@ -185,7 +184,7 @@ def _measure_on(
 ) -> list[Measured]:
     """What a policy costs on one of the tasks: a piece of work, see `Spread`."""
     policy, tasks, plan = shared
-    found = measure(adapter(policy, plan), [tasks[index]], plan)
+    found = measure(policy, [tasks[index]], plan)
     return [replace(one, task=index) for one in found]
 
 
@@ -221,7 +220,7 @@ def read_rows(folders: Iterable[str | Path]) -> tuple[list[dict[str, str]], list
 
 def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str, Value]:
     best = number(baseline, "best")
-    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).axis)}
+    axes = {axis.name for kind in WORLDS.names() if (axis := WORLDS.get(kind).presentation.axis)}
     return {
         "task": one.task,
         "objective": baseline["objective"],
@@ -231,7 +230,7 @@ def _cells(one: Measured, baseline: dict[str, str], plan: StudyPlan) -> dict[str
         "episodes": one.step * plan.num_episodes,
         "cost": one.cost,
         "unfinished": one.num_unfinished,
-        **one.price,
+        **one.side_metrics,
         "best": best,
         "best_heuristic": baseline["best_heuristic"],
         "ratio": one.cost / best,
@@ -246,7 +245,7 @@ def _baselines(path: Path) -> list[dict[str, str]]:
 
 def _place(task: Task) -> dict[str, Value]:
     """Where a task stands on the axis of its world: ``load`` in DeepRM's."""
-    axis = task.kind.axis
+    axis = task.spec.presentation.axis
     return {} if axis is None else {axis.name: task.position}
 
 

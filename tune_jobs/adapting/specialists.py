@@ -7,8 +7,8 @@ import yaml
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from meta.costs import baselines_of, costs_on
 from meta.maml.options import MAMLOptions
-from meta.scoring import costs_on
 from meta.tasks import Task, TaskSplit, get_distribution
 from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
@@ -126,18 +126,17 @@ def _train(
 
 def _measure(run: Path, task: Task, num_jobsets: int) -> Row:
     # Here, because they import PyTorch and Ray, which takes longer than to refuse the options.
-    from meta.adaptation import learned_policy, load_meta_policy
-    from meta.study import baselines_of
+    from meta.adaptation import load_meta_policy
 
     policy = load_meta_policy(run)
-    acting = learned_policy(policy, task, policy.parameters, "specialist")
+    acting = policy.acting(task, policy.parameters, "specialist")
     (cost,) = costs_on([acting], task, num_jobsets=num_jobsets)
     (baseline,) = baselines_of([task], num_jobsets)
     return {
         "task_name": task.name,
         "cost": cost.value,
         "unfinished": cost.num_unfinished,
-        **cost.price,
-        "best": baseline.cost,
-        "ratio": cost.value / baseline.cost,
+        **cost.side_metrics,
+        "best": baseline.value,
+        "ratio": cost.value / baseline.value,
     }

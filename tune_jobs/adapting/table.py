@@ -8,8 +8,8 @@ import click
 
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import by_size, cost_of
-from meta.adaptation import AdaptedStep, MetaPolicy, learned_policy
-from meta.scoring import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
+from meta.adaptation import Adaptation
+from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
 from rllib_configs.policy_files import Decode
 from tune_jobs.comparing.table import column_of
@@ -22,9 +22,7 @@ SHOWN = (0, 1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 def tabulate(
-    policy: MetaPolicy,
-    task: Task,
-    adapted: Sequence[AdaptedStep],
+    adaptation: Adaptation,
     *,
     num_jobsets: int,
     num_episodes: int,
@@ -36,13 +34,11 @@ def tabulate(
     """Measures a policy before and after adaptation, and heuristics, on the same jobsets.
 
     Args:
-        policy: what was adapted.
-        task: what it was adapted to.
-        adapted: what 0, 1, ... and all steps came to, see `meta.adaptation.adapt_steps`.
+        adaptation: of a policy to a task.
         num_jobsets: held-out jobsets of the task that costs are means over.
         num_episodes: of a step.
         shown: numbers of steps that get a row, ascending; the last one always does.
-        warmup: see `meta.scoring.costs_on`.
+        warmup: see `meta.costs.costs_on`.
         decode: how the policies act, see `rllib_configs.policies.LearnedPolicy`.
         keep: after how many steps the policy is kept: ``last``, all of them, or ``best``, those of
             the rows, 0 among them, with the lowest cost on as many validation jobsets as heuristics
@@ -51,13 +47,14 @@ def tabulate(
     Returns:
         A row for each number of steps (``step``), then one for each heuristic: ``cost``, and
         ``ratio``, the cost over that of the best baseline. Those of steps have ``kept``, 1 in the
-        row of the policy that is kept and else 0, and ``validation_cost``; ``moved``, how many of
-        the steps so far moved anything, and ``still``, why the others did not.
+        row of the policy that is kept and else 0, and ``validation_cost``; ``changed``, how many of
+        the steps so far changed anything, and ``reason``, why the others did not.
     """
+    task, adapted = adaptation.task, adaptation.steps
     last = len(adapted) - 1
     steps = [*(step for step in shown if step < last), last]
     policies = [
-        learned_policy(policy, task, adapted[step].parameters, _name(step), decode)
+        adaptation.policy.acting(task, adapted[step].parameters, _name(step), decode)
         for step in steps
     ]
     trials = costs_on(
@@ -67,12 +64,12 @@ def tabulate(
     kept = last if keep == "last" else best_step
     costs = costs_on(policies, task, num_jobsets=num_jobsets, warmup=warmup)
     heuristics = heuristic_costs(task, num_jobsets=num_jobsets, warmup=warmup)
-    best = baseline_of(task.kind, heuristics).value
+    best = baseline_of(task.spec, heuristics).value
     metric = cost_of(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
         "metric": metric.name,
-        "label": metric.label.replace("steps", task.kind.time_unit),
+        "label": metric.label.replace("steps", task.spec.presentation.time_unit),
         "jobsets": num_jobsets,
         "warmup": warmup,
     }
@@ -84,8 +81,8 @@ def tabulate(
             **_cells(cost, best),
             "validation_cost": trial.value,
             "kept": int(step == kept),
-            "moved": sum(one.moved for one in adapted[: step + 1]),
-            "still": " or ".join(dict.fromkeys(s.still for s in adapted[: step + 1] if s.still)),
+            "changed": sum(one.changed for one in adapted[: step + 1]),
+            "reason": " or ".join(dict.fromkeys(s.reason for s in adapted[: step + 1] if s.reason)),
         }
         for step, cost, trial in zip(steps, costs, trials, strict=True)
     ]
@@ -111,22 +108,22 @@ def _measured(task: Task, rows: Sequence[Row]) -> list[str]:
     first = rows[0]
     words = [f"{first['label']} on {first['jobsets']} held-out jobsets; lower is better"]
     if first["warmup"]:
-        words.append(task.kind.describe({**task.columns(), "warmup": first["warmup"]}))
+        words.append(task.spec.presentation.describe({**task.columns(), "warmup": first["warmup"]}))
     return words
 
 
 def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
     metric = cost_of(task.objective).name
-    known = (*task.kind.price, *by_size(task.kind.headline, rows[0]))
-    price = [(name, *column_of(name)) for name in known if name != metric]
-    still = _repeated(rows)
-    lines = [["policy", "cost", "over best baseline", *(title for _, title, _ in price)]]
+    known = (*task.spec.side_metrics, *by_size(task.spec.headline, rows[0]))
+    side = [(name, *column_of(name)) for name in known if name != metric]
+    repeated = _repeated(rows)
+    lines = [["policy", "cost", "over best baseline", *(title for _, title, _ in side)]]
     lines += [
         [
-            f"{row['policy']}{still.get(k, '')}{', kept' if row.get('kept') else ''}",
+            f"{row['policy']}{repeated.get(k, '')}{', kept' if row.get('kept') else ''}",
             f"{row['cost']:.4g}",
             f"{row['ratio']:.3f}",
-            *(write(float(row[name])) for name, _, write in price),
+            *(write(float(row[name])) for name, _, write in side),
         ]
         for k, row in enumerate(rows)
     ]
@@ -140,7 +137,7 @@ def _repeated(rows: Sequence[Row]) -> dict[int, str]:
     """Remarks on rows of steps that moved nothing since the row above, by index."""
     steps = [row for row in rows if "step" in row]
     above = enumerate(pairwise(steps), start=1)
-    return {k: ", as above" for k, (one, two) in above if one["moved"] == two["moved"]}
+    return {k: ", as above" for k, (one, two) in above if one["changed"] == two["changed"]}
 
 
 def verdict(task: Task, rows: Sequence[Row]) -> str:
@@ -150,14 +147,14 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
     """
     steps = [row for row in rows if "step" in row]
     before, kept, last = steps[0], kept_row(rows), steps[-1]
-    num_steps, moved = int(last["step"]), int(last["moved"])
+    num_steps, changed = int(last["step"]), int(last["changed"])
     plural = "s" if num_steps > 1 else ""
     words = []
-    if moved < num_steps:
-        still = f"{num_steps - moved} of {num_steps} step{plural} moved nothing"
-        words.append(f"{still}, because {last['still']}.")
-    against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.kind.baselines)}"
-    if kept["moved"]:
+    if changed < num_steps:
+        unchanged = f"{num_steps - changed} of {num_steps} step{plural} moved nothing"
+        words.append(f"{unchanged}, because {last['reason']}.")
+    against = f"{_compared(kept['ratio'], 1.0)} the best of {', '.join(task.spec.baselines)}"
+    if kept["changed"]:
         plural = "s" if int(kept["step"]) > 1 else ""
         why = " (best on validation jobsets)" if kept is not last else ""
         change = _compared(kept["cost"], before["cost"])
@@ -165,7 +162,7 @@ def verdict(task: Task, rows: Sequence[Row]) -> str:
             f"After {kept['step']} step{plural}{why} the policy costs {change} before, and "
             f"{against}."
         )
-    elif moved:
+    elif changed:
         words.append(
             "No step was better on validation jobsets; the policy is kept as it was, and costs "
             f"{against}."
@@ -188,7 +185,7 @@ def _cells(cost: Cost, best: float) -> dict[str, Value]:
         "cost": cost.value,
         "ratio": cost.value / best if best else float("nan"),
         "unfinished": cost.num_unfinished,
-        **cost.price,
+        **cost.side_metrics,
     }
 
 

@@ -25,5 +25,7 @@ def in_steady_operation(task: Task, texts: Sequence[str]) -> tuple[Task, int]:
     steady, warmup = steady_operation(task, said)
     if not steady:
         return task, warmup
-    changes = [f"{task.kind.shorthands[name].key}={value}" for name, value in steady.items()]
+    changes = [
+        f"{task.spec.presentation.options[name].key}={value}" for name, value in steady.items()
+    ]
     return replace(read_task(changes, TaskSection.of(task), task.seed), name=task.name), warmup

@@ -7,7 +7,8 @@ import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import PlayedPolicy
-from cluster_env.core.world import Simulator, build_world, get_heuristic
+from cluster_env.core.spec import build_world, get_heuristic
+from cluster_env.core.world import Simulator
 from cluster_env.objectives import get_objective
 from rllib_configs.loading import load_config
 from tune_jobs.benchmarks.measuring import ROUNDS, Entry, Sample, Work, rate, rates

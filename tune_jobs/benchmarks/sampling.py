@@ -14,7 +14,6 @@ from ray.rllib.algorithms.bc.torch.default_bc_torch_rl_module import DefaultBCTo
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
-from cluster_env.envs.registration import register_environments
 from rllib_configs.builders import algorithm_config
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
@@ -149,7 +148,6 @@ def rllib_work(environment: str, num_envs: int) -> Work:
 
 def _make_env(environment: str, context: Any) -> gym.Env:
     """An environment with its observation as the flat float vector that RLlib's MLP takes."""
-    register_environments()
     env: gym.Env = gym.wrappers.FlattenObservation(gym.make(environment))
     shape = env.observation_space.shape
     space = gym.spaces.Box(-np.inf, np.inf, shape, np.float32)

@@ -9,6 +9,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from rllib_configs.loading import load_config
+from rllib_configs.registries import PLAIN_EPISODES, found
 from tune_jobs.benchmarks.measuring import Entry, Work, rates
 
 EPISODES = 256
@@ -44,7 +45,7 @@ def compiled_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
     actions = _actions(task, (DECISIONS, len(jobsets)))
     rows = np.arange(len(jobsets), dtype=np.int32)
     rewards = np.empty(len(jobsets))
-    image: Any = task.kind.observations.get("image")(task.world)
+    image: Any = task.spec.environments.observations.get("image")(task.world)
     images = np.empty((len(jobsets), *image.space.shape), np.uint8)
 
     def work() -> float:
@@ -60,8 +61,7 @@ def compiled_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
 
 def plain_work(jobsets: list[JobSet], task: Task, with_image: bool) -> Work:
     """Steps one episode after the other in plain Python."""
-    assert task.kind.plain is not None
-    plain = task.kind.plain(task.world, jobsets[0])
+    plain = found(PLAIN_EPISODES.get(task.world.kind))(task.world, jobsets[0])
     actions = [int(action) for action in _actions(task, (PLAIN_DECISIONS,))]
     ended = 0
 

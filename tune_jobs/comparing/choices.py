@@ -10,7 +10,7 @@ from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.task import Task
 from cluster_env.evaluation import get_metric, objective_metric
 from cluster_env.objectives import get_objective
-from cluster_env.worlds import Kind, get_kind
+from cluster_env.worlds import WorldSpec, get_spec
 from rllib_configs.changes import Changes, change, changed_keys
 from rllib_configs.loading import make_config, parse_config, read_config, take_machine_of_log
 from rllib_configs.schema import ExperimentConfig
@@ -36,7 +36,7 @@ def parse_values(text: str) -> list[float]:
 def choose_config(
     source: str | ExperimentConfig | None,
     overrides: Changes,
-    shorthands: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     runs: Sequence[TrainedRun],
 ) -> ExperimentConfig:
     """The config that says what policies are evaluated on.
@@ -45,7 +45,7 @@ def choose_config(
         source: preset or file, or a config; by default that of the first run, else the preset
             deeprm.
         overrides: changes to it.
-        shorthands: values, or texts of them, by names that the world's kind has shorthands for.
+        task_options: values, or texts of them, by names of the world's options.
         runs: the trained policies that are compared.
 
     Raises:
@@ -55,11 +55,11 @@ def choose_config(
         data = source.to_dict()
     else:
         data = read_config(runs[0].config_file if source is None and runs else source or "deeprm")
-    return changed_config(data, overrides, shorthands)
+    return changed_config(data, overrides, task_options)
 
 
 def changed_config(
-    data: dict[str, Any], overrides: Changes, shorthands: Mapping[str, Any]
+    data: dict[str, Any], overrides: Changes, task_options: Mapping[str, Any]
 ) -> ExperimentConfig:
     """The config of plain data after some changes, see `choose_config`.
 
@@ -69,16 +69,16 @@ def changed_config(
     before = deepcopy(data)
     change(data, overrides)
     given, said = changed_keys(overrides), set[str]()
-    for name, value in shorthands.items():
+    for name, value in task_options.items():
         world = parse_config(data).task.world.kind
-        short = get_kind(world).shorthands.get(name)
-        if short is None:
+        option = get_spec(world).presentation.options.get(name)
+        if option is None:
             raise InputError(f"--{name} means nothing in the world {world}")
-        key = f"task.{short.key}"
+        key = f"task.{option.key}"
         if key in given:
             raise InputError(f"--{name} and --set {key} say the same; give one of them")
         change(data, [f"{key}={value}"])
-        follows = short.follows(parse_config(data).task)
+        follows = option.follows(parse_config(data).task)
         settings = {f"task.{key}": setting for key, setting in follows.items()}
         change(data, {key: settings[key] for key in settings if key not in given})
         said.add(key)
@@ -89,7 +89,7 @@ def changed_config(
 def choose_comparison(
     source: str | ExperimentConfig | None,
     overrides: Changes,
-    shorthands: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     runs: Sequence[TrainedRun],
     warmup: int | None,
 ) -> tuple[ExperimentConfig, int]:
@@ -98,43 +98,43 @@ def choose_comparison(
     Args:
         source: see `choose_config`, as for the next three.
         overrides: see there.
-        shorthands: see there.
+        task_options: see there.
         runs: see there.
         warmup: steps, if the user has said it.
     """
-    config = choose_config(source, overrides, shorthands, runs)
-    kind = get_kind(config.task.world.kind)
-    short = {f"task.{kind.shorthands[name].key}" for name in shorthands}
-    steady, steps = steady_operation(config.task.build(), short | changed_keys(overrides))
+    config = choose_config(source, overrides, task_options, runs)
+    known = get_spec(config.task.world.kind).presentation.options
+    said = {f"task.{known[name].key}" for name in task_options}
+    steady, steps = steady_operation(config.task.build(), said | changed_keys(overrides))
     if steady:
-        config = choose_config(source, overrides, {**shorthands, **steady}, runs)
+        config = choose_config(source, overrides, {**task_options, **steady}, runs)
     return config, steps if warmup is None else warmup
 
 
 def steady_operation(task: Task, said: Container[str]) -> tuple[Mapping[str, Any], int]:
-    """What measures a task in a steady state, see `Kind.steady`; nothing if the user says less.
+    """What measures a task in a steady state (`Presentation.steady`), unless the user says it.
 
     Args:
         task: as asked for.
         said: keys of the settings that the user has given, as ``task.workload.window``.
 
     Returns:
-        Values by names that the world's kind has shorthands for, and a warm-up.
+        Values by names of the world's options, and a warm-up.
     """
-    kind = task.kind
-    steady, warmup = kind.steady(task)
-    if any(f"task.{kind.shorthands[name].key}" in said for name in steady):
+    shown = task.spec.presentation
+    steady, warmup = shown.steady(task)
+    if any(f"task.{shown.options[name].key}" in said for name in steady):
         return {}, 0
     return steady, warmup
 
 
-def parse_limits(texts: Sequence[str], kind: Kind) -> dict[str, float]:
-    """The world's limits of prices, changed by texts like ``wait=0.5`` and ``wait=off``.
+def parse_limits(texts: Sequence[str], spec: WorldSpec) -> dict[str, float]:
+    """The world's limits of side metrics, changed by texts like ``wait=0.5`` and ``wait=off``.
 
     Raises:
         InputError: if there is no such metric, a limit is no number from 0, or a metric has two.
     """
-    limits, said = dict(kind.price), set[str]()
+    limits, said = dict(spec.side_metrics), set[str]()
     for text in texts:
         name, _, value = text.partition("=")
         get_metric(name)

@@ -22,7 +22,7 @@ from tune_jobs.terminal.spreading import Spread, here
 from tune_jobs.terminal.tables import Row, Value
 
 WITH_INTERVAL = ("completion_time", "makespan", "utilization", "within_2")
-"""Metrics with an interval beside the world's headline and its price, as far as there are any."""
+"""Metrics with an interval beside the headline and the side metrics, as far as there are any."""
 
 _NOTHING = Estimate(float("nan"), float("nan"), float("nan"), "nothing")
 
@@ -120,7 +120,7 @@ def _rows(
     baselines = [
         result
         for spec, result in pairs
-        if not spec.learned and spec.key.partition(":")[0] in protocol.task.kind.baselines
+        if not spec.learned and spec.key.partition(":")[0] in protocol.task.spec.baselines
     ]
     head = protocol.columns()
     rows: list[Row] = [{**head, **_row(protocol, *pair, winner, baselines)} for pair in pairs]
@@ -141,7 +141,7 @@ def _row(
 
     ``policy`` is the name shown and ``key`` the one that stays the same at all places; ``told`` is
     what the policy is told of objective and limits, empty for most. Every mean
-    of `Kind.metrics` stands under its name, averaged over training seeds, with ``_low`` and
+    of `WorldSpec.metrics` stands under its name, averaged over training seeds, with ``_low`` and
     ``_high`` its 95 % interval over ``interval_over``. ``difference`` is that to the best mean on
     the same jobsets, with its interval. ``win_rate`` is the share of jobsets at or below the best
     of the world's baselines among the specs, averaged over training seeds, with its interval.
@@ -150,8 +150,10 @@ def _row(
     row["best"] = result is winner
     row |= result.means
     metric = protocol.metric
-    kind = protocol.task.kind
-    for name in dict.fromkeys((kind.headline, *WITH_INTERVAL, *kind.price, metric)):
+    world_spec = protocol.task.spec
+    for name in dict.fromkeys(
+        (world_spec.headline, *WITH_INTERVAL, *world_spec.side_metrics, metric)
+    ):
         if name in result.means:
             estimate = result.estimate(name)
             row |= {f"{name}_low": estimate.low, f"{name}_high": estimate.high}
@@ -163,9 +165,9 @@ def _row(
     return row
 
 
-def price_cells(protocol: EvaluationProtocol, result: Result) -> dict[str, Value]:
+def side_cells(protocol: EvaluationProtocol, result: Result) -> dict[str, Value]:
     """What a policy's mean was bought with: those columns of `compare` that stand beside it."""
-    head = {**protocol.columns(), "metric": protocol.task.kind.headline}
+    head = {**protocol.columns(), "metric": protocol.task.spec.headline}
     return {name: result.means[name] for name in beside({**head, **result.means})}
 
 

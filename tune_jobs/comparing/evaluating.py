@@ -113,7 +113,7 @@ def evaluate_piece(whole: Evaluation, piece: tuple[int, int]) -> Evaluated:
     group = spec.make(place)
     calibration: list[Result] = []
     if place.num_guard_jobsets and (spec.learned or spec.key in judged_heuristics(place)):
-        also = [place.metric, *place.prices]
+        also = [place.metric, *place.side_metrics]
         calibration = compare_policies(
             [PolicyGroup(spec.key if spec.learned else group.name, (p,)) for p in group.members],
             _kept(place, "guard", place.guard_jobsets),
@@ -143,9 +143,11 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
 
 def judged_heuristics(place: EvaluationProtocol) -> list[str]:
     """Heuristics that learned policies have to beat: all of the world, and its reference."""
-    kind = place.task.kind
-    reference = kind.reference(place.task.world)
-    return list(dict.fromkeys([*kind.heuristics.names(), *([reference] if reference else [])]))
+    world_spec = place.task.spec
+    reference = world_spec.training.reference(place.task.world)
+    return list(
+        dict.fromkeys([*world_spec.heuristics.names(), *([reference] if reference else [])])
+    )
 
 
 def _kept(place: EvaluationProtocol, name: str, draw: Callable[[], list[JobSet]]) -> list[JobSet]:

@@ -35,7 +35,7 @@ def report_decision(
     overrides: Sequence[str],
     objective: str | None,
     num_jobsets: int,
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     warmup: int | None,
     limits: Sequence[str],
     later: bool,
@@ -55,7 +55,7 @@ def report_decision(
             f"{len(paths):,}, as {paths[0].name} and {paths[1].name}; name one of them"
         )
     runs = load_runs(paths, decode)
-    config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
+    config, steps = choose_comparison(source, overrides, task_options, runs, warmup)
     metric = metric_of(objective, config)
     task = task_for(objective, config, seed)
     whole = EvaluationProtocol(
@@ -63,7 +63,7 @@ def report_decision(
         metric,
         warmup=steps,
         num_guard_jobsets=num_jobsets,
-        limits=parse_limits(limits, task.kind),
+        limits=parse_limits(limits, task.spec),
         num_jobsets=num_jobsets,
     )
     (spec,) = learned_specs(runs, decode)
@@ -80,7 +80,7 @@ def report_decision(
     seconds = perf_counter() - started
     seen = None
     if later:
-        policy = runs[0].policy.acting_in(task.world, Wanted(task.objective, protocol.prices))
+        policy = runs[0].policy.acting_in(task.world, Wanted(task.objective, protocol.side_metrics))
         seen = look_later(protocol, decision, policy, spec.key)
     if as_json:
         data = _as_data(protocol, decision, metric, seconds)
@@ -90,7 +90,7 @@ def report_decision(
         for line in _side_by_side(protocol):
             click.echo(line)
         click.echo(_table(decision, metric, wide))
-        for line in (*_sizes(decision, metric), *_prices(decision)):
+        for line in (*_sizes(decision, metric), *_side_metrics(decision)):
             click.echo(line)
         verb = "is" if decision.learned_is_used else "is not"
         click.echo(f"\nThe learned policy {verb} used: {decision.reason}.")
@@ -126,12 +126,12 @@ def _side_by_side(protocol: EvaluationProtocol) -> list[str]:
 def _shorter(protocol: EvaluationProtocol) -> list[str]:
     """What to give, in a line, where a log has no room for enough windows; else nothing."""
     held, task = protocol.num_disjoint, protocol.task
-    usual, _ = task.kind.steady(task)
+    usual, _ = task.spec.presentation.steady(task)
     if held is None or held >= MIN_DISJOINT or not usual:
         return []
     given = {"warmup": protocol.warmup}
     for name, length in usual.items():
-        field = task.kind.shorthands[name].key.rpartition(".")[2]
+        field = task.spec.presentation.options[name].key.rpartition(".")[2]
         given[name] = min(length, getattr(task.workload, field) or length)
     options = [f"--{name} {length * held // MIN_DISJOINT}" for name, length in given.items()]
     return [
@@ -213,7 +213,7 @@ def _later_table(later: Later, decision: GuardDecision, metric: str) -> list[str
     return ["", click.style(title, bold=True), *aligned(lines, names=2), *sizes, "", words]
 
 
-def _prices(decision: GuardDecision) -> list[str]:
+def _side_metrics(decision: GuardDecision) -> list[str]:
     """What the limits are, and who is out because of them."""
     limits = [
         f"{get_metric(name).label} {limit:.0%}"
@@ -260,7 +260,7 @@ def _as_data(
                 "difference_low": candidate.difference.low,
                 "difference_high": candidate.difference.high,
                 "unfinished": candidate.num_unfinished,
-                **candidate.price,
+                **candidate.side_metrics,
                 "too_dear": candidate.too_dear,
             }
             for candidate in decision.candidates

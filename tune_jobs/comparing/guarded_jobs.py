@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from cluster_env.core.registry import Registry
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.workloads import DividedWorkload
-from cluster_env.worlds import get_kind, shipped_policies
+from cluster_env.worlds import get_spec, shipped_policies
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import TrainedRun
@@ -37,8 +37,8 @@ def knows_no_log(run: TrainedRun) -> bool:
     training, task = run.config.training, run.config.task
     if training.start is not None and str(training.start) not in shipped:
         return False  # what it began with may know some
-    kind = get_kind(task.world.kind)
-    if getattr(training, "family", "") not in ("", *kind.families):
+    world_spec = get_spec(task.world.kind)
+    if getattr(training, "family", "") not in ("", *world_spec.training.families):
         return False  # a family of tasks may hold logs
-    workloads: Registry[WorkloadKind] = kind.workloads
+    workloads: Registry[WorkloadSpec] = world_spec.workloads
     return not issubclass(workloads.get(task.workload.kind).workload, DividedWorkload)

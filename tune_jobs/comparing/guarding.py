@@ -122,17 +122,17 @@ def calibrate(
         specs: what was evaluated, see `evaluation_of`.
         found: what became of them.
     """
-    kind = protocol.task.kind
+    world_spec = protocol.task.spec
     given = {spec.key: one for spec, one in zip(specs, found, strict=True)}
     heuristics = {name: given[name] for name in judged_heuristics(protocol)}
-    reference = kind.reference(protocol.task.world)
-    wanted = kind.baselines or tuple(heuristics)
+    reference = world_spec.training.reference(protocol.task.world)
+    wanted = world_spec.baselines or tuple(heuristics)
     baselines = [one for name, one in heuristics.items() if name in wanted]
     others = [one for name, one in heuristics.items() if name not in wanted]
     judge = Judge(
         [one.calibration[0] for one in baselines],
         [one.calibration[0] for one in others],
-        limits=protocol.prices,
+        limits=protocol.side_metrics,
         metric=protocol.metric,
         reference=heuristics[reference].calibration[0] if reference else None,
         num_disjoint=protocol.num_disjoint,

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.spec import Optimum, spec_of
 from cluster_env.core.task import Task
-from cluster_env.core.world import Optimum, World, kind_of
+from cluster_env.core.world import World
 from cluster_env.evaluation import Result, evaluate, summarize
-from cluster_env.evaluation.intervals import Estimate, ratio_interval, two_level_interval
+from cluster_env.evaluation.comparison import pooled
+from cluster_env.evaluation.intervals import Estimate, Pooled, ratio_interval, two_level_interval
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.terminal.progress import NoProgress, Progress
@@ -79,13 +81,11 @@ class Hindsight:
 
         It is over jobsets, and over seeds too if there are several, as in `Result.estimate`.
         """
-        totals = np.sum([member.totals[self.metric] for member in result.members], axis=0)
-        counts = np.sum([member.counts[self.metric] for member in result.members], axis=0)
-        within = ratio_interval(totals, counts, self.best, self.counts)
+        best = Pooled(self.best, self.counts)
+        within = ratio_interval(pooled(result.members, self.metric), best)
         if len(result.members) == 1:
             return within
-        reference = float(self.best.sum() / self.counts.sum())
-        means = [member.mean(self.metric) / reference for member in result.members]
+        means = [member.mean(self.metric) / best.mean for member in result.members]
         return two_level_interval([means], within, int(np.sum(self.counts > 0)))
 
 
@@ -95,7 +95,7 @@ def optimum_of(task: Task) -> Optimum:
     Raises:
         InputError: if nobody knows how in its world, or a package is missing.
     """
-    optimum = task.kind.optimum
+    optimum = task.spec.tools.optimum
     if optimum is None:
         raise InputError(
             f"nobody has said how the best schedule of a {task.world.kind} is found in hindsight; "
@@ -226,7 +226,7 @@ def _search(
     world: World, metric: str, time_limit_s: float, problem: tuple[JobSet, Sequence[Starts]]
 ) -> Reference:
     jobset, known = problem
-    optimum = kind_of(world).optimum
+    optimum = spec_of(world).tools.optimum
     assert optimum is not None
     found: Reference = optimum.search(jobset, world, metric, known=known, time_limit_s=time_limit_s)
     return found

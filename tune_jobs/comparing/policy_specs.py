@@ -71,7 +71,7 @@ class PolicySpec:
 
 def wanted_in(protocol: EvaluationProtocol) -> Wanted:
     """What counts in a protocol, for policies that are told."""
-    return Wanted(protocol.task.objective, protocol.prices)
+    return Wanted(protocol.task.objective, protocol.side_metrics)
 
 
 def heuristic_spec(spec: str) -> PolicySpec:

@@ -38,11 +38,11 @@ class EvaluationProtocol:
         all_before: whether numbers are tuned, and guards decide, on all jobs of a log before the
             held-out ones, and not only on those of its validation part.
         limits: by what share a guarded policy may be worse than the guard's reference, by metric;
-            by default `Kind.price` of the world.
+            by default `WorldSpec.side_metrics` of the world.
         cap: whether a value that the task cannot have is replaced by the largest that it can;
             else it is an error.
         named: name of jobsets of the world that are compared on in place of unseen ones
-            (`Kind.protocols`); empty for unseen ones.
+            (`Tools.protocols`); empty for unseen ones.
         asked: the value of the axis that `at` was asked for; the task's own if unset.
     """
 
@@ -59,7 +59,7 @@ class EvaluationProtocol:
     asked: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metric", self.metric or self.task.kind.headline)
+        object.__setattr__(self, "metric", self.metric or self.task.spec.headline)
 
     def on(self, names: Sequence[str]) -> "list[EvaluationProtocol]":
         """The protocol on each of these jobsets: `UNSEEN`, or named ones, which have no warm-up.
@@ -67,7 +67,7 @@ class EvaluationProtocol:
         Raises:
             InputError: if the world knows no jobsets of a name.
         """
-        known = self.task.kind.protocols
+        known = self.task.spec.tools.protocols
         for name in names:
             if name not in (UNSEEN, *known):
                 raise unknown("protocol", name, (UNSEEN, *known))
@@ -85,10 +85,10 @@ class EvaluationProtocol:
         if not asked:
             return [self.task.position]
         if not self.task.has_axis:
-            kind = self.task.kind
+            shown = self.task.spec.presentation
             raise InputError(
-                f"no {kind.axis.name if kind.axis else 'value'} can be asked of "
-                f"{kind.words(self.task)}, whose jobs are as they are; leave out --at, or compare "
+                f"no {shown.axis.name if shown.axis else 'value'} can be asked of "
+                f"{shown.words(self.task)}, whose jobs are as they are; leave out --at, or compare "
                 f"on jobs that are drawn"
             )
         return list(asked)
@@ -108,14 +108,14 @@ class EvaluationProtocol:
         return self.task.position if self.asked is None else self.asked
 
     @property
-    def prices(self) -> Mapping[str, float]:
+    def side_metrics(self) -> Mapping[str, float]:
         """By what share a guarded policy may be worse than the guard's reference, by metric."""
-        return self.task.kind.price if self.limits is None else self.limits
+        return self.task.spec.side_metrics if self.limits is None else self.limits
 
     def held_out(self) -> list[JobSet]:
         """The jobsets that results are means over, which nobody has seen unless they are named."""
         if self.named:
-            return list(self.task.kind.protocols[self.named].jobsets(self.task))
+            return list(self.task.spec.tools.protocols[self.named].jobsets(self.task))
         return self.task.jobsets(Split.HELD_OUT, range(self.num_jobsets))
 
     def tuning_jobsets(self) -> list[JobSet]:
@@ -147,15 +147,15 @@ class EvaluationProtocol:
 
     def columns(self) -> dict[str, Value]:
         """The head of a table's rows: on what their numbers rest."""
-        axis = self.task.kind.axis
+        axis = self.task.spec.presentation.axis
         place: dict[str, Value] = {}
         if axis is not None:
             place = {axis.name: self.value, f"{axis.name}_used": self.task.position}
         columns, jobs, num_jobsets = self.task.columns(), jobs_of(self.task), self.num_jobsets
         if self.named:
-            jobsets, known = self.held_out(), self.task.kind.protocols[self.named]
+            jobsets, known = self.held_out(), self.task.spec.tools.protocols[self.named]
             columns, num_jobsets = {**columns, **known.columns(jobsets)}, len(jobsets)
-            jobs = f"{self.task.kind.words(self.task)}, {known.about}"
+            jobs = f"{self.task.spec.presentation.words(self.task)}, {known.about}"
         return {
             **place,
             **columns,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 from tune_jobs.comparing.choices import (
     choose_comparison,
     metric_of,
@@ -41,7 +41,7 @@ def report_comparison(
     guard: bool,
     source: str | None,
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     warmup: int | None,
     limits: Sequence[str],
     num_jobsets: int,
@@ -72,19 +72,19 @@ def report_comparison(
     # Others start while this one reads.
     with spreading(num_runners, address, progress.say) as spread:
         runs = load_runs(find_runs(name for name in policies if not is_heuristic(name)), decode)
-        config, steps = choose_comparison(source, overrides, shorthands, runs, warmup)
+        config, steps = choose_comparison(source, overrides, task_options, runs, warmup)
         protocol = EvaluationProtocol(
             task_for(objective, config, seed),
             metric_of(objective, config),
             num_jobsets=num_jobsets,
             num_episodes=num_episodes,
             warmup=steps,
-            limits=parse_limits(limits, get_kind(config.task.world.kind)),
+            limits=parse_limits(limits, get_spec(config.task.world.kind)),
             num_guard_jobsets=CALIBRATION_JOBSETS if guard else 0,
         )
         rows = compare(
             protocol,
-            order_specs(policies or protocol.task.kind.heuristics.names(), runs, decode),
+            order_specs(policies or protocol.task.spec.heuristics.names(), runs, decode),
             protocol.values(values),
             progress,
             [name for text in protocols for name in text.split(",") if name] or [UNSEEN],

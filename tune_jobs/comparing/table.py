@@ -11,7 +11,7 @@ import click
 from cluster_env.evaluation import by_size, get_metric
 from tune_jobs.comparing.policy_specs import learned_name
 from tune_jobs.comparing.protocol import UNSEEN
-from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on, value_of
+from tune_jobs.comparing.wording import described, jobs_in, spec_of_row, trained_on, value_of
 from tune_jobs.terminal.tables import Row, aligned, markdown
 
 
@@ -68,8 +68,8 @@ def beside(row: Mapping[str, object]) -> list[str]:
     and to the last finish, mean and longest wait, makespan; the headline by size of jobs; mean
     completion time and largest slowdown.
     """
-    kind = kind_of_row(row)
-    names = (kind.headline, *_ALWAYS, *by_size(kind.headline, COLUMNS), *_LAST)
+    world_spec = spec_of_row(row)
+    names = (world_spec.headline, *_ALWAYS, *by_size(world_spec.headline, COLUMNS), *_LAST)
     return [name for name in names if name in row and name != row["metric"]]
 
 
@@ -78,7 +78,7 @@ def format_rows(rows: Sequence[Row], wide: bool = False) -> str:
 
     Args:
         rows: of a comparison.
-        wide: whether to show all of `COLUMNS`; else the price of the headline, and of what else
+        wide: whether to show all of `COLUMNS`; else the side metrics, and of what else
             belongs beside it as much as the terminal has room for.
     """
     room = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
@@ -140,10 +140,10 @@ def _columns(row: Row) -> list[str]:
 
 
 def _that_fit(blocks: Sequence[Sequence[Row]], room: int) -> list[str]:
-    """Names of columns: the price, and what else belongs there while every row fits into a line."""
+    """Names of columns: side metrics, and what else belongs there while rows fit into a line."""
     first = blocks[0][0]
-    price = kind_of_row(first).price
-    chosen = [name for name in _columns(first) if name in price]
+    side = spec_of_row(first).side_metrics
+    chosen = [name for name in _columns(first) if name in side]
     for name in beside(first):
         more = [one for one in _columns(first) if one in (*chosen, name)]
         tables = [_cells(block, more, wide=False) for block in blocks]
@@ -217,7 +217,7 @@ def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
     if any(str(row["policy"]).partition("*")[1] for row in rows):
         lines.append("The star: the best number of a sweep on validation jobsets of the same task.")
     if wide and any(not math.isnan(float(row["win_rate"])) for row in rows):
-        *some, last = kind_of_row(rows[0]).baselines
+        *some, last = spec_of_row(rows[0]).baselines
         lines.append(
             f"win rate: share of jobsets on which a policy is at least as good as the best of "
             f"{', '.join(some)}{' and ' if some else ''}{last}, as far as they are compared."
@@ -243,4 +243,4 @@ def _legend(rows: Sequence[Row], shown: Sequence[str], wide: bool) -> str:
             "Unfinished jobs count with the time they had spent when their episode was cut: "
             "means with any are lower bounds."
         )
-    return "\n".join([*lines, *kind_of_row(rows[0]).remarks(rows)])
+    return "\n".join([*lines, *spec_of_row(rows[0]).presentation.remarks(rows)])

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
-from cluster_env.core.world import differences, heuristics_of
-from cluster_env.worlds import WORLDS, World, get_kind, kind_of, policy_in, shipped_policies
+from cluster_env.core.spec import heuristics_of
+from cluster_env.core.world import differences
+from cluster_env.worlds import WORLDS, World, get_spec, policy_in, shipped_policies, spec_of
 from rllib_configs.extensions import load_extensions
 from rllib_configs.networks import network_of
 from rllib_configs.schema import ExperimentConfig
@@ -155,7 +156,7 @@ def training_jobs(config: ExperimentConfig) -> tuple[float, str]:
     except InputError:  # a trace may be gone by now, which the policy does not need
         return float("nan"), "jobs that are no longer there"
     fixed = task.has_axis and task.at_point() == task
-    return task.position if fixed else float("nan"), task.kind.words(task)
+    return task.position if fixed else float("nan"), task.spec.presentation.words(task)
 
 
 def check_fits(run: TrainedRun, world: World) -> None:
@@ -166,7 +167,7 @@ def check_fits(run: TrainedRun, world: World) -> None:
             transfer over.
     """
     trained, network = run.config.task.build_world(), network_of(run.config)
-    found = differences(trained, world, (*kind_of(world).transfers, *network.transfers))
+    found = differences(trained, world, (*spec_of(world).training.transfers, *network.transfers))
     difference = next((f"with {name} {one} instead of {two}" for name, one, two in found), "")
     if not difference and not network.transfers:
         if trained.state_space != world.state_space:
@@ -226,4 +227,4 @@ def _no_such(name: str) -> InputError:
 def _heuristics() -> list[str]:
     """Names of the rules of all worlds, those of extensions and of protocols included."""
     load_extensions()
-    return [name for world in WORLDS.names() for name in heuristics_of(get_kind(world))]
+    return [name for world in WORLDS.names() for name in heuristics_of(get_spec(world))]

@@ -5,7 +5,7 @@ from math import isnan
 
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
-from cluster_env.worlds import WORLDS, Kind, get_kind
+from cluster_env.worlds import WORLDS, WorldSpec, get_spec
 
 
 def jobs_of(task: Task, split: Split = Split.HELD_OUT) -> str:
@@ -15,14 +15,14 @@ def jobs_of(task: Task, split: Split = Split.HELD_OUT) -> str:
         task: whose jobs.
         split: whose jobsets are measured, where the axis is no setting.
     """
-    axis, words = task.kind.axis, task.kind.words(task)
+    axis, words = task.spec.presentation.axis, task.spec.presentation.words(task)
     measured = float("nan") if task.has_axis else task.position_on(split)
     return words if axis is None or isnan(measured) else f"{words}, {axis.show(measured)}"
 
 
-def kind_of_row(row: Mapping[str, object]) -> Kind:
+def spec_of_row(row: Mapping[str, object]) -> WorldSpec:
     """The kind of world that a row is about; the first in tables from before there were several."""
-    return get_kind(str(row.get("world") or WORLDS.names()[0]))
+    return get_spec(str(row.get("world") or WORLDS.names()[0]))
 
 
 def value_of(row: Mapping[str, object], ending: str = "") -> float:
@@ -30,20 +30,20 @@ def value_of(row: Mapping[str, object], ending: str = "") -> float:
 
     NaN in a world without an axis.
     """
-    axis = kind_of_row(row).axis
+    axis = spec_of_row(row).presentation.axis
     return float("nan") if axis is None else _number(row.get(f"{axis.name}{ending}"))
 
 
 def jobs_in(row: Mapping[str, object]) -> str:
     """Names the jobs that a row rests on, as `jobs_of`."""
-    axis = kind_of_row(row).axis
+    axis = spec_of_row(row).presentation.axis
     shown = "" if axis is None else axis.show(value_of(row))
     return str(row.get("jobs") or shown)
 
 
 def on_jobs(row: Mapping[str, object]) -> str:
     """Says which jobs a row rests on: ``at load 70%``, ``on trace jobs.csv, load 62%``."""
-    axis, jobs = kind_of_row(row).axis, jobs_in(row)
+    axis, jobs = spec_of_row(row).presentation.axis, jobs_in(row)
     at_value = axis is not None and jobs.startswith(f"{axis.name} ")
     return f"{'at' if at_value else 'on'} {jobs}"
 
@@ -51,7 +51,7 @@ def on_jobs(row: Mapping[str, object]) -> str:
 def described(row: Mapping[str, object]) -> str:
     """What else a row rests on: ``arrival window 50 steps, rules of the paper``."""
     try:
-        return kind_of_row(row).describe(row)
+        return spec_of_row(row).presentation.describe(row)
     except KeyError:  # tables of other versions may lack a column
         return ""
 
@@ -64,7 +64,7 @@ def short(words: str) -> str:
 
 def trained_on(row: Mapping[str, object]) -> str:
     """Says where a policy was trained: ``trained at 70%``, ``trained on trace jobs.csv``."""
-    axis, value = kind_of_row(row).axis, _number(row["trained_at"])
+    axis, value = spec_of_row(row).presentation.axis, _number(row["trained_at"])
     if axis is None or isnan(value):
         return f"trained on {row['trained_on']}"
     return f"trained at {short(axis.show(value))}"

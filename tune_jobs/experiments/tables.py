@@ -1,4 +1,4 @@
-"""Tables of figures and comparisons in Markdown: each mean with its price beside it."""
+"""Tables of figures and comparisons in Markdown: each mean with side metrics beside it."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from itertools import groupby, takewhile
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from tune_jobs.comparing.wording import described, jobs_in, kind_of_row, trained_on
+from tune_jobs.comparing.wording import described, jobs_in, spec_of_row, trained_on
 from tune_jobs.terminal.tables import Cells, markdown, number, read_table
 
 _POLICY = ("metric", "policy", "learned", "jobsets", "utilization")
@@ -33,7 +33,7 @@ COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
 """Columns behind the mean, as far as a table has them: title, and how a value is written."""
 
 Numbers = dict[str, Callable[[Cells], str]]
-"""Columns before and behind the price: title, and what stands in a row."""
+"""Columns before and behind the side metrics: title, and what stands in a row."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Layout:
 
     Attributes:
         columns: by which its CSV file is known, beside those of all tables of policies.
-        first: numbers before the price, behind the mean by the metric of the rows.
-        last: numbers behind the price.
+        first: numbers before the side metrics, behind the mean by the metric of the rows.
+        last: numbers behind the side metrics.
         kept: a column and what stands in it, if some rows alone are of policies.
         mean: columns of the mean, and beginning of those of its interval; the metric's if empty.
     """
@@ -88,14 +88,14 @@ def _place(row: Cells) -> str:
     jobs, details = jobs_in(row), described(row)
     inside = f" ({details})" if details else ""
     named = f"{given}{inside}" if given else "; ".join(filter(None, (jobs, details)))
-    metric = "" if row["metric"] == kind_of_row(row).headline else f"; by {row['metric']}"
+    metric = "" if row["metric"] == spec_of_row(row).headline else f"; by {row['metric']}"
     varied = "".join(f"; {name} {text}" for name, text in _in_front(row).items())
     return f"{named[:1].upper()}{named[1:]}; {float(row['jobsets']):,.0f} jobsets{metric}{varied}"
 
 
 def _in_front(row: Cells) -> Cells:
     """What `metasched join` has put in front of the columns of a comparison."""
-    axis = kind_of_row(row).axis
+    axis = spec_of_row(row).presentation.axis
     first = axis.name if axis is not None and axis.name in row else "metric"
     before = takewhile(lambda name: name not in (first, "exhibit", "place"), row)
     return {name: row[name] for name in before}
@@ -107,17 +107,17 @@ def _block(layout: Layout, rows: list[Cells]) -> str:
         f"Mean {metric} [95 %]": lambda row: _mean(row, layout.mean or metric),
         **layout.first,
     }
-    price = _price(rows, metric)
-    lines = [["Policy", *first, *(COLUMNS[one][0] for one in price), *layout.last]]
+    side = _side_metrics(rows, metric)
+    lines = [["Policy", *first, *(COLUMNS[one][0] for one in side), *layout.last]]
     for row in rows:
-        cells = [COLUMNS[one][1](number(row, one)) for one in price]
+        cells = [COLUMNS[one][1](number(row, one)) for one in side]
         before, behind = ([one(row) for one in some.values()] for some in (first, layout.last))
         lines.append([_name(row), *before, *cells, *behind])
     return f"{_place(rows[0])}:\n\n{markdown(lines, names=1)}"
 
 
-def _price(rows: Sequence[Cells], metric: str = "") -> list[str]:
-    """Names of the columns of the price; unfinished jobs where there are any."""
+def _side_metrics(rows: Sequence[Cells], metric: str = "") -> list[str]:
+    """Names of the columns of side metrics; unfinished jobs where there are any."""
     shown = [name for name in COLUMNS if rows[0].get(name) and name != metric]
     if not any(number(row, "unfinished") for row in rows):
         shown = [name for name in shown if name != "unfinished"]
@@ -130,7 +130,7 @@ def _family(row: Cells) -> str:
 
 
 def _adaptation(rows: list[Cells]) -> str:
-    """A line for each method, with its mean after so many steps and the price after the most."""
+    """A line for each method, with its mean after so many steps and side metrics after the most."""
     shown = [name for name in COLUMNS if name != "unfinished" and rows[0].get(name)]
     methods = [row for row in rows if row["series"] == "method"]
     steps = sorted({int(number(row, "step")) for row in methods})
@@ -147,8 +147,8 @@ def _adaptation(rows: list[Cells]) -> str:
             [after.get(step, "") for step in steps] if after else [_interval(mine[0], "value", 3)]
         )
         costs += [""] * (len(steps) - len(costs))
-        price = [COLUMNS[one][1](number(mine[-1], one)) for one in shown]
-        lines.append([_with_counts(mine[0]), *costs, *price])
+        side = [COLUMNS[one][1](number(mine[-1], one)) for one in shown]
+        lines.append([_with_counts(mine[0]), *costs, *side])
     what = "cost over that of the best baseline on each task; the rest after the most steps"
     return f"{_family(rows[0])}, {what}:\n\n{markdown(lines, names=1)}"
 
@@ -158,14 +158,14 @@ def _tasks(row: Cells) -> str:
 
 
 def _headroom(rows: list[Cells]) -> str:
-    """A line for each method and number of steps, with the price after them."""
-    shown = _price(rows)
+    """A line for each method and number of steps, with side metrics after them."""
+    shown = _side_metrics(rows)
     head = ["Method", "Steps", "Cost over the best baseline's [95 %]", "Of the way to specialists"]
     lines = [[*head, *(COLUMNS[one][0] for one in shown)]]
     for row in rows:
         cells = [row["step"], _interval(row, "value", 3), _share(row, "closed")]
-        price = [COLUMNS[one][1](number(row, one)) for one in shown]
-        lines.append([row["method"].replace("*", r"\*"), *cells, *price])
+        side = [COLUMNS[one][1](number(row, one)) for one in shown]
+        lines.append([row["method"].replace("*", r"\*"), *cells, *side])
     return f"{_tasks(rows[0])}:\n\n{markdown(lines, names=1)}"
 
 

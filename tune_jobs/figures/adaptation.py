@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import jobset_interval
-from cluster_env.worlds import get_kind
+from cluster_env.evaluation.intervals import Pooled, jobset_interval
+from cluster_env.worlds import get_spec
 from tune_jobs.figures.adaptation_by_objective import draw_objectives
 from tune_jobs.figures.adaptation_data import (
-    PRICES,
+    SIDE_METRICS,
     WIN_RATIO,
     Method,
     Statistic,
@@ -67,7 +67,8 @@ class StepsFigure:
             the mean of the statistic over meta-seeds, tasks and adaptations, with its 95 %
             interval, and ``geometric``, where it is the ratio, that of its logarithms; one for
             each heuristic that is drawn; and one for the best baselines, whose ratio is 1
-            (``series`` is ``baseline``). Each has the means of `PRICES` as far as rows have them.
+            (``series`` is ``baseline``). Each has the means of `SIDE_METRICS` as far as rows have
+            them.
 
         Raises:
             InputError: if there are no rows, they do not belong together, or each family has a
@@ -135,7 +136,7 @@ class StepsFigure:
                     "seeds": method.num_seeds,
                     "tasks": method.num_tasks,
                     "adaptations": int(method.ratios.shape[3]),
-                    **method.price(step),
+                    **method.means_beside(step),
                 }
             )
         return rows
@@ -183,7 +184,7 @@ def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
         if families[family] > MOST_LINES:
             continue
         ratios = np.array([number(row, "ratio") for row in some])
-        estimate = jobset_interval(ratios, np.ones(ratios.size))
+        estimate = jobset_interval(Pooled.each(ratios))
         rows.append(
             {
                 "series": "heuristic",
@@ -191,14 +192,14 @@ def _heuristics(heuristics: Sequence[Cells]) -> list[Row]:
                 "method": name,
                 **cells_of(estimate, "value"),
                 "tasks": ratios.size,
-                **_price(some),
+                **_side_means(some),
             }
         )
     return rows
 
 
 def _best_baselines(heuristics: Sequence[Cells], *place: str) -> list[Row]:
-    """A row for each family, or objective of one: the best baseline of each task, and its price."""
+    """A row for each family, or objective of one: each task's best baseline, and side metrics."""
     best = [row for row in heuristics if row.get("best_heuristic", "") == row.get("policy")]
     return [
         {
@@ -207,7 +208,7 @@ def _best_baselines(heuristics: Sequence[Cells], *place: str) -> list[Row]:
             "method": "best baseline",
             "value": 1.0,
             "tasks": len(some),
-            **_price(some),
+            **_side_means(some),
         }
         for names, some in _grouped(best, *place).items()
     ]
@@ -221,9 +222,9 @@ def _grouped(rows: Sequence[Cells], *columns: str) -> dict[tuple[str, ...], list
     return groups
 
 
-def _price(rows: Sequence[Cells]) -> Row:
-    """Means of the prices that rows have."""
-    names = [name for name in PRICES if rows[0].get(name)]
+def _side_means(rows: Sequence[Cells]) -> Row:
+    """Means of the side metrics that rows have."""
+    names = [name for name in SIDE_METRICS if rows[0].get(name)]
     return {name: float(np.mean([number(row, name) for row in rows])) for name in names}
 
 
@@ -231,4 +232,4 @@ def _is_baseline(row: Cells) -> bool:
     """Whether a heuristic is among those whose best cost divides all others."""
     if "baseline" in row:
         return row["baseline"] == "1"
-    return row["method"] in get_kind("deeprm").baselines  # rows of when no other world was there
+    return row["method"] in get_spec("deeprm").baselines  # rows of when no other world was there

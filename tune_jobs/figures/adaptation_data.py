@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
-from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.terminal.tables import Cells, Value, number
@@ -25,7 +25,7 @@ WIN_RATIO = 1.005
 WORSE = 1.05
 """Times its cost without adaptation from which adaptation has made a task worse."""
 
-PRICES = ("utilization", "wait", "longest_wait", "slowdown_small", "slowdown_large")
+SIDE_METRICS = ("utilization", "wait", "longest_wait", "slowdown_small", "slowdown_large")
 """What a low cost may be bought with, as far as rows have it."""
 
 JOINT = "joint"
@@ -64,7 +64,7 @@ class Method:
         episodes: how many episodes those took.
         ratios: cost over baseline, float64 ``(steps, meta-seeds, tasks, adaptations)``.
         objectives: of each task.
-        prices: what costs were bought with, means by their names, float64 as ``ratios``.
+        side_metrics: what costs were bought with, means by their names, float64 as ``ratios``.
     """
 
     family: str
@@ -74,7 +74,7 @@ class Method:
     episodes: tuple[int, ...]
     ratios: Ratios
     objectives: tuple[str, ...]
-    prices: Mapping[str, Ratios] = field(default_factory=dict)
+    side_metrics: Mapping[str, Ratios] = field(default_factory=dict)
 
     @property
     def num_seeds(self) -> int:
@@ -97,11 +97,12 @@ class Method:
         """Mean of a statistic with its 95 % interval over tasks and, if several, meta-seeds."""
         return interval(self.table(step, statistic))
 
-    def price(self, step: int, num_tasks: int | None = None) -> dict[str, float]:
-        """Means of the prices over runs, tasks, or the first of them, and adaptations."""
+    def means_beside(self, step: int, num_tasks: int | None = None) -> dict[str, float]:
+        """Means of the side metrics over runs, tasks, or the first of them, and adaptations."""
         place = self.steps.index(step)
         return {
-            name: float(values[place, :, :num_tasks].mean()) for name, values in self.prices.items()
+            name: float(values[place, :, :num_tasks].mean())
+            for name, values in self.side_metrics.items()
         }
 
     def on(self, objective: str) -> "Method":
@@ -115,7 +116,7 @@ class Method:
             self.episodes,
             self.ratios[:, :, kept],
             (objective,) * len(kept),
-            {name: values[:, :, kept] for name, values in self.prices.items()},
+            {name: values[:, :, kept] for name, values in self.side_metrics.items()},
         )
 
 
@@ -156,7 +157,7 @@ def interval(table: Ratios, other: Ratios | None = None) -> Estimate:
         the bootstrap over tasks where there is one run of each.
     """
     by_task = table.mean(axis=0) - (0.0 if other is None else other.mean(axis=0))
-    within = jobset_interval(by_task, np.ones(by_task.size))
+    within = jobset_interval(Pooled.each(by_task))
     groups = [table] if other is None else [table, other]
     if all(group.shape[0] == 1 for group in groups):
         return within
@@ -230,7 +231,7 @@ def _method(label: str, rows: Sequence[Cells]) -> Method:
     )
     shape = (len(steps), len(seeds), len(tasks), len(adaptations))
     ratios = np.full(shape, np.nan)
-    prices = {name: np.full(shape, np.nan) for name in PRICES if rows[0].get(name)}
+    side_metrics = {name: np.full(shape, np.nan) for name in SIDE_METRICS if rows[0].get(name)}
     objectives, episodes = {}, {}
     for row in rows:
         step, seed, task, adaptation = (
@@ -248,7 +249,7 @@ def _method(label: str, rows: Sequence[Cells]) -> Method:
                 f"them, or give them different names"
             )
         ratios[place] = number(row, "ratio")
-        for name, values in prices.items():
+        for name, values in side_metrics.items():
             values[place] = number(row, name)
         objectives[task], episodes[step] = row["objective"], int(number(row, "episodes"))
     if np.isnan(ratios).any():
@@ -264,7 +265,7 @@ def _method(label: str, rows: Sequence[Cells]) -> Method:
         tuple(episodes[step] for step in steps),
         ratios,
         tuple(objectives[task] for task in tasks),
-        prices,
+        side_metrics,
     )
 
 

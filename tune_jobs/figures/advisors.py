@@ -30,16 +30,13 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
     Raises:
         InputError: if the task is of another world, or the config cannot be used.
     """
-    from meta.panda.clustering import cluster
-    from meta.panda.specifications import GRAIN, SAMPLE, consumers_table, specifications
+    from meta.panda.specifications import SAMPLE, cluster_consumers
 
     _, config = request.load()
     task = config.task.build(config.name, request.seed)
     require_agents(task.world.kind)
     jobsets = _sampled(task, SAMPLE)
-    specs = specifications(task.world, jobsets)[:SAMPLE]
-    world: Any = task.world
-    tree = cluster(consumers_table(specs, int(max(world.nodes.core_type)) + 1), within=GRAIN)
+    tree = cluster_consumers(task.world, jobsets)
     columns = _columns(jobsets)[:SAMPLE]
     types, n = tree.cut(), tree.num_rows
     place, height = {node: float(k) for k, node in enumerate(types)}, dict.fromkeys(types, 0.0)

@@ -1,4 +1,4 @@
-"""PANDA's agents beside the central rules: their price, and how they do as time goes on."""
+"""PANDA's agents beside the central rules: their side metrics, and how they do as time goes on."""
 
 import textwrap
 from pathlib import Path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 WORLD = "panda"
 PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")
-"""What is shown of each policy: the headline, its price, and fairness."""
+"""What is shown of each policy: the headline, side metrics, and fairness."""
 _BESIDE = 3  # panels in a line
 BINS = 10
 """Parts of the time in which consumers arrive."""
@@ -188,7 +188,7 @@ def _asked(request: FigureRequest) -> tuple[EvaluationProtocol, list[PolicySpec]
     runs, config = request.load()
     protocol = request.protocol(config)
     require_agents(protocol.task.world.kind)
-    specs = [heuristic_spec(name) for name in protocol.task.kind.heuristics.names()]
+    specs = [heuristic_spec(name) for name in protocol.task.spec.heuristics.names()]
     return protocol, [*specs, *learned_specs(runs, request.decode)]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
-from cluster_env.core.sheets import duration
+from cluster_env.core.durations import duration
 from tune_jobs.figures.logs import series_of, xy
 from tune_jobs.figures.replays import time_unit
 from tune_jobs.figures.style import INK, MUTED, new_figure, save, styled
@@ -21,7 +21,7 @@ _MOST_LABELS = 8
 
 
 def draw_calibration(table: Path, image: Path) -> None:
-    """Draws what `cluster_env.evaluation.fidelity.points` collected in a CSV file.
+    """Draws what `tune_jobs.replaying.fidelity.points` collected in a CSV file.
 
     Raises:
         InputError: if the file cannot be read.

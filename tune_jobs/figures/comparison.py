@@ -12,9 +12,9 @@ from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.wording import (
     described,
-    kind_of_row,
     on_jobs,
     short,
+    spec_of_row,
     trained_on,
     value_of,
 )
@@ -69,8 +69,8 @@ def collect(request: FigureRequest) -> list[Row]:
     task = protocol.task
     if not task.has_axis:
         raise InputError(
-            f"this figure draws lines, but {task.kind.words(task)} has one value only; use "
-            f"metasched compare --out FOLDER, or jobs that are drawn"
+            f"this figure draws lines, but {task.spec.presentation.words(task)} has one value "
+            f"only; use metasched compare --out FOLDER, or jobs that are drawn"
         )
     values = request.at or (deeprm.LOADS if task.world.kind == deeprm.WORLD else ())
     if not values:
@@ -78,7 +78,7 @@ def collect(request: FigureRequest) -> list[Row]:
     # Of the values that the workload cannot reach, the first stands for all.
     used = [protocol.at(value).task.position for value in values]
     reachable = [value for k, value in enumerate(values) if used[k] not in used[:k]]
-    specs = [heuristic_spec(name) for name in task.kind.heuristics.names()]
+    specs = [heuristic_spec(name) for name in task.spec.heuristics.names()]
     specs += learned_specs(runs, request.decode)
     return compare(protocol, specs, reachable, request.progress)
 
@@ -105,7 +105,7 @@ def draw(table: Path) -> "Figure":
     rows = read_rows(table, COLUMNS)
     metric = rows[0]["metric"]
     label = get_metric(metric).label
-    axis = kind_of_row(rows[0]).axis
+    axis = spec_of_row(rows[0]).presentation.axis
     single = axis is None or _num_values(rows) == 1
     where = on_jobs(rows[0]) if axis is None or single else f"against {axis.name}"
     with styled():
@@ -131,7 +131,7 @@ def draw_win_rate(table: Path) -> "Figure":
     """
     intervals = [f"{name}{end}" for name in SHARES for end in ("_low", "_high")]
     rows = read_rows(table, (*COLUMNS, *SHARES, *intervals))
-    *some, last = kind_of_row(rows[0]).baselines
+    *some, last = spec_of_row(rows[0]).baselines
     metric = get_metric(rows[0]["metric"])
     than = f"a {'higher' if metric.higher_is_better else 'lower'} {metric.label}"
     with styled():
@@ -229,7 +229,7 @@ def label_lines(axes: "Axes", rows: list[Cells], metric: str) -> None:
 def measured_on(rows: list[Cells]) -> str:
     """On what the numbers rest, and what the bars mean."""
     first = rows[0]
-    axis = kind_of_row(first).axis
+    axis = spec_of_row(first).presentation.axis
     over = {row["interval_over"] for row in rows}
     seeds = " and seeds" if "seeds and jobsets" in over else ""
     bars = f"95% intervals over jobsets{seeds}" if over - {"nothing"} else "no intervals"
@@ -297,7 +297,7 @@ def _mark_training(axes: "Axes", line: list[Cells], metric: str, color: str) -> 
 
 def label_values(axes: "Axes", rows: list[Cells]) -> None:
     """Ticks at the values; one that the task cannot have keeps the name that was asked for."""
-    axis = kind_of_row(rows[0]).axis
+    axis = spec_of_row(rows[0]).presentation.axis
     assert axis is not None
     values = sorted({(value_of(row, "_used"), value_of(row)) for row in rows})
     shown = [short(axis.show(asked)) for _, asked in values]

@@ -1,4 +1,4 @@
-"""Every rule at many places in one table, each cell with its price: exhibits with many panels."""
+"""Every rule at many places in one table, side metrics in each cell: exhibits with many panels."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.wording import kind_of_row
+from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import is_learned, name_of
 from tune_jobs.figures.style import INK, MUTED, TABLE_DPI, WIDTH, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, number
@@ -86,14 +86,14 @@ def _times_worse(row: Cells, metric: str, best: float) -> float:
 
 
 def _write(axes: "Axes", column: int, line: int, row: Cells, metric: str, times: float) -> None:
-    """The mean, and its price below."""
+    """The mean, and side metrics below."""
     dark = times > _DARK
     value = number(row, metric)
     shown = f"{value:.0%}" if metric == "utilization" else f"{value:,.{2 if value < 100 else 0}f}"
-    longest = kind_of_row(row).time(number(row, "longest_wait"))
+    longest = spec_of_row(row).presentation.time(number(row, "longest_wait"))
     other = f"{number(row, 'utilization'):.0%}"
     if metric == "utilization":
-        slowdown = number(row, kind_of_row(row).headline)
+        slowdown = number(row, spec_of_row(row).headline)
         other = f"{slowdown:,.{1 if slowdown < 100 else 0}f}"
     for text, shift, size, color in (
         (shown, -0.18, 9, "white" if dark else INK),

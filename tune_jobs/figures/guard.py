@@ -11,6 +11,7 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
 from cluster_env.evaluation import Estimate, Result, Summary, get_metric, rank_finishing
+from cluster_env.evaluation.comparison import pooled
 from cluster_env.evaluation.intervals import ratio_interval
 from tune_jobs.comparing.choices import metric_of, parse_limits
 from tune_jobs.comparing.comparison import check_specs, spec_cells
@@ -49,12 +50,12 @@ def collect(request: FigureRequest) -> list[Row]:
 
     Returns:
         One row for each task and learned policy. ``heuristic`` is the best heuristic on the unseen
-        jobsets, of those whose price keeps the guard's limits, and ``best`` its mean; ``value`` is
-        the mean of the policy and ``guarded_value`` that of what the guard chose; ``ratio`` and
-        ``guarded_ratio`` are the two over ``best``, with the 95 % intervals of the paired bootstrap
-        over jobsets, seeds pooled; ``too_dear`` is the number of training seeds whose policy is
-        beyond one of ``limits``; ``worse`` says whether the guarded one is worse with its whole
-        interval, and ``worse_seeds`` for how many training seeds alone it is.
+        jobsets, of those whose side metrics keep the guard's limits, and ``best`` its mean;
+        ``value`` is the mean of the policy and ``guarded_value`` that of what the guard chose;
+        ``ratio`` and ``guarded_ratio`` are the two over ``best``, with the 95 % intervals of the
+        paired bootstrap over jobsets, seeds pooled; ``too_dear`` is the number of training seeds
+        whose policy is beyond one of ``limits``; ``worse`` says whether the guarded one is worse
+        with its whole interval, and ``worse_seeds`` for how many training seeds alone it is.
 
     Raises:
         InputError: if no run is named, a run cannot be used, or the jobs are those of a trace.
@@ -68,15 +69,15 @@ def collect(request: FigureRequest) -> list[Row]:
             "the figure guard draws made-up jobs of several loads, windows and mixes; for other "
             "jobs use metasched guard RUN"
         )
-    if "window" in request.shorthands:
+    if "window" in request.task_options:
         raise InputError("the figure guard has windows of its own, so leave out --window")
     whole = replace(
         whole,
         metric=metric_of(None, config),
-        limits=parse_limits(request.limits, whole.task.kind),
+        limits=parse_limits(request.limits, whole.task.spec),
         num_guard_jobsets=min(2 * request.num_jobsets, CALIBRATION_JOBSETS),
     )
-    specs = [heuristic_spec(name) for name in whole.task.kind.heuristics.names()]
+    specs = [heuristic_spec(name) for name in whole.task.spec.heuristics.names()]
     specs += learned_specs(runs, request.decode)
     progress = request.progress
     progress.start(len(GUARD_JOBS) * len(GUARD_LOADS) * len(specs), unit="evaluation")
@@ -186,10 +187,7 @@ def _in_words(limits: Mapping[str, float]) -> str:
 
 def _ratio(members: Sequence[Summary], best: Result, metric: str) -> Estimate:
     """A mean over that of a heuristic; the interval is over jobsets alone, so the strictest."""
-    totals = np.sum([member.totals[metric] for member in members], axis=0)
-    counts = np.sum([member.counts[metric] for member in members], axis=0)
-    heuristic = best.members[0]
-    return ratio_interval(totals, counts, heuristic.totals[metric], heuristic.counts[metric])
+    return ratio_interval(pooled(members, metric), pooled(best.members[:1], metric))
 
 
 def _is_worse(ratio: Estimate, metric: str) -> bool:

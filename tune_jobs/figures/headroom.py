@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import ratio_interval
+from cluster_env.evaluation.intervals import Pooled, ratio_interval
 from tune_jobs.adapting.rows import SPECIALISTS_FILE
 from tune_jobs.figures.adaptation_data import (
     JOINT,
-    PRICES,
+    SIDE_METRICS,
     Method,
     cells_of,
     interval,
@@ -40,7 +40,7 @@ def collect(request: FigureRequest) -> list[Row]:
         steps: ``value``, mean cost over baseline on these tasks, and ``closed``, the share of the
         difference between the unadapted joint policy and the specialists that lies between the
         unadapted joint policy and the method, with 95 % intervals (of ``closed`` over tasks alone).
-        Each has the means of `PRICES` on these tasks, as far as rows have them.
+        Each has the means of `SIDE_METRICS` on these tasks, as far as rows have them.
 
     Raises:
         InputError: if there are no rows, no specialists, or no joint training to compare with.
@@ -107,7 +107,7 @@ def _rows(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Ro
             "closed": 1.0,
             **{
                 name: float(np.mean([number(row, name) for row in of_specialists]))
-                for name in PRICES
+                for name in SIDE_METRICS
                 if of_specialists[0].get(name)
             },
         }
@@ -115,9 +115,8 @@ def _rows(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Ro
     for method in methods:
         for step in method.steps:
             table = method.table(step, ratio)[:, :count]
-            ones = np.ones(count)
-            gained = before - table.mean(axis=0)
-            closed = ratio_interval(gained, ones, before - specialists, ones)
+            gained = Pooled.each(before - table.mean(axis=0))
+            closed = ratio_interval(gained, Pooled.each(before - specialists))
             value = cells_of(interval(table), "value")
             rows.append(
                 {
@@ -126,7 +125,7 @@ def _rows(methods: Sequence[Method], of_specialists: Sequence[Cells]) -> list[Ro
                     "step": step,
                     **value,
                     **cells_of(closed, "closed"),
-                    **method.price(step, count),
+                    **method.means_beside(step, count),
                 }
             )
     return rows

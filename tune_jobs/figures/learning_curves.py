@@ -157,7 +157,7 @@ def _check_same_task(runs: Sequence[Recorded]) -> None:
 
 
 def _head(series: str, key: str, task: Task, metric: str, num_jobsets: int) -> dict[str, Value]:
-    axis = task.kind.axis
+    axis = task.spec.presentation.axis
     place = {} if axis is None else {axis.name: task.position_on(Split.VALIDATION)}
     return {
         "series": series,
@@ -185,8 +185,8 @@ def _cells(iteration: Iteration, metric: str) -> dict[str, float]:
 
 def heuristics_of(task: Task) -> Sequence[str]:
     """All heuristics, or the baselines alone where there are more than lines can be told apart."""
-    names = task.kind.heuristics.names()
-    return names if len(names) <= MOST_LINES else task.kind.baselines
+    names = task.spec.heuristics.names()
+    return names if len(names) <= MOST_LINES else task.spec.baselines
 
 
 def _heuristic(name: str, task: Task, metric: str, num_jobsets: int) -> Row:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
-from cluster_env.core.sheets import duration
+from cluster_env.core.durations import duration
 from tune_jobs.figures.style import MUTED, new_figure, save, styled
 from tune_jobs.terminal.tables import Cells, number, read_table
 
@@ -19,7 +19,7 @@ _MOST_LABELS = 8
 
 
 def draw_log(table: Path, image: Path) -> None:
-    """Draws what `cluster_env.workloads.description.points` collected in a CSV file.
+    """Draws what `tune_jobs.replaying.description.points` collected in a CSV file.
 
     Raises:
         InputError: if the file cannot be read.

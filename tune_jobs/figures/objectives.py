@@ -10,7 +10,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import METRICS, Metric, Result, best
-from tune_jobs.comparing.comparison import check_specs, price_cells, spec_cells
+from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
@@ -18,8 +18,8 @@ from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.trained_runs import TrainedRun
 from tune_jobs.comparing.wording import on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, measured_on, read_rows
-from tune_jobs.figures.price import SHORT
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.side_metrics import SHORT
 from tune_jobs.figures.style import INK, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, number
 
@@ -52,7 +52,7 @@ def collect(request: FigureRequest) -> list[Row]:
         One row for each metric and policy: ``value``, its mean, over that of ``reference``, the
         best heuristic by this metric, with a 95 % interval in pairs (``ratio``); ``best`` marks the
         best of all policies by this metric, ``tied`` what cannot be told from it. Behind it stands
-        what it was bought with, see `price_cells`.
+        what it was bought with, see `side_cells`.
 
     Raises:
         InputError: if a run cannot be used, or no job arrives.
@@ -60,7 +60,7 @@ def collect(request: FigureRequest) -> list[Row]:
     runs, config = request.load()
     whole = request.protocol(config)
     protocol = whole.at(*whole.values())
-    heuristics = [heuristic_spec(name) for name in protocol.task.kind.heuristics.names()]
+    heuristics = [heuristic_spec(name) for name in protocol.task.spec.heuristics.names()]
     learned = learned_specs(runs, request.decode)
     check_specs(protocol, [*heuristics, *learned])
     metrics = _metrics_of(runs)
@@ -97,7 +97,7 @@ def draw(table: Path) -> "Figure":
         [[_times_worse(cells[key, metric.name], metric) for metric in metrics] for key in policies]
     )
     priced = [name for name in SHORT if rows[0].get(name)]
-    price = "; no color: the price, tuned as for the first column" if priced else ""
+    note = "; no color: the price, tuned as for the first column" if priced else ""
     with styled():
         figure = new_figure(2.4 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()
@@ -105,7 +105,7 @@ def draw(table: Path) -> "Figure":
             figure,
             f"How policies do by each objective, {on_jobs(rows[0])}",
             f"Means; {measured_on(rows)}. Color: times worse (brown) or better (green) than the "
-            f"best heuristic; bold: the best of a column, and what cannot be told from it{price}",
+            f"best heuristic; bold: the best of a column, and what cannot be told from it{note}",
         )
         limit = np.log(_WORST)
         axes.imshow(
@@ -119,7 +119,7 @@ def draw(table: Path) -> "Figure":
             for column, metric in enumerate(metrics):
                 _write_cell(axes, column, line, cells[key, metric.name], metric)
         heads = [_head(metric) for metric in metrics]
-        heads += _write_price(axes, len(metrics), policies.values(), metrics)
+        heads += _write_side_metrics(axes, len(metrics), policies.values(), metrics)
         axes.set_yticks(range(len(policies)), [_name_of(row) for row in policies.values()])
         axes.set_xticks(range(len(heads)), heads)
         axes.set_xlim(-0.5, len(heads) - 0.5)
@@ -165,7 +165,7 @@ def _rows(
                 "reference": reference.name,
                 "best": result is winner,
                 "tied": result is not winner and gap.low <= 0 <= gap.high,
-                **price_cells(protocol, result),
+                **side_cells(protocol, result),
             }
         )
     return rows
@@ -193,10 +193,10 @@ def _write_cell(axes: "Axes", column: int, line: int, row: Cells, metric: Metric
     )
 
 
-def _write_price(
+def _write_side_metrics(
     axes: "Axes", column: int, rows: Iterable[Cells], metrics: Sequence[Metric]
 ) -> list[str]:
-    """Columns without color behind the metrics, of prices that are none of them; gives their heads.
+    """Columns without color behind the metrics, of further side metrics; gives their heads.
 
     Heuristics are those that were tuned for the first metric.
     """

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.evaluation import METRICS, Result
-from tune_jobs.comparing.comparison import price_cells, spec_cells
+from tune_jobs.comparing.comparison import side_cells, spec_cells
 from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, is_learned, name_of, read_rows
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
-from tune_jobs.figures.price import in_words
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import (
     INK,
     MUTED,
@@ -51,7 +51,7 @@ def collect(request: FigureRequest) -> list[Row]:
         for each jobset and policy (``jobset``), the same within the jobset. ``best`` and ``bound``
         are the means of the best known schedules and of what no schedule can beat, ``status``
         says whether the two are proven to be one, and ``proven`` of how many jobsets they are. Rows
-        of policies have what their means were bought with, see `price_cells`.
+        of policies have what their means were bought with, see `side_cells`.
 
     Raises:
         InputError: if OR-tools is not installed, or a run cannot be used.
@@ -72,7 +72,7 @@ def collect(request: FigureRequest) -> list[Row]:
     }
     pairs = list(zip(specs, hindsight.results, strict=True))
     rows = [
-        _policy_row(spec, result, hindsight) | price_cells(protocol, result)
+        _policy_row(spec, result, hindsight) | side_cells(protocol, result)
         for spec, result in pairs
     ]
     for spec, result in pairs:

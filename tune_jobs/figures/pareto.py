@@ -1,11 +1,11 @@
-"""Cost against price: what a small bounded slowdown is bought with."""
+"""Cost against a side metric: what a small bounded slowdown is bought with."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cluster_env.evaluation import get_metric
-from tune_jobs.comparing.wording import kind_of_row
+from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, read_rows
 from tune_jobs.figures.places import Exhibit, Place, logs_of, written
 from tune_jobs.figures.registry import FigureRequest
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PRICES = ("utilization_to_end", "longest_wait")
+SIDE_METRICS = ("utilization_to_end", "longest_wait")
 """What costs are drawn against, each in a column of panels."""
 
 _HEIGHT, _WIDTH = 4.4, 11.0  # inches of a row of panels
@@ -58,39 +58,39 @@ def draw(table: Path) -> "Figure":
     Raises:
         InputError: if the file does not hold such rows.
     """
-    rows = read_rows(table, (*COLUMNS, *PRICES, "place", "exhibit"))
+    rows = read_rows(table, (*COLUMNS, *SIDE_METRICS, "place", "exhibit"))
     places: dict[str, list[Cells]] = {}
     for row in rows:
         places.setdefault(row["place"], []).append(row)
     metric = rows[0]["metric"]
     with styled():
         figure = new_figure(_HEIGHT * len(places) + 0.8, _WIDTH)
-        panels = figure.subplots(len(places), len(PRICES), squeeze=False)
+        panels = figure.subplots(len(places), len(SIDE_METRICS), squeeze=False)
         headline(
             figure,
             rows[0]["exhibit"],
-            f"{get_metric(metric).label} against {' and '.join(map(_label, PRICES))}; the line "
-            "joins the policies that no other beats in both",
+            f"{get_metric(metric).label} against {' and '.join(map(_label, SIDE_METRICS))}; "
+            "the line joins the policies that no other beats in both",
         )
         for line, (name, some) in zip(panels, places.items(), strict=True):
-            for axes, price in zip(line, PRICES, strict=True):
-                _draw_panel(axes, some, metric, price)
+            for axes, side in zip(line, SIDE_METRICS, strict=True):
+                _draw_panel(axes, some, metric, side)
             jobsets = int(number(some[0], "jobsets"))
             line[0].set_title(f"{name}: {jobsets:,} jobsets", fontsize=10)
             line[0].set_ylabel(get_metric(metric).label)
         figure.draw_without_rendering()  # so that the layout has settled
         for line, some in zip(panels, places.values(), strict=True):
-            for axes, price in zip(line, PRICES, strict=True):
-                _name_points(axes, some, metric, price)
+            for axes, side in zip(line, SIDE_METRICS, strict=True):
+                _name_points(axes, some, metric, side)
     return figure
 
 
-def front(rows: Sequence[Cells], metric: str, price: str) -> list[Cells]:
-    """Those that no other is as good as in both respects and better in one, by their price."""
+def front(rows: Sequence[Cells], metric: str, side: str) -> list[Cells]:
+    """Those that no other is as good as in both respects and better in one, by the side metric."""
 
     def ranks(row: Cells) -> tuple[float, float]:
         return (
-            get_metric(price).rank(number(row, price)),
+            get_metric(side).rank(number(row, side)),
             get_metric(metric).rank(number(row, metric)),
         )
 
@@ -101,14 +101,14 @@ def front(rows: Sequence[Cells], metric: str, price: str) -> list[Cells]:
     return kept
 
 
-def _label(price: str) -> str:
-    return "utilization to the last finish" if price == PRICES[0] else get_metric(price).label
+def _label(side: str) -> str:
+    return "utilization to the last finish" if side == SIDE_METRICS[0] else get_metric(side).label
 
 
-def _draw_panel(axes: "Axes", rows: list[Cells], metric: str, price: str) -> None:
-    best = front(rows, metric, price)
+def _draw_panel(axes: "Axes", rows: list[Cells], metric: str, side: str) -> None:
+    best = front(rows, metric, side)
     axes.plot(
-        [number(row, price) for row in best],
+        [number(row, side) for row in best],
         [number(row, metric) for row in best],
         color="#c8c8c8",
         linewidth=1.4,
@@ -117,7 +117,7 @@ def _draw_panel(axes: "Axes", rows: list[Cells], metric: str, price: str) -> Non
     for row in rows:
         color, marker = look_of(row["key"], rows)
         axes.plot(
-            number(row, price),
+            number(row, side),
             number(row, metric),
             marker=marker,
             color=color,
@@ -127,33 +127,33 @@ def _draw_panel(axes: "Axes", rows: list[Cells], metric: str, price: str) -> Non
         )
     axes.set_yscale("log")
     axes.margins(x=0.12, y=0.08)
-    better = "right" if get_metric(price).higher_is_better else "left"
-    axes.set_xlabel(f"{_label(price)} (better: {better} and down)")
-    _plain_numbers(axes, price, rows)
+    better = "right" if get_metric(side).higher_is_better else "left"
+    axes.set_xlabel(f"{_label(side)} (better: {better} and down)")
+    _plain_numbers(axes, side, rows)
 
 
-def _plain_numbers(axes: "Axes", price: str, rows: Sequence[Cells]) -> None:
+def _plain_numbers(axes: "Axes", side: str, rows: Sequence[Cells]) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-    time = kind_of_row(rows[0]).time
-    if price == "longest_wait":
+    time = spec_of_row(rows[0]).presentation.time
+    if side == "longest_wait":
         axes.set_xscale("log")
         low, high = axes.get_xlim()
         axes.xaxis.set_major_locator(FixedLocator([at for at in _TIMES if low <= at <= high]))
         axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: written(price, x, time)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: written(side, x, time)))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
 
 
-def _name_points(axes: "Axes", rows: list[Cells], metric: str, price: str) -> None:
+def _name_points(axes: "Axes", rows: list[Cells], metric: str, side: str) -> None:
     """Writes names beside points, where they hide neither points nor other names."""
-    points = [axes.transData.transform((number(r, price), number(r, metric))) for r in rows]
+    points = [axes.transData.transform((number(r, side), number(r, metric))) for r in rows]
     taken: list[Any] = []
     order = sorted(range(len(rows)), key=lambda k: (not is_learned(rows[k]), k))
     for k in order:
-        taken.append(_place_name(axes, rows, k, points, taken, (metric, price)))
+        taken.append(_place_name(axes, rows, k, points, taken, (metric, side)))
 
 
 def _place_name(
@@ -165,14 +165,14 @@ def _place_name(
     names: tuple[str, str],
 ) -> Any:
     """Writes the name of one point, and returns the box that it takes."""
-    row, (metric, price) = rows[k], names
+    row, (metric, side) = rows[k], names
     learned = is_learned(row)
     best = None
     for distance in _DISTANCES:
         for right, up in _AROUND:
             note = axes.annotate(
                 row["key"],
-                (number(row, price), number(row, metric)),
+                (number(row, side), number(row, metric)),
                 xytext=(distance * right, distance * up),
                 textcoords="offset points",
                 ha={1: "left", 0: "center", -1: "right"}[right],

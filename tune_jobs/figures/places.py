@@ -1,4 +1,4 @@
-"""Every rule at several places side by side, each with its price: exhibits of Cunha (2022)."""
+"""Every rule at several places side by side, each with side metrics: exhibits of Cunha (2022)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from cluster_env.evaluation.metrics import SIZES
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
@@ -16,7 +16,7 @@ from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS as WRITTEN
 from tune_jobs.comparing.table import TIMES, beside
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
-from tune_jobs.comparing.wording import kind_of_row
+from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import COLUMNS, is_learned, look_of, name_of, read_rows
 from tune_jobs.figures.grid import draw_grid
 from tune_jobs.figures.registry import FigureRequest
@@ -91,7 +91,7 @@ class Exhibit:
         rows: list[Row] = []
         for place in self.places(request):
             config, warmup = choose_comparison(
-                place.preset, place.changes(request), request.shorthands, runs, None
+                place.preset, place.changes(request), request.task_options, runs, None
             )
             protocol = EvaluationProtocol(
                 config.task.build(config.name, request.seed),
@@ -100,8 +100,8 @@ class Exhibit:
                 num_episodes=request.num_episodes,
                 warmup=request.warmup or place.warmup or warmup,
             )
-            kind = protocol.task.kind
-            rules = kind.baselines if baselines_only else kind.heuristics.names()
+            world_spec = protocol.task.spec
+            rules = world_spec.baselines if baselines_only else world_spec.heuristics.names()
             specs = [heuristic_spec(name) for name in rules]
             specs += learned_specs(runs, request.decode)
             found = compare(
@@ -120,7 +120,7 @@ class Exhibit:
 
 
 def draw(table: Path) -> "Figure":
-    """A panel for each place: policies from best to worst, with their price written beside.
+    """A panel for each place: policies from best to worst, with side metrics written beside.
 
     More than a handful of places become columns of one table (`draw_grid`).
 
@@ -135,27 +135,27 @@ def draw(table: Path) -> "Figure":
     if len(places) > _MOST_PANELS:
         return draw_grid(places, metric.name)
     heights = [_HEAD_HEIGHT + _ROW_HEIGHT * len(some) for some in places.values()]
-    price = beside(rows[0])
+    side = beside(rows[0])
     with styled():
         figure = new_figure(sum(heights) + 1.3, _WIDTH, TABLE_DPI)
-        right = 1 - _CELL_SHARE * (len(price) + 1)
+        right = 1 - _CELL_SHARE * (len(side) + 1)
         figure.set_layout_engine("constrained", rect=(0, 0, right, 1))
         panels = figure.subplots(len(places), 1, squeeze=False, height_ratios=heights)[:, 0]
         headline(
             figure,
             rows[0]["exhibit"],
             f"{metric.label[0].upper()}{metric.label[1:]}, best first; bars: 95% intervals over "
-            f"jobsets. {_explained(price)}",
+            f"jobsets. {_explained(side)}",
         )
         for panel, (name, some) in zip(panels, places.items(), strict=True):
-            _draw_place(panel, name, some, metric.name, price)
+            _draw_place(panel, name, some, metric.name, side)
         panels[-1].set_xlabel(metric.label)
     return figure
 
 
-def _explained(price: Sequence[str]) -> str:
+def _explained(side: Sequence[str]) -> str:
     """What the columns beside the points are."""
-    sizes = [WRITTEN[name][0] for name in price if name.rpartition("_")[2] in SIZES]
+    sizes = [WRITTEN[name][0] for name in side if name.rpartition("_")[2] in SIZES]
     by_size = f"; {', '.join(sizes)}: slowdown of jobs of that size" if sizes else ""
     return (
         "Beside it its price: util, to end: utilization while jobs arrive, and to the last finish; "
@@ -167,17 +167,17 @@ def _head(metric: str) -> str:
     return WRITTEN[metric][0] if metric in WRITTEN else "slowdown"
 
 
-def _draw_place(axes: "Axes", name: str, rows: list[Cells], metric: str, price: list[str]) -> None:
+def _draw_place(axes: "Axes", name: str, rows: list[Cells], metric: str, side: list[str]) -> None:
     order = sorted(rows, key=lambda row: get_metric(metric).rank(number(row, metric)))
-    time = kind_of_row(rows[0]).time
+    time = spec_of_row(rows[0]).presentation.time
     for line, row in enumerate(order):
         color, marker = look_of(row["key"], rows)
         value, low, high = (number(row, metric + end) for end in ("", "_low", "_high"))
         axes.hlines(line, low, high, color, linewidth=2)
         axes.plot(value, line, marker=marker, color=color, markersize=5, linestyle="none")
-        cells = [written(one, number(row, one), time) for one in (metric, *price)]
+        cells = [written(one, number(row, one), time) for one in (metric, *side)]
         write_cells(axes, line, cells, bold=is_learned(row))
-    write_cells(axes, -1, [_head(one) for one in (metric, *price)], bold=True)
+    write_cells(axes, -1, [_head(one) for one in (metric, *side)], bold=True)
     axes.set_yticks(range(len(order)), [name_of(row).replace("\n", " ") for row in order])
     axes.set_ylim(len(order) - 0.5, -0.6)
     axes.tick_params(axis="y", length=0, labelsize=9)
@@ -253,7 +253,7 @@ def logs_of(request: FigureRequest) -> Iterator[tuple[str, Mapping[str, object]]
         jobs = read_log(path)
         processors = jobs.processors or int(jobs.demand[:, 0].max())
         settings: dict[str, object] = {"workload.kind": "trace", "workload.path": path}
-        if "processors" not in request.shorthands:
+        if "processors" not in request.task_options:
             settings["world.processors"] = processors
         yield path.name.partition(".")[0], settings
 

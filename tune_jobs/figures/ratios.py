@@ -1,4 +1,4 @@
-"""Policies over the best ordinary rule, sequence by sequence, each with its price.
+"""Policies over the best ordinary rule, sequence by sequence, each with side metrics.
 
 A mean over a few sequences hangs on a handful of jobs; the ratio on the same sequence does not.
 """
@@ -16,7 +16,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
 from cluster_env.evaluation import Estimate, evaluate, get_metric
-from cluster_env.evaluation.intervals import jobset_interval, two_level_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval, two_level_interval
 from cluster_env.evaluation.metrics import episode_means
 from cluster_env.worlds import get_heuristic
 from tune_jobs.comparing.choices import choose_config
@@ -24,7 +24,7 @@ from tune_jobs.comparing.comparison import spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import find_runs, load_runs
-from tune_jobs.comparing.wording import kind_of_row
+from tune_jobs.comparing.wording import spec_of_row
 from tune_jobs.figures.comparison import POLICY, is_learned, look_of, name_of, read_rows
 from tune_jobs.figures.places import Place, logs_of, write_cells, written
 from tune_jobs.figures.registry import FigureRequest
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SEQUENCES = 200
-PRICE = ("utilization_to_end", "utilization", "wait", "longest_wait")
+SIDE_METRICS = ("utilization_to_end", "utilization", "wait", "longest_wait")
 RESERVE = "reserve"
 """A rule that stands beside the baselines, but is none."""
 
 _RATIO = ("ratio", "ratio_low", "ratio_high", "ratio_over", "better", "best_rule")
-_COLUMNS = ("place", "exhibit", "metric", "jobsets", *POLICY, *_RATIO, *PRICE)
+_COLUMNS = ("place", "exhibit", "metric", "jobsets", *POLICY, *_RATIO, *SIDE_METRICS)
 _HEADS = ("ratio", "mean", "to end", "util", "wait", "longest")
 _ROW_HEIGHT, _HEAD_HEIGHT, _WIDTH, _CELL_SHARE = 0.2, 0.55, 10.5, 0.065
 
@@ -54,14 +54,14 @@ class Ratios:
 
     Attributes:
         title: what the image shows.
-        places: from what was asked for; `Place.named` may also be one of `Kind.families`.
+        places: from what was asked for; `Place.named` may also be one of `Training.families`.
     """
 
     title: str
     places: Callable[[FigureRequest], Iterator[Place]]
 
     def collect(self, request: FigureRequest) -> list[Row]:
-        """A row for each place and policy: ratio to the best baseline there, means, and the price.
+        """A row for each place and policy: ratio to the best baseline there, means, side metrics.
 
         Raises:
             InputError: if a log or a run cannot be used.
@@ -69,10 +69,10 @@ class Ratios:
         runs = load_runs(find_runs(request.runs), request.decode)
         rows: list[Row] = []
         for place in self.places(request):
-            config = choose_config(place.preset, place.changes(request), request.shorthands, runs)
+            config = choose_config(place.preset, place.changes(request), request.task_options, runs)
             task = config.task.build(config.name, request.seed)
-            specs = [heuristic_spec(name) for name in task.kind.baselines]
-            specs += [heuristic_spec(RESERVE)] if RESERVE in task.kind.heuristics.names() else []
+            specs = [heuristic_spec(name) for name in task.spec.baselines]
+            specs += [heuristic_spec(RESERVE)] if RESERVE in task.spec.heuristics.names() else []
             specs += learned_specs(runs, request.decode)
             head = {"exhibit": self.title, "place": place.name}
             rows += ({**head, **row} for row in _rows(place, task, specs, request))
@@ -114,18 +114,18 @@ def _rows(
     groups = _groups(place, task, request)
     num_sequences = sum(len(jobsets) for _, jobsets in groups)
     request.progress.start(len(specs), unit="policy")
-    names = (task.kind.headline, *PRICE)
+    names = (task.spec.headline, *SIDE_METRICS)
     found: dict[str, dict[str, NDArray[np.float64]]] = {}
     for done, spec in enumerate(specs, start=1):
         found[spec.key] = _measure(spec, groups, task, names)
         request.progress.step(done, f"{place.name}: {spec.key}")
     request.progress.close()
-    logs = {key: np.log(values[task.kind.headline]) for key, values in found.items()}
-    best = min(task.kind.baselines, key=lambda name: float(logs[name].mean()))
+    logs = {key: np.log(values[task.spec.headline]) for key, values in found.items()}
+    best = min(task.spec.baselines, key=lambda name: float(logs[name].mean()))
     for spec in specs:
         ratio = _paired(logs[spec.key] - logs[best])
         yield {
-            "metric": task.kind.headline,
+            "metric": task.spec.headline,
             "world": task.world.kind,
             **spec_cells(spec, spec.key),
             "told": spec.told(EvaluationProtocol(task)),
@@ -144,10 +144,13 @@ def _rows(
 def _groups(place: Place, task: Task, request: FigureRequest) -> list[Group]:
     """The sequences of a place; those of a family have a machine each."""
     count = min(request.num_jobsets, MOST_SEQUENCES)
-    if place.named in task.kind.protocols:
-        return [(task.world, list(task.kind.protocols[place.named].jobsets(task)))]
+    if place.named in task.spec.tools.protocols:
+        return [(task.world, list(task.spec.tools.protocols[place.named].jobsets(task)))]
     if place.named:
-        family, jobs = task.kind.families[place.named], int(getattr(task.workload, "jobs", 0))
+        family, jobs = (
+            task.spec.training.families[place.named],
+            int(getattr(task.workload, "jobs", 0)),
+        )
         streams = (
             generator(task.seed, Purpose.TASK, int(Split.HELD_OUT), index) for index in range(count)
         )
@@ -176,7 +179,7 @@ def _measure(
 def _paired(differences: NDArray[np.float64]) -> Estimate:
     """Mean of differences of logarithms ``(num_seeds, num_sequences)``, with its interval."""
     means = differences.mean(axis=0)
-    within = jobset_interval(means, np.ones(means.size))
+    within = jobset_interval(Pooled.each(means))
     if differences.shape[0] == 1:
         return within
     return two_level_interval([differences.mean(axis=1).tolist()], within, means.size)
@@ -189,8 +192,9 @@ def _draw_place(axes: "Axes", name: str, rows: list[Cells]) -> None:
         axes.hlines(line, number(row, "ratio_low"), number(row, "ratio_high"), color, linewidth=2)
         value = number(row, "ratio")
         axes.plot(value, line, marker=marker, color=color, markersize=5, linestyle="none")
-        price = [written(one, number(row, one), kind_of_row(row).time) for one in PRICE]
-        cells = [f"{value:.2f}", written(row["metric"], number(row, row["metric"])), *price]
+        time = spec_of_row(row).presentation.time
+        side = [written(one, number(row, one), time) for one in SIDE_METRICS]
+        cells = [f"{value:.2f}", written(row["metric"], number(row, row["metric"])), *side]
         write_cells(axes, line, cells, bold=is_learned(row), share=_CELL_SHARE)
     write_cells(axes, -1, _HEADS, bold=True, share=_CELL_SHARE)
     axes.axvline(1.0, color="#9a9a9a", linewidth=1, zorder=0)

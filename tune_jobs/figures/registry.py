@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun, find_runs, load_runs
@@ -34,7 +34,7 @@ class FigureRequest:
         at: values of the axis that lines are drawn along; by default those of DeepRM's figure 4.
         source: preset or config file of the task; by default that of the first run, else deeprm.
         overrides: changes to it, ``key=value``.
-        shorthands: further changes, by names that the world has shorthands for.
+        task_options: further changes, by names of the world's options.
         warmup: steps at both ends of the time in which jobs arrive, whose jobs do not count.
         num_jobsets: unseen jobsets that policies are evaluated on.
         num_episodes: episodes of each.
@@ -52,7 +52,7 @@ class FigureRequest:
     at: Sequence[float] = ()
     source: str | None = None
     overrides: Sequence[str] = ()
-    shorthands: Mapping[str, Any] = field(default_factory=dict)
+    task_options: Mapping[str, Any] = field(default_factory=dict)
     warmup: int = 0
     num_jobsets: int = 1000
     num_episodes: int = 1
@@ -69,7 +69,7 @@ class FigureRequest:
             InputError: if a run or the config cannot be used.
         """
         runs = load_runs(find_runs(self.runs), self.decode)
-        return runs, choose_config(self.source, self.overrides, self.shorthands, runs)
+        return runs, choose_config(self.source, self.overrides, self.task_options, runs)
 
     def protocol(self, config: "ExperimentConfig", cap: bool = False) -> EvaluationProtocol:
         """What policies are compared on by the world's headline, see `EvaluationProtocol`."""

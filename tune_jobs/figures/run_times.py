@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster_env.evaluation import get_metric
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 from tune_jobs.figures.comparison import COLUMNS, read_rows
 from tune_jobs.figures.places import Exhibit, Place, logs_of, write_cells, written
 from tune_jobs.figures.registry import FigureRequest
@@ -48,7 +48,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> "Figure":
-    """A panel for each log, with a line for each rule, and the price below each number.
+    """A panel for each log, with a line for each rule, and side metrics below each number.
 
     Raises:
         InputError: if the file does not hold such rows.
@@ -91,8 +91,8 @@ def _draw_log(axes: "Axes", log: str, rules: dict[str, dict[str, Cells]]) -> Non
             axes.scatter(value, line, s=34, color=color, marker=marker, zorder=2)
         cells = [written("bounded_slowdown", value) for value in values.values()]
         write_cells(axes, line - 0.17, cells, bold=False, share=_CELL_SHARE)
-        prices = [_price(believed[kind]) for kind in values]
-        write_cells(axes, line + 0.22, prices, bold=False, share=_CELL_SHARE, size=6.5)
+        beside = [_side_metrics(believed[kind]) for kind in values]
+        write_cells(axes, line + 0.22, beside, bold=False, share=_CELL_SHARE, size=6.5)
     colors = [color for color, _ in KINDS.values()]
     write_cells(axes, -1, list(KINDS), bold=True, colors=colors, share=_CELL_SHARE)
     axes.set_yticks(range(len(rules)), list(rules))
@@ -103,8 +103,8 @@ def _draw_log(axes: "Axes", log: str, rules: dict[str, dict[str, Cells]]) -> Non
     axes.set_title(log, pad=14)
 
 
-def _price(row: Cells) -> str:
+def _side_metrics(row: Cells) -> str:
     """Utilization, mean wait and longest wait."""
-    time = get_kind(row["world"]).time
+    time = get_spec(row["world"]).presentation.time
     names = ("utilization", "wait", "longest_wait")
     return " ".join(written(name, number(row, name), time).replace(" ", "") for name in names)

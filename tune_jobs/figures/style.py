@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from cluster_env.worlds import WORLDS, get_kind
+from cluster_env.worlds import WORLDS, get_spec
 from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def marker_of(key: str, learned: bool) -> str:
 
 def _place_of(key: str) -> int:
     """Where a heuristic stands among those of all worlds; -1 for one that nobody registered."""
-    names = list(dict.fromkeys(n for w in WORLDS.names() for n in get_kind(w).heuristics.names()))
+    names = list(dict.fromkeys(n for w in WORLDS.names() for n in get_spec(w).heuristics.names()))
     name = key.partition(":")[0]
     return names.index(name) if name in names else -1
 

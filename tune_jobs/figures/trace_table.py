@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster_env.core.sheets import COUNT, RATIO, SECONDS, SHARE, shown
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tune_jobs.figures.places import logs_of
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import GRID, INK, headline, new_figure, styled
+from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, shown
 from tune_jobs.terminal.tables import Row, read_table
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def collect(request: FigureRequest) -> list[Row]:
     rows: list[Row] = []
     for name, settings in logs_of(request):
         path = Path(str(settings["workload.path"]))
-        machine = settings.get("world.processors", request.shorthands.get("processors"))
+        machine = settings.get("world.processors", request.task_options.get("processors"))
         processors = int(str(machine))
         jobs = read_log(path).that_fit((processors,), f"the machine of {processors:,} processors")
         ratio = jobs.estimate / jobs.run

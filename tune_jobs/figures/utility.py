@@ -46,7 +46,7 @@ def setting_of(request: FigureRequest, **changes: Any) -> Setting:
     There are as many experiments as are asked for, at most 50.
     """
     config = prepare(
-        choose_config(request.source or "fuzzy-td", request.overrides, request.shorthands, [])
+        choose_config(request.source or "fuzzy-td", request.overrides, request.task_options, [])
     )
     experiments = min(request.num_jobsets, EXPERIMENTS)
     return replace(Setting.of(config, experiments, request.seed), **changes)

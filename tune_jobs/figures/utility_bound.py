@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import get_heuristic
-from cluster_env.evaluation.intervals import ratio_interval
+from cluster_env.core.spec import get_heuristic
+from cluster_env.evaluation.intervals import Pooled, ratio_interval
 from rllib_configs.policy_files import Decode, load_policy
 from rllib_configs.worlds.accrual import Setting
 from rllib_configs.worlds.accrual.hindsight import (
@@ -58,10 +58,10 @@ def _rows_at(rate: float, request: FigureRequest) -> Iterator[Row]:
         found.append(bound_of(jobset, setting, request.time_limit_s))
         progress.step(done, f"{rate:g} jobs a step")
     progress.close()
-    bound, ones = np.array([one.bound for one in found]), np.ones(len(found))
+    bound = np.array([one.bound for one in found])
     for policy in _policies(setting, request):
         utility = earned(policy, jobsets, setting)
-        share = ratio_interval(utility, ones, bound, ones)
+        share = ratio_interval(Pooled.each(utility), Pooled.each(bound))
         yield {
             "rate": rate,
             "policy": policy.name,

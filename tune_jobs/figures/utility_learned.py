@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation.intervals import Estimate, difference_interval, two_level_interval
+from cluster_env.evaluation.intervals import (
+    Estimate,
+    Pooled,
+    difference_interval,
+    two_level_interval,
+)
 from rllib_configs.policy_files import Decode, load_policy, read_policy_config
 from rllib_configs.worlds.accrual import Setting, experiment
 from rllib_configs.worlds.accrual.hindsight import earned, unseen_jobsets
@@ -90,10 +95,11 @@ def _gain(utility: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
         utility: float64 ``(seeds, experiments)``.
         other: float64 ``(experiments,)``, on the same arrivals.
     """
-    scale, ones = 100 / other.mean(), np.ones(other.size)
-    pooled = difference_interval(utility.mean(axis=0) * scale, ones, other * scale, ones)
-    means = [float(mean) for mean in (utility.mean(axis=1) - other.mean()) * scale]
-    return two_level_interval([means], pooled, other.size)
+    scale = 100 / other.mean()
+    means = Pooled.each(utility.mean(axis=0) * scale)
+    pooled = difference_interval(means, Pooled.each(other * scale))
+    gains = [float(mean) for mean in (utility.mean(axis=1) - other.mean()) * scale]
+    return two_level_interval([gains], pooled, other.size)
 
 
 def draw(table: Path) -> "Figure":

@@ -14,7 +14,7 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import Result, Summary, evaluate, summarize
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
-from tune_jobs.comparing.comparison import check_specs, price_cells, spec_cells
+from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of, on_jobs
@@ -28,8 +28,8 @@ from tune_jobs.figures.comparison import (
     read_rows,
 )
 from tune_jobs.figures.deeprm import WITHHOLDING
-from tune_jobs.figures.price import in_words
 from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
 from tune_jobs.terminal.tables import Cells, Row, number
 
@@ -61,7 +61,7 @@ def collect(request: FigureRequest) -> list[Row]:
         ``waited``, how many steps a withheld job waited from the first in which it could have
         started; ``holding``, in the row for all, the share of the steps of whole episodes in which
         a job was withheld (the paper's 23.4 %). All of them with 95 % intervals; and in the row
-        for all, what the mean was bought with, see `price_cells`.
+        for all, what the mean was bought with, see `side_cells`.
 
     Raises:
         InputError: if a run cannot be used, or no job arrives.
@@ -141,7 +141,7 @@ def _results(
             episodes_per_jobset=protocol.num_episodes,
         )
         every_metric = summarize(
-            schedule, warmup=protocol.warmup, metrics=protocol.task.kind.metrics
+            schedule, warmup=protocol.warmup, metrics=protocol.task.spec.metrics
         )
         ours = _summaries(schedule, protocol.warmup, lengths)
         members.append({**ours, ALL: _joined(every_metric, ours[ALL])})
@@ -209,7 +209,7 @@ def _row(protocol: EvaluationProtocol, spec: PolicySpec, length: str, result: Re
         estimate = result.estimate(name)
         row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
     row["interval_over"] = result.estimate("slowdown").over
-    return row | price_cells(protocol, result) if length == ALL else row
+    return row | side_cells(protocol, result) if length == ALL else row
 
 
 def _draw_lines(axes: "Axes", rows: list[Cells], column: str) -> None:

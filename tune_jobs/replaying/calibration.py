@@ -12,19 +12,18 @@ import numpy as np
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.sheets import Sheet
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
-from cluster_env.evaluation import fidelity as near
 from cluster_env.evaluation.metrics import size_class
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
 from cluster_env.worlds import get_heuristic
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
+from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import resources_of_log, task_of_log, with_hashed_users
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.sheets import WIDTH, as_data, format_sheet, write_sheets
+from tune_jobs.terminal.sheets import WIDTH, Sheet, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import Row, write_table
 
 USUAL = "priority:conservative"
@@ -44,7 +43,7 @@ def report_calibration(
     names: Sequence[str],
     slurm_conf: Path | None,
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     hash_users: bool,
     as_json: bool,
     out: Path | None,
@@ -56,7 +55,7 @@ def report_calibration(
         InputError: if the log cannot be used or records no waits, or a policy is unknown; before
             anything is played.
     """
-    said, words, usual = dict(shorthands), [], USUAL
+    said, words, usual = dict(task_options), [], USUAL
     changes = with_hashed_users(overrides, hash_users)
     if slurm_conf is not None:
         site = read_slurm_conf(slurm_conf)
@@ -98,12 +97,12 @@ def report_calibration(
 def _with_site(
     site: Site,
     resources: Sequence[str],
-    shorthands: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     overrides: Sequence[str],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
     given = {new_key(text.partition("=")[0]) for text in overrides}
-    said, changes = dict(shorthands), list(overrides)
+    said, changes = dict(task_options), list(overrides)
     for name in resources:
         if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
             said[name] = getattr(site, name)

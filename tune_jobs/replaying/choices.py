@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from cluster_env.workloads.logs import AUTO, read_log
+from cluster_env.workloads.formats import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import units_named, units_of_log
 from rllib_configs.migration import new_key
@@ -20,7 +20,7 @@ WORLD = "hpc"
 def task_of_log(
     path: Path,
     overrides: Sequence[str],
-    shorthands: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     *,
     guess: bool,
     runs: Sequence[TrainedRun] = (),
@@ -31,7 +31,7 @@ def task_of_log(
     Args:
         path: the log.
         overrides: texts of the form ``key=value``.
-        shorthands: values, or texts of them, by the names of the world's shorthands.
+        task_options: values, or texts of them, by names of the world's options.
         guess: whether a machine of which nobody knows the size is as large as the largest job.
         runs: the trained policies that are to act; the world is that of the first, but for what is
             said, and for its machine unless it was trained on jobs of a log.
@@ -43,20 +43,22 @@ def task_of_log(
     Raises:
         InputError: if the log or a setting cannot be used, or nobody says how large the machine is.
     """
-    read = _read(path, overrides, shorthands)
+    read = _read(path, overrides, task_options)
     trained = runs[0].config.to_dict()["task"] if runs else {}
     world = {**trained.get("world", {}), "kind": WORLD}
     if trained and trained["world"]["kind"] != WORLD:
         trained, world = {}, {"kind": WORLD}
     given = {new_key(text.partition("=")[0]) for text in overrides}
-    said = {name for name in read.resources if name in shorthands or f"task.world.{name}" in given}
+    said = {
+        name for name in read.resources if name in task_options or f"task.world.{name}" in given
+    }
     units, words = units_of_log(
         read, said, units_named(trained), asked="--{name} {units}", guess=guess
     )
     workload = {"kind": "trace", "path": str(path), "jobs": 0, "whole": True}
     data = {"name": path.name.partition(".")[0] or "log"}
     data["task"] = {"world": world, "workload": workload}  # type: ignore[assignment]
-    task = changed_config(data, overrides, {**units, **shorthands}).task.build(path.name, seed)
+    task = changed_config(data, overrides, {**units, **task_options}).task.build(path.name, seed)
     workload_of: Any = task.workload
     recorded = getattr(workload_of, "recorded", None)
     if not isinstance(recorded, RecordedJobs):
@@ -65,26 +67,26 @@ def task_of_log(
 
 
 def resources_of_log(
-    path: Path, overrides: Sequence[str], shorthands: Mapping[str, Any]
+    path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """Names of the resources that a log knows, with what was said of how it is read."""
-    return _read(path, overrides, shorthands).resources
+    return _read(path, overrides, task_options).resources
 
 
-def _read(path: Path, overrides: Sequence[str], shorthands: Mapping[str, Any]) -> RecordedJobs:
+def _read(path: Path, overrides: Sequence[str], task_options: Mapping[str, Any]) -> RecordedJobs:
     log_format, time_zone = (
-        _said_of_log(key, overrides, shorthands) for key in ("log_format", "time_zone")
+        _said_of_log(key, overrides, task_options) for key in ("log_format", "time_zone")
     )
     return read_log(path, log_format or AUTO, time_zone)
 
 
-def _said_of_log(key: str, overrides: Sequence[str], shorthands: Mapping[str, Any]) -> str:
+def _said_of_log(key: str, overrides: Sequence[str], task_options: Mapping[str, Any]) -> str:
     """A setting of how the log is read, wherever it was given; it is checked with the others."""
     for text in overrides:
         name, _, value = text.partition("=")
         if new_key(name) == f"task.workload.{key}":
             return value
-    return str(shorthands.get(key.replace("_", "-"), ""))
+    return str(task_options.get(key.replace("_", "-"), ""))
 
 
 def with_hashed_users(overrides: Sequence[str], hash_users: bool) -> tuple[str, ...]:

@@ -35,13 +35,13 @@ def record_consumers(
             written.
     """
     network, config = _agents(source, overrides)
-    from meta.panda.records import recorded
+    from meta.panda.records import record_episodes
 
     if not path.absolute().parent.is_dir():
         raise InputError(f"cannot write {path}: there is no folder {path.absolute().parent}")
     task = config.task.build(seed=config.seed)
     jobsets = task.jobsets(Split.TRAIN, range(num_jobsets))
-    records = recorded(network, task, jobsets, episodes, noise, seed=seed)
+    records = record_episodes(network, task, jobsets, episodes, noise, seed=seed)
     try:
         records.write(path)
     except OSError as error:
@@ -62,9 +62,9 @@ def _agents(source: str, overrides: Sequence[str]) -> "tuple[PolicyAdvisor, Expe
     if not Path(source).is_dir():
         config = load_config(source, overrides)
         _require_advisor(config, source)
-        from meta.panda.network import planted
+        from meta.panda.advisor import initial_advisor
 
-        return planted(config, config.task.build_world()), config
+        return initial_advisor(config, config.task.build_world()), config
     if overrides:
         raise InputError("--set changes a preset, but a run has its settings; leave it out")
     from rllib_configs.policy_files import load_policy, read_policy_config

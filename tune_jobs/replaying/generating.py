@@ -22,7 +22,7 @@ def generate_log(
     path: Path,
     source: str,
     overrides: Sequence[str],
-    shorthands: Mapping[str, Any],
+    task_options: Mapping[str, Any],
     num_jobs: int,
     seed: int,
 ) -> None:
@@ -32,7 +32,7 @@ def generate_log(
         InputError: if the world has no logs in seconds, the jobs are recorded, or the file cannot
             be written.
     """
-    config = choose_config(source, overrides, shorthands, ())
+    config = choose_config(source, overrides, task_options, ())
     task = config.task.build(seed=seed)
     world: Any = task.world
     if world.kind != WORLD or config.task.workload.kind == "trace":

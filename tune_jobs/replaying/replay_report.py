@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.sheets import Sheet
 from cluster_env.evaluation import evaluate
-from cluster_env.evaluation.replays import outcome, timeline
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.comparing.comparison import check_specs
 from tune_jobs.comparing.policy_specs import (
@@ -33,10 +31,10 @@ from tune_jobs.comparing.trained_runs import (
     load_runs,
 )
 from tune_jobs.replaying.choices import task_of_log, with_hashed_users
-from tune_jobs.replaying.outcomes import by_size, by_user, in_all
+from tune_jobs.replaying.outcomes import by_size, by_user, in_all, outcome, timeline
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
-from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
+from tune_jobs.terminal.sheets import Sheet, as_data, format_sheet, write_sheets
 from tune_jobs.terminal.tables import write_columns, write_table
 
 STRETCHES = 160
@@ -65,7 +63,7 @@ def report_replay(
     path: Path,
     names: Sequence[str],
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     seed: int,
     decode: Decode,
     hash_users: bool,
@@ -86,8 +84,10 @@ def report_replay(
     runs = {name: load_runs(find_runs([name]), decode) for name in learned}
     every = [run for found in runs.values() for run in found]
     changes = with_hashed_users(overrides, hash_users)
-    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=False, runs=every, seed=seed)
-    specs = _specs(chosen or task.kind.baselines, runs, decode)
+    task, jobs, remarks = task_of_log(
+        path, changes, task_options, guess=False, runs=every, seed=seed
+    )
+    specs = _specs(chosen or task.spec.baselines, runs, decode)
     protocol = EvaluationProtocol(task, num_jobsets=1)
     check_specs(protocol, specs)
     replays = play(protocol, specs, NoProgress() if as_json else Progress())

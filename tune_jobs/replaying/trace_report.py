@@ -8,15 +8,14 @@ import click
 import numpy as np
 
 from cluster_env.core.seeding import Split
-from cluster_env.core.sheets import Sheet, shown
 from cluster_env.core.task import Task
 from cluster_env.evaluation import evaluate
-from cluster_env.workloads import description
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds import get_heuristic
+from tune_jobs.replaying import description
 from tune_jobs.replaying.choices import task_of_log, with_hashed_users
 from tune_jobs.terminal.output import print_json
-from tune_jobs.terminal.sheets import as_data, format_sheet, write_sheets
+from tune_jobs.terminal.sheets import Sheet, as_data, format_sheet, shown, write_sheets
 from tune_jobs.terminal.tables import Row, aligned, plain, write_table
 
 TODAY = "fcfs:easy"
@@ -29,7 +28,7 @@ def report_trace(
     *,
     path: Path,
     overrides: Sequence[str],
-    shorthands: Mapping[str, str],
+    task_options: Mapping[str, str],
     hash_users: bool,
     as_json: bool,
     out: Path | None,
@@ -41,7 +40,7 @@ def report_trace(
         InputError: if the file is no log, or no job of it fits the machine.
     """
     changes = with_hashed_users(overrides, hash_users)
-    task, jobs, remarks = task_of_log(path, changes, shorthands, guess=True)
+    task, jobs, remarks = task_of_log(path, changes, task_options, guess=True)
     world = task.world
     capacity: tuple[int, ...] = getattr(world, "capacity", ())
     played = _played(task, jobs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation.intervals import jobset_interval
+from cluster_env.evaluation.intervals import Pooled, jobset_interval
 from cluster_env.worlds import policy_in
 from rllib_configs.policy_files import CONFIG_FILE, TEXT_FILE, read_weights, write_policy
 from rllib_configs.runners.candidates import (
@@ -57,14 +57,14 @@ def choose_run(
     for path, config, cost, of_run, breach in zip(
         paths, configs, costs, judged, breaches, strict=True
     ):
-        mean = jobset_interval(of_run[:, 0], np.ones(num_jobsets))
+        mean = jobset_interval(Pooled.each(of_run[:, 0]))
         limits = config.training.limits.given()
         beyond = {f"beyond_{name}": float(breach[k]) for k, name in enumerate(limits)}
         excess = of_run[:, 1:]
         with_limit = np.maximum((excess != KEPT).sum(axis=0), 1)  # others count as kept
         shares = (excess > 0).sum(axis=0) / with_limit
         beyond |= {f"broken_{name}": float(shares[k]) for k, name in enumerate(limits)}
-        less = jobset_interval(of_run[:, 0] - judged[best][:, 0], np.ones(num_jobsets))
+        less = jobset_interval(Pooled.each(of_run[:, 0] - judged[best][:, 0]))
         row: dict[str, Value] = {"run": path.name, "seed": config.seed, "judged": float(cost)}
         row |= {"cost": mean.value, "low": mean.low, "high": mean.high}
         row |= {"less_best": less.value, "less_best_low": less.low, "less_best_high": less.high}

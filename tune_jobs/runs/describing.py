@@ -15,22 +15,26 @@ HEADLINE = "Result"
 TITLE = "Result"
 
 
-def headline(row: Mapping[str, float], metric: str, price: Iterable[str]) -> dict[str, float]:
-    """The metrics of an evaluation that come first: what counts, what it beats, and a price.
+def headline(
+    row: Mapping[str, float], metric: str, side_metrics: Iterable[str]
+) -> dict[str, float]:
+    """The metrics of an evaluation that come first: what counts, what it beats, and a side metric.
 
     There are three, so that they fit beside preset and load, and are one row of charts.
 
     Args:
         row: metrics of an iteration.
         metric: name of the one that counts.
-        price: names of those that stand beside it in every table; the first is shown here too.
+        side_metrics: names of those that stand beside it in every table; the first is shown here
+            too.
 
     Returns:
         Four digits of each, for a table; empty without an evaluation.
     """
     if f"eval/{metric}" not in row:
         return {}
-    names = dict.fromkeys((f"eval/{metric}", RATIO, *(f"eval/{name}" for name in list(price)[:1])))
+    first = [f"eval/{name}" for name in list(side_metrics)[:1]]
+    names = dict.fromkeys((f"eval/{metric}", RATIO, *first))
     short = {name: f"{HEADLINE}/{name.removeprefix('eval/')}" for name in names if name in row}
     return {short[name]: float(f"{row[name]:.4g}") for name in short}
 
@@ -74,7 +78,7 @@ def _verdict(trainer: "Trainer") -> str:
 def _table(trainer: "Trainer") -> str:
     validation = trainer.validation
     rows = {"this run": trainer.evaluation, **validation.summaries}
-    named = dict.fromkeys((validation.metric, *validation.price, "unfinished"))
+    named = dict.fromkeys((validation.metric, *validation.side_metrics, "unfinished"))
     names = [name for name in named if all(name in row for row in rows.values())]
     lines = [["policy", *names]]
     lines += [[who, *(f"{row[name]:.4g}" for name in names)] for who, row in rows.items()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.world import kind_of
+from cluster_env.core.spec import spec_of
 from rllib_configs.loading import config_text, load_config, parse_override
 from rllib_configs.registries import prepare
 from tune_jobs.runs.resuming import find_continuation, find_lost_start, find_resumption
@@ -81,6 +81,6 @@ def launch_training(
     click.echo(f"Policy   {run.policy}")
     if config.tracking.enabled:
         click.echo(f"MLflow   {program()} ui --runs {run.path.parent}")
-    baselines = kind_of(config.task.build_world()).baselines
+    baselines = spec_of(config.task.build_world()).baselines
     policies = shlex.quote(",".join([*baselines, str(short_path(run.path))]))
     click.echo(f"Next     {program()} compare --policies {policies}")

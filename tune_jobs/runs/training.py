@@ -194,7 +194,7 @@ class _Loop:
         if trainer.is_due(self._config.evaluation.every):
             self._say_evaluation()
         self._records.append(trainer.done, row)
-        first = headline(row, trainer.validation.metric, trainer.validation.price)
+        first = headline(row, trainer.validation.metric, trainer.validation.side_metrics)
         self._tracker.metrics({**first, **row}, trainer.done)
         self._progress.step(trainer.done, self._line(row))
         if trainer.is_due(self._config.checkpoint.every):
@@ -227,8 +227,8 @@ class _Loop:
             f"iteration {self._trainer.done}: validation {metric} {value:.3g}{interval}{left} "
             f"({baselines})"
         )
-        if price := self._trainer.validation.price_of(evaluation):
-            self._progress.say(f"  at {price}")
+        if side := self._trainer.validation.side_metrics_of(evaluation):
+            self._progress.say(f"  at {side}")
 
     def _save(self) -> None:
         done = self._trainer.done

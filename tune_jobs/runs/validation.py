@@ -33,7 +33,7 @@ class Validation:
     Attributes:
         metric: name of the metric that counts here.
         higher_is_better: whether a larger one is better.
-        price: metrics that stand beside it: first those that a guard limits.
+        side_metrics: metrics that stand beside it: first those that a guard limits.
         summaries: all metrics of the heuristics by name; empty before `references`.
     """
 
@@ -42,13 +42,15 @@ class Validation:
         self._metric = objective_metric(self._task.objective)
         self.metric = self._metric.name
         self.higher_is_better = self._metric.higher_is_better
-        kind = self._task.kind
+        spec = self._task.spec
         known = {
             "world": self._task.world.kind,
             "metric": self.metric,
-            **dict.fromkeys(kind.metrics),
+            **dict.fromkeys(spec.metrics),
         }
-        self.price = tuple(dict.fromkeys((*kind.price, *(beside(known) if kind.price else ()))))
+        self.side_metrics = tuple(
+            dict.fromkeys((*spec.side_metrics, *(beside(known) if spec.side_metrics else ())))
+        )
         self.summaries: dict[str, dict[str, float]] = {}
         self._jobsets = self._task.jobsets(Split.VALIDATION, range(config.evaluation.jobsets))
 
@@ -76,25 +78,25 @@ class Validation:
 
     def references(self, spread: Spread = here, parts: int = 1) -> dict[str, float]:
         """The metric that counts here, for the heuristics that a policy has to beat, untuned."""
-        names = self._task.kind.baselines
+        names = self._task.spec.baselines
         policies = [get_heuristic(name, self._task.world) for name in names]
         self.summaries = dict(zip(names, self.evaluate(policies, spread, parts), strict=True))
         return {name: summary[self.metric] for name, summary in self.summaries.items()}
 
-    def price_of(self, evaluation: Mapping[str, float]) -> str:
+    def side_metrics_of(self, evaluation: Mapping[str, float]) -> str:
         """What an evaluation cost and whom: the metrics that guards limit, the headline by size.
 
         It is empty in a world without such metrics.
         """
-        kind = self._task.kind
-        paid = (f"{name.replace('_', ' ')} {evaluation[name]:.3g}" for name in kind.price)
-        sizes = by_size(kind.headline, kind.metrics) if kind.price else []
+        spec = self._task.spec
+        paid = (f"{name.replace('_', ' ')} {evaluation[name]:.3g}" for name in spec.side_metrics)
+        sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else []
         whom = (
-            f"{name.removeprefix(f'{kind.headline}_')} {evaluation[name]:.3g}" for name in sizes
+            f"{name.removeprefix(f'{spec.headline}_')} {evaluation[name]:.3g}" for name in sizes
         )
         parts = [", ".join(paid)]
         if sizes:
-            parts.append(f"{kind.headline.replace('_', ' ')} by size: {', '.join(whom)}")
+            parts.append(f"{spec.headline.replace('_', ' ')} by size: {', '.join(whom)}")
         return "; ".join(part for part in parts if part)
 
     def describe(self, references: dict[str, float]) -> str:

@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds import World, get_heuristic, get_kind
+from cluster_env.worlds import World, get_heuristic, get_spec
 from rllib_configs.registries import ADVISERS, found
 from rllib_configs.snapshot import (
     RESOURCES,
@@ -76,5 +76,5 @@ def _world(queue: Queue) -> World:
         for r, name in enumerate(RESOURCES)
         if r == 0 or queue.free[r] or any(demand[r] for demand in jobs)
     }
-    made: World = get_kind(WORLD).world(**counted)
+    made: World = get_spec(WORLD).world(**counted)
     return made

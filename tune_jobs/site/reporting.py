@@ -126,16 +126,15 @@ def _backend(
     timeout_s: float = TIMEOUT_S,
 ) -> Backend:
     if options["log"] is None:
-        if options["shorthands"]:
-            raise InputError(
-                f"--{next(iter(options['shorthands']))} describes a simulated site; add --simulate"
-            )
+        if options["task_options"]:
+            first = next(iter(options["task_options"]))
+            raise InputError(f"--{first} describes a simulated site; add --simulate")
         if shutil.which("squeue") is None:
             raise InputError(
                 "squeue is not on PATH; call this where Slurm's commands are, or try --simulate LOG"
             )
         return SlurmBackend(options["partitions"], nodes_every_s, min(timeout_s, TIMEOUT_S))
-    task, _, _ = task_of_log(options["log"], (), options["shorthands"], guess=True)
+    task, _, _ = task_of_log(options["log"], (), options["task_options"], guess=True)
     (jobset,) = sample_jobsets(task.workload, 0, Split.HELD_OUT, [0])
     world: Any = task.world
     return SimulatedBackend(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from cluster_env.evaluation import objective_metric
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.describing import headline
 from tune_jobs.runs.history import MetricRow
@@ -59,7 +59,7 @@ def first_metrics(config: ExperimentConfig, row: Mapping[str, float]) -> dict[st
     """The metrics of a trial's iteration that come first, see `headline`."""
     if not any(name.startswith("eval/") for name in row):
         return {}
-    return headline(row, _metric_of(config), get_kind(config.task.world.kind).price)
+    return headline(row, _metric_of(config), get_spec(config.task.world.kind).side_metrics)
 
 
 def _metric_of(config: ExperimentConfig) -> str:

@@ -133,7 +133,7 @@ def _known_status(error: Exception) -> int | None:
 
 def _report_error(message: str, status: int) -> int:
     from cluster_env.core.errors import shortened
-    from cluster_env.core.secrets import hide_secrets
+    from rllib_configs.secrets import hide_secrets
 
     if _debug:
         click.echo(hide_secrets(traceback.format_exc()), err=True, nl=False)
@@ -154,7 +154,7 @@ class _Discreet(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The message, without what must not be seen."""
-        from cluster_env.core.secrets import hide_secrets
+        from rllib_configs.secrets import hide_secrets
 
         return hide_secrets(super().format(record))
 

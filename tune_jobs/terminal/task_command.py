@@ -1,19 +1,19 @@
-"""Commands about a task: what its world has shorthands for, they take as options."""
+"""Commands about a task: they take the options of its world beside their own."""
 
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from cluster_env.core.world import Kind
+    from cluster_env.core.spec import WorldSpec
 
 _OPTIONS = "tune_jobs.options_of_worlds"  # where the context of a command keeps them
 
 
 class TaskCommand(click.Command):
-    """A command that takes the shorthands of all worlds as options, such as ``--window 500``.
+    """A command that takes the options of all worlds, such as ``--window 500``.
 
-    What is given reaches the command as one argument, ``shorthands``: texts by name. An option of
+    What is given reaches the command as one argument, ``task_options``: texts by name. An option of
     the same name that the command has itself goes first. Importing the worlds takes a second; so
     they are asked for --help alone, and where an option is none of the command's own.
     """
@@ -28,7 +28,7 @@ class TaskCommand(click.Command):
             rest = super().parse_args(ctx, list(args))
         except click.NoSuchOption:
             own = {option for param in self.params for option in param.opts}
-            entries = [entry for _, kind in _kinds() for entry in self._entries(kind)]
+            entries = [entry for _, spec in _worlds() for entry in self._entries(spec)]
             names = {text.partition(" ")[0] for text, _ in entries}
             ctx.meta[_OPTIONS] = [
                 click.Option([name], hidden=True, expose_value=False, callback=_keep)
@@ -36,27 +36,28 @@ class TaskCommand(click.Command):
             ]
             rest = super().parse_args(ctx, args)
             _move_values_of_axis(ctx)
-        ctx.params.setdefault("shorthands", {})
+        ctx.params.setdefault("task_options", {})
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Lists the command's options, then those of each world."""
         super().format_options(ctx, formatter)
-        for name, kind in _kinds():
-            if entries := self._entries(kind):
+        for name, spec in _worlds():
+            if entries := self._entries(spec):
                 with formatter.section(f"Options in the world {name}"):
                     formatter.write_dl(entries)
 
-    def _entries(self, kind: "Kind") -> list[tuple[str, str]]:
+    def _entries(self, spec: "WorldSpec") -> list[tuple[str, str]]:
         """Options of a world, with a line about each."""
-        entries = [(f"--{name} VALUE", short.about) for name, short in kind.shorthands.items()]
-        axis = kind.axis
+        shown = spec.presentation
+        entries = [(f"--{name} VALUE", option.about) for name, option in shown.options.items()]
+        axis = shown.axis
         if axis is not None and axis.option and any(param.name == "at" for param in self.params):
             entries.append((f"--{axis.option} VALUE,...", f"The same as --at, for {axis.key}."))
         return entries
 
 
-def _kinds() -> "list[tuple[str, Kind]]":
+def _worlds() -> "list[tuple[str, WorldSpec]]":
     from cluster_env.worlds import WORLDS
     from rllib_configs.extensions import load_extensions
 
@@ -66,11 +67,12 @@ def _kinds() -> "list[tuple[str, Kind]]":
 
 def _keep(context: click.Context, option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        context.params.setdefault("shorthands", {})[option.opts[0][2:]] = value
+        context.params.setdefault("task_options", {})[option.opts[0][2:]] = value
 
 
 def _move_values_of_axis(context: click.Context) -> None:
-    given = context.params.get("shorthands", {})
-    for _, kind in _kinds():
-        if kind.axis is not None and kind.axis.option in given:
-            context.params["at"] = given.pop(kind.axis.option)
+    given = context.params.get("task_options", {})
+    for _, spec in _worlds():
+        axis = spec.presentation.axis
+        if axis is not None and axis.option in given:
+            context.params["at"] = given.pop(axis.option)

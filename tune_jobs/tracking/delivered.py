@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from cluster_env.core.secrets import hide_secrets
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.files import replacing
 from tune_jobs.tracking.places import database_beside
 from tune_jobs.tracking.spool import Record

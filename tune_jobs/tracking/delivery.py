@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from cluster_env.core.secrets import hide_secrets
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.delivered import LOCK_FILE, Delivered, DeliveredFile
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, database_of, tracking_uri

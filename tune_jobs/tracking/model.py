@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
@@ -130,7 +130,7 @@ def may_be_model(config: "ExperimentConfig", register: str | None = None) -> boo
     Raises:
         InputError: if it does not and is to be registered.
     """
-    agents = get_kind(config.task.world.kind).agents
+    agents = get_spec(config.task.world.kind).environments.agents
     if agents and register is not None:
         raise InputError(
             f"policies of agents in the world {config.task.world.kind} are kept as artifacts and "

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from cluster_env.core.secrets import hide_secrets
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking.spool import Spool, tracking_dir
 
 STORE_FILE = "mlflow.db"

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 import __main__
-from cluster_env.core.secrets import hide_secrets
+from rllib_configs.secrets import hide_secrets
 
 GIT_TIMEOUT_S = 2.0
 _GIVEN: ContextVar[tuple[str, ...] | None] = ContextVar("command", default=None)

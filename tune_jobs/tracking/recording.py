@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from cluster_env.core.secrets import hide_secrets
 from cluster_env.core.seeding import Split
 from rllib_configs.schema import ExperimentConfig, TrackingSection
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking import (
     AnyTracker,
     NullTracker,
@@ -78,7 +78,7 @@ def place_on_axis(config: ExperimentConfig) -> dict[str, str]:
         ``metasched ui`` shows; empty in a world without an axis.
     """
     task = config.task.build(config.name, config.seed)
-    axis, value = task.kind.axis, task.position_on(Split.VALIDATION)
+    axis, value = task.spec.presentation.axis, task.position_on(Split.VALIDATION)
     if axis is None or math.isnan(value):
         return {}
     return {axis.name: f"{value:.4g}", AXIS_TAG: axis.name}

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.secrets import hide_secrets
 from rllib_configs.policy_files import read_policy_config
 from rllib_configs.schema import TrackingSection
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking.delivery import Busy, Delivery
 from tune_jobs.tracking.ending import LostRuns, end_lost_runs
 from tune_jobs.tracking.model import may_be_model

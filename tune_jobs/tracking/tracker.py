@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from cluster_env.core.secrets import hide_secrets
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking.notes import code
 from tune_jobs.tracking.provenance import command_line, provenance
 from tune_jobs.tracking.recorded import newest_root

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_env.core.secrets import hide_secrets
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.terminal.files import FileLock
 from tune_jobs.tracking.delivered import LOCK_FILE
 from tune_jobs.tracking.delivery import Busy, Delivery

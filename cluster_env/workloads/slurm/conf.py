@@ -71,6 +71,7 @@ def read_slurm_conf(path: Path | str) -> Site:
         if text.lower().startswith("include"):
             unknown.append(f"line {line} includes another file")
         pairs = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
+        # A node called DEFAULT says what holds for all that follow.
         if "nodename" in pairs:
             if pairs["nodename"].lower() == "default":
                 defaults |= pairs
@@ -80,8 +81,8 @@ def read_slurm_conf(path: Path | str) -> Site:
             partitions.append(pairs)
         else:
             settings |= pairs
-    held = [(0, 0, 0), *(_held(path, line, node) for line, node in nodes)]
-    processors, memory, gpus = (sum(column) for column in zip(*held, strict=True))
+    units = [(0, 0, 0), *(_units(path, line, node) for line, node in nodes)]
+    processors, memory, gpus = (sum(column) for column in zip(*units, strict=True))
     if processors < 1:
         raise InputError(f"{path} names no node with CPUs, so nobody knows the machine")
     order, weights = _order(path, settings)
@@ -112,7 +113,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             begun, first = "", 0
 
 
-def _held(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
+def _units(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
     """CPUs, MiB and GPUs of the nodes of one line."""
 
     def number(key: str, default: int) -> int:
@@ -132,13 +133,14 @@ def _held(path: Path, line: int, node: Settings) -> tuple[int, int, int]:
         count = len(host_names(node["nodename"]))
     except ValueError as error:
         raise InputError(f"{path}, line {line}: {error}") from None
+    # CPUs says it all; without it, what sockets, cores and threads make.
     sockets = number("Sockets", number("SocketsPerBoard", 1) * number("Boards", 1))
     threads = sockets * number("CoresPerSocket", 1) * number("ThreadsPerCore", 1)
     cpus = number("CPUs", number("Procs", threads))
     gpus = 0
     for part in node.get("gres", "").split(","):
-        found = _GPUS.fullmatch(part)
-        gpus += int(found[1] or 1) if found else 0
+        gpu = _GPUS.fullmatch(part)
+        gpus += int(gpu[1] or 1) if gpu else 0
     return count * cpus, count * number("RealMemory", 0), count * gpus
 
 

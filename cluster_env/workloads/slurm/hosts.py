@@ -21,24 +21,26 @@ def host_names(text: str) -> tuple[str, ...]:
     names: list[str] = []
     place = 0
     while place < len(text):
-        found = _NAME.match(text, place)
-        if not found or not found[0] or text[found.end() : found.end() + 1] not in ("", ","):
+        name = _NAME.match(text, place)
+        if not name or not name[0] or text[name.end() : name.end() + 1] not in ("", ","):
             raise ValueError("a list of hosts has names, separated by commas")
-        pieces = [_choices(*piece) for piece in _PIECE.findall(found[0])]
+        # rack[1-2]node[01-40]: each piece has its choices, and every combination is a host.
+        pieces = [_choices(*piece) for piece in _PIECE.findall(name[0])]
+        # Counted before they are made: a short text can name billions.
         count = len(names)
         for piece in pieces:
             count = max(count, 1) * len(piece)
         if count > MOST_HOSTS:
             raise ValueError(f"a list of hosts has more than {MOST_HOSTS} names")
         names += ("".join(parts) for parts in product(*pieces))
-        place = found.end() + 1
+        place = name.end() + 1
     return tuple(names)
 
 
 def _choices(ranges: str, plain: str) -> list[str]:
     if plain:
         return [plain]
-    found = []
+    choices = []
     for part in ranges.split(","):
         numbers = _RANGE.fullmatch(part)
         if not numbers:
@@ -46,5 +48,6 @@ def _choices(ranges: str, plain: str) -> list[str]:
         first, last = numbers[1], numbers[2] or numbers[1]
         if int(last) - int(first) > MOST_HOSTS:
             raise ValueError(f"a list of hosts has more than {MOST_HOSTS} names")
-        found += [str(k).zfill(len(first)) for k in range(int(first), int(last) + 1)]
-    return found
+        # Numbers are as long as the first is written: 008 to 010.
+        choices += [str(k).zfill(len(first)) for k in range(int(first), int(last) + 1)]
+    return choices

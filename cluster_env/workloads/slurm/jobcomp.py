@@ -6,14 +6,16 @@ line that fits in two ways is no evidence of anything.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.slurm import values
 from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
 from cluster_env.workloads.slurm.values import Clock, Unreadable
+
+T = TypeVar("T")
 
 _BEGIN = re.compile(r"JobId=\d+ ")
 _NAMED = (
@@ -49,6 +51,7 @@ def read_lines(path: Path, text: TextIO, clock: Clock, findings: Findings) -> It
                 f"it, but this line does not"
             )
         findings.rows += 1
+        # Keys inside of a name or folder: a line that fits in two ways is no evidence.
         forged = max(line.count(" JobState="), line.count(" WorkDir=")) > _MOST_REPEATS
         ways = [] if forged else _ways(line)
         if not ways and not forged:
@@ -65,9 +68,9 @@ def _ways(line: str) -> list[dict[str, str]]:
     What users choose, name and folder, is left out.
     """
     ways = []
-    for found in (pattern.fullmatch(line) for pattern in _LINES):
-        if found:
-            parts = f"JobId={found['job']} {found['head']} {found['run']} {found['tail']}"
+    for match in (pattern.fullmatch(line) for pattern in _LINES):
+        if match:
+            parts = f"JobId={match['job']} {match['head']} {match['run']} {match['tail']}"
             ways.append(dict(_PAIR.findall(parts)))
     return [way for way in ways if all(name in way for name in _NEEDED)]
 
@@ -88,22 +91,17 @@ class _Line:
     def wrong(self, name: str, expected: str) -> InputError:
         return wrong_value(self.path, self.line, name, expected, self.pairs.get(name, ""))
 
-    def time(self, name: str, clock: Clock) -> int | None:
+    def read(self, name: str, reader: Callable[[str], T]) -> T:
+        """The value of a key; a wrong one is named by its key."""
         try:
-            return clock.seconds(self.pairs.get(name, ""))
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
-
-    def number(self, name: str) -> int:
-        try:
-            return values.count(self.pairs.get(name, ""))
+            return reader(self.pairs.get(name, ""))
         except Unreadable as error:
             raise self.wrong(name, str(error)) from None
 
     def record(self, clock: Clock, findings: Findings) -> Record:
         """The record of a line; notices what only the text tells."""
         submit, eligible, start, end = (
-            self.time(name, clock)
+            self.read(name, clock.seconds)
             for name in ("SubmitTime", "EligibleTime", "StartTime", "EndTime")
         )
         if submit is None:
@@ -111,17 +109,13 @@ class _Line:
         findings.doubt(clock.doubts(), self.line)
         if "ArrayTaskId" in self.pairs:
             findings.notice("element of an array: a job of its own", self.line)
-        text = self.pairs.get("TimeLimit", "")
-        try:
-            limit = values.limit_s(text)
-        except Unreadable as error:
-            raise self.wrong("TimeLimit", str(error)) from None
-        nodes = self.number("NodeCnt")
+        limit = self.read("TimeLimit", values.limit_s)
+        nodes = self.read("NodeCnt", values.count)
         memory, gpus = self._held(nodes, findings)
         return Record(
             line=self.line,
-            job=self.number("JobId"),
-            het=self.number("HetJobId"),
+            job=self.read("JobId", values.count),
+            het=self.read("HetJobId", values.count),
             state=self.pairs["JobState"],
             submit=submit,
             eligible=eligible,
@@ -129,9 +123,9 @@ class _Line:
             end=end,
             elapsed=None,
             limit=limit,
-            no_limit="" if limit else text,
+            no_limit="" if limit else self.pairs.get("TimeLimit", ""),
             ran=self.pairs["NodeList"] not in _NOWHERE and nodes > 0 and start is not None,
-            processors=self.number("ProcCnt"),
+            processors=self.read("ProcCnt", values.count),
             memory=memory,
             gpus=gpus,
             user=self.pairs.get("UserId", "").partition("(")[0],
@@ -149,7 +143,7 @@ class _Line:
             raise self.wrong("Tres", str(error)) from None
         if typed:
             findings.notice("names the type of its GPUs: counted once", self.line)
-        if not held:
-            found = (_GRES.fullmatch(part) for part in self.pairs.get("Gres", "").split(","))
-            gpus = nodes * sum(int(one[1]) for one in found if one)
+        if not held:  # older Slurm has no Tres, and Gres counts what each node gave
+            parts = (_GRES.fullmatch(part) for part in self.pairs.get("Gres", "").split(","))
+            gpus = nodes * sum(int(part[1]) for part in parts if part)
         return (memory[0] if memory else None), gpus

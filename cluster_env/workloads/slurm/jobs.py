@@ -30,7 +30,16 @@ def jobs_of(path: Path, records: Iterable[Record], findings: Findings) -> Record
     Raises:
         InputError: if no job is left.
     """
-    ran = [record for record in records if _ran_to_its_end(record, findings)]
+    ran = []
+    for record in records:
+        reason = _why_not(record)
+        if reason:
+            findings.drop(reason, record.line)
+            continue
+        if record.state in _REQUEUED:
+            findings.notice("ended in a requeue: each run is a job", record.line)
+        ran.append(record)
+    # Repeats go before parts are put together, or a part that stands twice would be added twice.
     whole = _without_cut(_gathered(_without_repeats(ran, findings), findings), findings)
     if not whole:
         reasons = "; ".join(f"{one.count:,} {one.reason}" for one in findings.all_dropped())
@@ -42,18 +51,8 @@ def jobs_of(path: Path, records: Iterable[Record], findings: Findings) -> Record
     return _recorded(path, whole, findings)
 
 
-def _ran_to_its_end(record: Record, findings: Findings) -> bool:
-    """Whether a record is a run with a beginning and an end; if not it is counted."""
-    reason = _why_not(record)
-    if reason:
-        findings.drop(reason, record.line)
-        return False
-    if record.state in _REQUEUED:
-        findings.notice("ended in a requeue: each run is a job", record.line)
-    return True
-
-
 def _why_not(record: Record) -> str:
+    """Why a record is no run with a beginning and an end; empty if it is one."""
     start, end = record.start, record.end
     if record.state == "REVOKED":
         return "ran on another cluster (REVOKED)"
@@ -111,8 +110,10 @@ def _gathered(records: Sequence[Record], findings: Findings) -> list[Record]:
 
 
 def _together(first: Record, parts: Sequence[Record]) -> Record:
+    """The parts of a heterogeneous job as one record, from its first start to its last end."""
     starts = [part.start for part in parts if part.start is not None]
     ends = [part.end for part in parts if part.end is not None]
+    # Of limits and memory nothing is known if one part does not say it.
     limits = [part.limit for part in parts]
     memory = [part.memory for part in parts]
     elapsed = [part.elapsed for part in parts if part.elapsed is not None]
@@ -139,6 +140,7 @@ def _without_cut(records: list[Record], findings: Findings) -> list[Record]:
         return []
     first = min(_start(record) for record in records)
     last = max(_end(record) for record in records)
+    # Jobs that had arrived before and begin with the log, and jobs that end with it.
     began = [one for one in records if _start(one) == first and _arrival(one) < first]
     ended = [one for one in records if _end(one) == last]
     cut: set[int] = set()
@@ -175,10 +177,12 @@ def _recorded(path: Path, records: Sequence[Record], findings: Findings) -> Reco
     line = np.array([record.line for record in records], np.int64)
     _notice_times(records, submit, findings)
     demand, resources, optional = _demand(records)
-    ids = {
-        name: to_ids(np.array([_printable(getattr(record, of)) for record in records]))
-        for name, of in (("user", "user"), ("group", "account"), ("queue", "partition"))
-    }
+    ids = {}
+    for name, field in (("user", "user"), ("group", "account"), ("queue", "partition")):
+        texts = [getattr(record, field) for record in records]
+        # Names go to terminals and tables: no signs that a terminal obeys.
+        shown = ["".join(c if c.isprintable() else "?" for c in text) for text in texts]
+        ids[name] = to_ids(np.array(shown))
     return RecordedJobs.of(
         path,
         submit=submit,
@@ -212,6 +216,7 @@ def _run(record: Record, findings: Findings) -> int:
 
 
 def _notice_times(records: Sequence[Record], submit: NDArray[np.int64], findings: Findings) -> None:
+    # Of the jobs that arrived before the log's first end, others had ended by then and are missing.
     first_end = min(_end(record) for record in records)
     for record, arrival in zip(records, submit, strict=True):
         assert record.submit is not None
@@ -227,6 +232,7 @@ def _demand(
     """What jobs held, the names of these resources, and which a machine need not count."""
     columns = {"processors": [record.processors for record in records]}
     optional = []
+    # Memory counts only if all jobs say it, and never has to; GPUs have to if any job held some.
     memory = [record.memory for record in records if record.memory is not None]
     if len(memory) == len(records):
         columns["memory"] = memory
@@ -259,7 +265,3 @@ def _estimates(
         findings.notice(f"has no time limit ({words}): {then}", record.line)
         estimate[k] = max(longest, int(run[k]))
     return estimate
-
-
-def _printable(text: str) -> str:
-    return "".join(sign if sign.isprintable() else "?" for sign in text)

@@ -6,16 +6,18 @@ delimiter and so move what stands behind them.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.numbers import as_shown
 from cluster_env.workloads.slurm import values
 from cluster_env.workloads.slurm.record import Findings, Record, wrong_value
 from cluster_env.workloads.slurm.values import Clock, Unreadable
+
+T = TypeVar("T")
 
 FREE_TEXTS = {"jobname", "comment", "admincomment", "systemcomment", "workdir", "submitline"}
 FREE_TEXTS |= {"extra", "constraints", "container"}
@@ -46,13 +48,13 @@ class Columns:
 
     def __init__(self, path: Path, line: int, header: str) -> None:
         self.path = path
-        found = _DELIMITER.match(header)
-        if not is_header(header) or not found:
+        first = _DELIMITER.match(header)  # the first name, and what stands behind it
+        if not is_header(header) or not first:
             raise InputError(
                 f"{path}, line {line}: a header with names as JobIDRaw, State, Submit, Start, End "
                 f"is needed; export without --noheader"
             )
-        self.delimiter = found[1]
+        self.delimiter = first[1]
         if not self.delimiter:
             raise InputError(
                 f"{path}, line {line}: columns are padded with spaces, so that long values are cut "
@@ -79,6 +81,7 @@ class Columns:
         more = len(cells) - len(self.names)
         if not more:
             return [cells]
+        # A job's name may hold the delimiter: each text that users choose could be the one.
         if more < 0 or not self.free:
             raise InputError(
                 f"{self.path}, line {line}: {len(self.names)} values are expected, but there are "
@@ -103,6 +106,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
             columns = Columns(path, number, line)
             continue
         findings.rows += 1
+        # What is no job: the header of a second export, and steps of jobs.
         if line == columns.header:
             findings.drop("is no job but the header once more", number)
             continue
@@ -110,6 +114,7 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
         if any("." in ways[0].get(name) for name in ("jobid", "jobidraw")):
             findings.drop("is a step of a job", number)
             continue
+        # Where the line could be cut in several ways, all of them have to make the same job.
         row = ways[0]
         if not row.is_whole(line):
             fitting = _that_agree(ways, clock)
@@ -131,11 +136,11 @@ def read_rows(path: Path, text: TextIO, clock: Clock, findings: Findings) -> Ite
 
 def _that_agree(ways: Sequence["_Row"], clock: Clock) -> "_Row | None":
     """The row, if all ways to cut it that make a job make the same job."""
-    found: dict[Record, _Row] = {}
+    records: dict[Record, _Row] = {}
     for row in ways:
-        with suppress(InputError):
-            found.setdefault(row.record(clock, Findings()), row)
-    return next(iter(found.values())) if len(found) == 1 else None
+        with suppress(InputError):  # a way that makes no job
+            records.setdefault(row.record(clock, Findings()), row)
+    return next(iter(records.values())) if len(records) == 1 else None
 
 
 class _Row:
@@ -164,24 +169,23 @@ class _Row:
     def wrong(self, name: str, expected: str) -> InputError:
         return wrong_value(self.columns.path, self.line, name, expected, self.get(name.lower()))
 
-    def time(self, name: str, clock: Clock) -> int | None:
+    def read(self, name: str, reader: Callable[[str], T], text: str | None = None) -> T:
+        """The value of a column, or of a part of its text; a wrong one is named by its column."""
         try:
-            return clock.seconds(self.get(name.lower()))
+            return reader(self.get(name.lower()) if text is None else text)
         except Unreadable as error:
             raise self.wrong(name, str(error)) from None
 
     def number(self, *names: str) -> int:
         name = next((one for one in names if self.has(one.lower())), names[0])
-        try:
-            return values.count(self.get(name.lower()))
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
+        return self.read(name, values.count)
 
     def record(self, clock: Clock, findings: Findings) -> Record:
         """The record of a row; notices what only the text tells."""
         number = re.match(r"\d{1,18}", self.get("jobidraw", "jobid"))
         if not number:
             raise self.wrong("JobIDRaw" if self.has("jobidraw") else "JobID", "a job's number")
+        # JobID tells arrays and heterogeneous jobs: 18_[0-3], 18_2, 20+1.
         shown = self.get("jobid")
         num_tasks, het = values.num_tasks(shown), _HET.match(shown)
         if num_tasks > 1 or "_[" in shown:
@@ -189,25 +193,34 @@ class _Row:
         elif "_" in shown:
             findings.notice("element of an array: a job of its own", self.line)
         submit, eligible, start, end = (
-            self.time(name, clock) for name in ("Submit", "Eligible", "Start", "End")
+            self.read(name, clock.seconds) for name in ("Submit", "Eligible", "Start", "End")
         )
         if submit is None:
             raise self.wrong("Submit", "a time")
         findings.doubt(clock.doubts(), self.line)
-        limit, no_limit = self._limit()
+        state = re.match(r"[A-Z_]+", self.get("state"))  # of "CANCELLED by 1000" the first word
+        if not state:
+            raise self.wrong("State", "a word like COMPLETED")
+        limit_name = "TimelimitRaw" if self.has("timelimitraw") else "Timelimit"
+        limit = self.read(limit_name, values.limit_s)
+        elapsed: int | None = None
+        if self.has("elapsedraw"):
+            elapsed = self.number("ElapsedRaw")
+        elif self.get("elapsed"):
+            elapsed = self.read("Elapsed", values.length_s)
         ran, processors, memory, gpus = self._held(findings)
         return Record(
             line=self.line,
             job=int(number[0]),
             het=int(het[1]) if het else 0,
-            state=self._state(),
+            state=state[0],
             submit=submit,
             eligible=eligible,
             start=start,
             end=end,
-            elapsed=self._elapsed(),
+            elapsed=elapsed,
             limit=limit,
-            no_limit=no_limit,
+            no_limit="" if limit else self.get(limit_name.lower()),
             ran=ran and start is not None,
             processors=processors,
             memory=memory,
@@ -217,70 +230,34 @@ class _Row:
             partition=self.get("partition"),
         )
 
-    def _state(self) -> str:
-        state = re.match(r"[A-Z_]+", self.get("state"))
-        if not state:
-            raise self.wrong("State", "a word like COMPLETED")
-        return state[0]
-
-    def _elapsed(self) -> int | None:
-        if self.has("elapsedraw"):
-            return self.number("ElapsedRaw")
-        if not self.get("elapsed"):
-            return None
-        try:
-            return values.length_s(self.get("elapsed"))
-        except Unreadable as error:
-            raise self.wrong("Elapsed", str(error)) from None
-
-    def _limit(self) -> tuple[int | None, str]:
-        name = "TimelimitRaw" if self.has("timelimitraw") else "Timelimit"
-        text = self.get(name.lower())
-        try:
-            limit = values.limit_s(text)
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
-        return limit, "" if limit else text
-
     def _held(self, findings: Findings) -> tuple[bool, int, int | None, int]:
         """Whether it ran; processors, MiB and GPUs that it held."""
-        try:
-            held = values.resources(self.get("alloctres"))
-            asked = held or values.resources(self.get("reqtres"))
-        except Unreadable as error:
-            name = "AllocTRES" if self.get("alloctres") else "ReqTRES"
-            raise self.wrong(name, str(error)) from None
+        held = self.read("AllocTRES", values.resources)
+        requested = held or self.read("ReqTRES", values.resources)
+        # Slurm's own count of processors goes before that of its trackable resources.
         processors = self.number("AllocCPUS", "NCPUS")
         if not self.has("alloccpus") and not self.has("ncpus"):
-            processors = self._of(held, "cpu")
+            processors = self.read("AllocTRES", values.count, held.get("cpu", ""))
+        # A job that never started holds nothing; its AllocCPUS may say what it asked for.
         ran = bool(held) if self.has("alloctres") else processors > 0
         if not ran:
             return False, processors, None, 0
         if self.has("reqcpus") and 0 < self.number("ReqCPUS") < processors:
             findings.notice("holds more processors than it asked for", self.line)
         try:
-            gpus, typed = values.gpus_of(asked)
+            gpus, typed = values.gpus_of(requested)
         except Unreadable as error:
             raise self.wrong("AllocTRES", str(error)) from None
         if typed:
             findings.notice("names the type of its GPUs: counted once", self.line)
-        return True, processors, self._memory(held, processors, findings), gpus
-
-    def _of(self, held: dict[str, str], name: str) -> int:
-        try:
-            return values.count(held.get(name, ""))
-        except Unreadable as error:
-            raise self.wrong("AllocTRES", str(error)) from None
-
-    def _memory(self, held: dict[str, str], processors: int, findings: Findings) -> int | None:
         name = "AllocTRES" if "mem" in held else "ReqMem"
-        try:
-            found = values.memory_mib(held.get("mem", self.get("reqmem")))
-        except Unreadable as error:
-            raise self.wrong(name, str(error)) from None
-        if found is None or not found[1]:
-            return found and found[0]
-        findings.notice("asks for memory per core or node (old Slurm)", self.line)
-        each = found[1] == values.PER_CORE
-        nodes = self.number("NNodes", "AllocNodes") or self._of(held, "node") or 1
-        return found[0] * (processors if each else nodes)
+        memory = self.read(name, values.memory_mib, held.get("mem"))
+        if memory is None:
+            return True, processors, None, gpus
+        mib, per = memory
+        if per:  # before Slurm 21.08, ReqMem says it for each core or each node
+            findings.notice("asks for memory per core or node (old Slurm)", self.line)
+            nodes = self.number("NNodes", "AllocNodes")
+            nodes = nodes or self.read("AllocTRES", values.count, held.get("node", "")) or 1
+            mib *= processors if per == values.PER_CORE else nodes
+        return True, processors, mib, gpus

@@ -80,6 +80,7 @@ class Clock:
             time = datetime.fromisoformat(text)
         except ValueError:
             raise Unreadable("a time of the calendar") from None
+        # In the hour in which clocks are turned back, a time without a zone may mean two.
         if time.tzinfo is None:
             self.doubtful.add("zoneless")
             time = time.replace(tzinfo=self.zone or UTC)
@@ -146,6 +147,7 @@ def resources(text: str) -> dict[str, str]:
 
 def gpus_of(held: dict[str, str]) -> tuple[int, bool]:
     """GPUs in a TRES string, and whether it names types, whose counts repeat those without."""
+    # gres/gpu counts all GPUs, gres/gpu:a100 those of a type once more.
     typed = [value for name, value in held.items() if name.startswith("gres/gpu:")]
     if "gres/gpu" in held:
         return count(held["gres/gpu"]), bool(typed)

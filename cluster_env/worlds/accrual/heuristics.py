@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.world import Heuristic, no_argument
-from cluster_env.worlds.accrual.play import ORDERS, SCORERS, Rule, choose_all
+from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.worlds.accrual.orders import ORDERS
+from cluster_env.worlds.accrual.rules import SCORERS, Rule, choose_actions
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.td import new_learners
 from cluster_env.worlds.accrual.values import PAPER_RULEBASE, VALUE_FUNCTIONS
@@ -24,8 +26,8 @@ COLUMNS = {"squeeze": (False, True), "preempt": (True, False), "both": (True, Tr
 class AccrualPolicy:
     """A rule as a policy.
 
-    The order in which fitting jobs start is no decision, so that decision by decision (`act`) it is
-    best fit; only where a simulator plays the rule it is the rule's own.
+    The order in which fitting jobs start is no action: `act` leaves it to the simulator, whose
+    order is best fit, while `play` and `choose` have the simulator start jobs in the rule's own.
 
     Attributes:
         world: what it acts in.
@@ -48,13 +50,24 @@ class AccrualPolicy:
 
     def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
         """See `cluster_env.core.policy.Policy.act`."""
+        require_states(states, self.world.state_space)
         actions = np.empty(states.shape[0], np.int32)
-        choose_all(
-            *(SCORERS.index(self.rule.scorer), self.rule.preempt, self.rule.squeeze),
-            *(self._kind, self._p, self.world.processors, self.world.longest),
-            *(np.ascontiguousarray(states), actions),
+        choose_actions(
+            self.rule.restrict(self.world.options),
+            SCORERS.index(self.rule.scorer),
+            self._kind,
+            self._p,
+            np.ascontiguousarray(states),
+            actions,
         )
         return actions
+
+    def choose(
+        self, simulator: AccrualSimulator, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        """See `cluster_env.core.policy.ChoosingPolicy`."""
+        simulator.start_in_order(rows, self.rule.order)
+        return self.act(simulator.states[rows], uniforms)
 
     @property
     def _kind(self) -> int:

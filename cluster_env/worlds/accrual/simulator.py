@@ -1,121 +1,164 @@
 """Many servers side by side, event by event."""
 
-from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Schedule
-from cluster_env.objectives import Objective
-from cluster_env.worlds.accrual.arrays import BEST_FIT, Costs, Jobs, Machine, Rows
-from cluster_env.worlds.accrual.history import schedule_of
-from cluster_env.worlds.accrual.joining import joined_costs, joined_jobs, new_rows, with_more_room
-from cluster_env.worlds.accrual.play import ORDERS, SCORERS, Rule, learners_for, play_rows
-from cluster_env.worlds.accrual.step import RESET, RESUME, STEP, step_rows
+from cluster_env.core.batch import BatchSimulator
+from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.schedule import Pieces, Schedule
+from cluster_env.worlds.accrual.candidates import apply_candidate, list_candidates, write_header
+from cluster_env.worlds.accrual.events import begin_episode, has_room, next_instant
+from cluster_env.worlds.accrual.orders import BEST_FIT, ORDERS, allocate
+from cluster_env.worlds.accrual.rules import SCORERS, Rule, learners_for, play_episodes
+from cluster_env.worlds.accrual.state import (
+    PREEMPTING,
+    Options,
+    Pool,
+    Servers,
+    allocate_servers,
+    pool_of,
+    server_of,
+)
 from cluster_env.worlds.accrual.td import Learners
 
+RESET, STEP, RESUME = range(3)
 
-class AccrualSimulator:
-    """One machine for each episode; jobs may be squeezed and preempted, and keep what they did.
 
-    A job on n of the K processors that it asks for does n units of its K L units of work in a step.
-    At one instant jobs finish, then jobs arrive, squeezed jobs get free processors, and waiting
-    jobs start that fit. If jobs still wait, one of them may be started by preemption, and then one
-    squeezed into what is free. Actions choose which; void and all others choose none.
+@njit_kernel
+def step_episodes(
+    servers: Servers,
+    rows: NDArray[np.int32],
+    actions: NDArray[np.int32],
+    rewards: NDArray[np.float64],
+    mode: int,
+    order: int,
+) -> int:
+    """Takes one decision in some episodes, or puts them back to their first one.
 
-    The first decision of an episode is at time 0, even if nothing can be chosen. The reward of a
-    decision is what jobs gained and cost that finished until the next one.
+    The first decision is at time 0, even if nothing can be chosen.
 
     Args:
-        machine: the server and its rules.
-        state_size: of a state.
-        check: raises `InputError` for a jobset that cannot run.
+        servers: of all episodes.
+        rows: int32 ``(n,)``, episodes that decide.
+        actions: int32 ``(n,)``; not read but by `STEP`.
+        rewards: written, float64 of at least n elements; not by `RESET`.
+        mode: `RESET`; `STEP`; `RESUME`, if a call before had no room for pieces.
+        order: in which jobs start that fit, index in `ORDERS`; not read but by `RESET`.
+
+    Returns:
+        How many of the episodes are active; -1 if `Servers.pieces` has to grow before the step is
+        resumed.
+    """
+    full, num_active = False, 0
+    machines = servers.options.machines
+    for i in range(rows.size):
+        pool = pool_of(servers, np.int64(rows[i]))
+        episode = pool.episode
+        # Machines that have processors to give away, from the first up to the last one.
+        first, last = 0, 0
+        if mode == RESET:
+            begin_episode(pool, order)
+            if episode.active and next_instant(pool):
+                last = machines
+        elif mode == STEP and episode.active:
+            server = server_of(pool, episode.turn)
+            apply_candidate(server, np.int64(actions[i]))
+            first, last = episode.turn, episode.turn + server.machine.acted
+            episode.decided = True
+        if mode != RESUME:
+            episode.paused = episode.active
+        # Time passes until a machine has something to decide.
+        count = 0
+        while episode.paused:
+            if first < last:
+                allocate(pool, first, last)
+            if not has_room(pool):
+                full = True
+                break
+            count = list_next_candidates(pool)
+            first, last = 0, machines
+            episode.paused = count == 0 and mode != RESET and next_instant(pool)
+        if not episode.paused:
+            if (count == 0 and mode != RESUME) or not episode.active:
+                write_header(server_of(pool, episode.turn), 0, 0, True)
+            if mode != RESET:
+                rewards[i] = episode.pending_reward
+        num_active += episode.active
+    if full:
+        return -1
+    if mode != RESET:
+        for i in range(rows.size):
+            servers.episodes[rows[i]].pending_reward = 0.0
+    return num_active
+
+
+@njit_inlined
+def list_next_candidates(pool: Pool) -> int:
+    """Writes the state of the next machine that has something to decide at this instant.
+
+    Returns:
+        How many candidates it has; 0 if there is no such machine.
+    """
+    episode = pool.episode
+    while True:
+        count = list_candidates(server_of(pool, episode.turn), True)
+        if count > 0 or episode.turn + 1 == pool.options.machines:
+            return count
+        episode.turn, episode.stage = episode.turn + 1, PREEMPTING
+
+
+class AccrualSimulator(BatchSimulator):
+    """Episodes of a world of utility accrual; see `cluster_env.worlds.accrual.world.Accrual`.
+
+    Args:
+        world: whose episodes are simulated.
+        options: the same for compiled code.
     """
 
-    def __init__(self, machine: Machine, state_size: int, check: Callable[[JobSet], None]) -> None:
-        self._machine, self._state_size, self._check = machine, state_size, check
-        self._jobsets: tuple[JobSet, ...] = ()
-        self._jobs: Jobs
-        self._costs: Costs
-        self._rows: Rows
-        self._all = np.empty(0, np.int32)
+    def __init__(self, world: Any, options: Options) -> None:
+        super().__init__(world)
+        self._options = options
+        self._servers: Servers
 
-    def load(
-        self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
-    ) -> None:
-        """Takes the jobs of the next episodes and resets; see `Simulator.load`."""
-        if not jobsets:
-            raise InputError("at least one jobset is needed")
-        for jobset in jobsets:
-            self._check(jobset)
-        self._jobsets = tuple(jobsets)
-        self._jobs = joined_jobs(jobsets, objective)
-        self._costs = joined_costs(jobsets, objective)
-        each = np.repeat(np.arange(len(jobsets), dtype=np.int32), episodes_per_jobset)
-        self._all = np.arange(each.size, dtype=np.int32)
-        self._rows = new_rows(each, jobsets, self._machine, self._state_size)
-        self.reset()
+    def allocate(self) -> None:
+        """See `BatchSimulator.allocate`."""
+        size = int(self.world.state_space.shape[0])
+        self._servers = allocate_servers(self.batch, self._options, size)
+
+    def show(self) -> None:
+        """See `BatchSimulator.show`."""
+        self.states, episodes = self._servers.states, self._servers.episodes
+        self.time, self.active = episodes["time"], episodes["active"]
+        self.truncated = episodes["truncated"]
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""
-        which = self._all if rows is None else rows
-        self._step(which, which, np.empty(0), RESET)
+        self._reset(self.episode if rows is None else rows, BEST_FIT)
 
-    @property
-    def processors(self) -> int:
-        """Of the machine."""
-        return self._machine.processors
+    def start_in_order(self, rows: NDArray[np.int32], order: str) -> None:
+        """Lets jobs that fit start in another order from now on.
 
-    @property
-    def num_rows(self) -> int:
-        """Number of episodes: one agent decides in each."""
-        return int(self._all.size)
+        Episodes in which nothing was decided yet begin again, in that order.
 
-    @property
-    def episode(self) -> NDArray[np.int32]:
-        """Index of each row's episode, its own, int32 ``(num_rows,)``."""
-        return self._all
-
-    @property
-    def states(self) -> NDArray[np.int32]:
-        """The states of all episodes, int32 ``(num_rows, state_size)``: a view that changes."""
-        return self._rows.states
-
-    @property
-    def time(self) -> NDArray[np.int64]:
-        """The clock of each episode in steps, int64 ``(num_rows,)``: a view that changes."""
-        return self._rows.of["time"]
-
-    @property
-    def active(self) -> NDArray[np.bool_]:
-        """Which episodes go on, bool ``(num_rows,)``: a view that changes."""
-        return self._rows.of["active"]
-
-    @property
-    def truncated(self) -> NDArray[np.bool_]:
-        """Which episodes were cut at `max_time`, bool ``(num_rows,)``: a view that changes."""
-        return self._rows.of["truncated"]
-
-    @property
-    def earned(self) -> NDArray[np.float64]:
-        """Final utility of what has finished in each episode, float64 ``(num_rows,)``: a view."""
-        return self._rows.of["earned"]
-
-    @property
-    def busy(self) -> NDArray[np.int64]:
-        """Processors x steps that jobs used in each episode that has ended, int64: a view."""
-        return self._rows.of["busy"]
+        Args:
+            rows: int32 ``(m,)``, episodes.
+            order: one of `ORDERS`.
+        """
+        index, episodes = ORDERS.index(order), self._servers.episodes
+        rows = rows[episodes["order"][rows] != index]
+        episodes["order"][rows] = index
+        self._reset(rows[~episodes["decided"][rows]], index)
 
     def step(
         self, rows: NDArray[np.int32], actions: NDArray[np.int32], rewards: NDArray[np.float64]
     ) -> int:
         """Takes one decision in some episodes; see `Simulator.step`."""
-        left = self._step(rows, actions, rewards, STEP)
+        left = int(step_episodes(self._servers, rows, actions, rewards, STEP, BEST_FIT))
         while left < 0:
             self._make_room()
-            left = self._step(rows, actions, rewards, RESUME)
+            left = int(step_episodes(self._servers, rows, actions, rewards, RESUME, BEST_FIT))
         return left
 
     def play(
@@ -131,64 +174,99 @@ class AccrualSimulator:
         Args:
             rule: what decides.
             keys: not used; nothing is random.
-            learners: value functions of the rule ``value``, one for each row, or one for all.
-            learning: whether they learn meanwhile, each from its own row.
+            learners: value functions of the rule ``value``, one for each machine of each episode,
+                or one for all.
+            learning: whether they learn meanwhile, each from its own machine.
+
+        Raises:
+            InputError: if there are too few or too many learners.
         """
-        playing = learners_for(rule, learners, learning, self.num_rows)
-        machine = rule.on(self._machine)
+        learners = learners_for(rule, learners, learning, self._servers.machines.size)
+        order, scorer = ORDERS.index(rule.order), SCORERS.index(rule.scorer)
         row, resumed = 0, False
         while row >= 0:
-            row = play_rows(
-                *(machine, self._jobs, self._costs, self._rows),
-                *(ORDERS.index(rule.order), SCORERS.index(rule.scorer)),
-                *(playing, learning, row, resumed),
-            )
+            servers = self._servers._replace(options=rule.restrict(self._options))
+            row = play_episodes(servers, order, scorer, learners, learning, row, resumed)
             resumed = True
             if row >= 0:
                 self._make_room()
+
+    @property
+    def machine_earned(self) -> NDArray[np.float64]:
+        """Final utility of what finished on each machine, float64 ``(num_rows, machines)``."""
+        earned: NDArray[np.float64] = self._servers.machines["earned"]
+        return earned.reshape(-1, self._options.machines)
+
+    @property
+    def earned(self) -> NDArray[np.float64]:
+        """Final utility of what has finished in each episode, float64 ``(num_rows,)``."""
+        return self.machine_earned.sum(axis=1)
+
+    @property
+    def busy(self) -> NDArray[np.int64]:
+        """Processors x steps that jobs used in each episode that has ended, int64."""
+        busy: NDArray[np.int64] = self._servers.machines["busy"]
+        return busy.reshape(-1, self._options.machines).sum(axis=1)
 
     def take_over(
         self, other: "AccrualSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies the states of episodes under way; see `Simulator.take_over`."""
-        mine, theirs = self._rows, other._rows
-        while self._rows.pieces.shape[1] < theirs.pieces.shape[1]:
+        while self._servers.pieces.shape[1] < other._servers.pieces.shape[1]:
             self._make_room()
-            mine = self._rows
-        fixed = mine.of[["jobset", "first", "count", "place", "window"]][target].copy()
-        mine.of[target] = theirs.of[source]
-        for name in fixed.dtype.names or ():
-            mine.of[name][target] = fixed[name]
-        for here, there in zip(target, source, strict=True):
-            begin, before, count = (
-                mine.of["place"][here],
-                theirs.of["place"][there],
-                mine.of["count"][here],
-            )
-            mine.job[begin : begin + count] = theirs.job[before : before + count]
-            mine.waiting[begin : begin + count] = theirs.waiting[before : before + count]
-        mine.pieces[target, : theirs.pieces.shape[1]] = theirs.pieces[source]
-        for own, others in ((mine.running, theirs.running), (mine.shown, theirs.shown)):
-            own[target] = others[source]
-        mine.states[target] = theirs.states[source]
+        mine, theirs = self._servers, other._servers
+        # Where their jobs stand stays as it is.
+        fixed = mine.episodes[["first_job", "num_jobs", "place", "window"]][target].copy()
+        mine.episodes[target] = theirs.episodes[source]
+        mine.episodes[list(fixed.dtype.names or ())][target] = fixed
+        columns = [(mine.progress, theirs.progress), (mine.waiting, theirs.waiting)]
+        self.batch.copy_places(other.batch, source, target, columns)
+        mine.shown[target], mine.states[target] = theirs.shown[source], theirs.states[source]
+        numbers = np.arange(self._options.machines)
+        here, there = (rows[:, None] * numbers.size + numbers for rows in (target, source))
+        mine.machines[here], mine.running[here] = theirs.machines[there], theirs.running[there]
+        mine.pieces[here, : theirs.pieces.shape[1]] = theirs.pieces[there]
 
     def schedule(self) -> Schedule:
-        """The jobs that have arrived in each episode, and what became of them."""
-        return schedule_of(self._machine, self._jobsets, self._jobs, self._rows)
+        """The jobs that have arrived in each episode, and what became of them.
 
-    def _step(
-        self,
-        rows: NDArray[np.int32],
-        actions: NDArray[np.int32],
-        rewards: NDArray[np.float64],
-        mode: int,
-    ) -> int:
-        return int(
-            step_rows(
-                *(self._machine, self._jobs, self._costs, BEST_FIT, self._rows),
-                *(rows, actions, rewards, mode),
-            )
+        Where there are several machines, pieces name them as nodes.
+        """
+        episodes, progress = self._servers.episodes, self._servers.progress
+        arrived = episodes["num_arrived"]
+        return self.batch.schedule(
+            arrived=arrived,
+            start=progress["start"],
+            finish=progress["finish"],
+            end=episodes["time"],
+            capacity=[self.world.capacity],
+            pieces=self._pieces(self.batch.first_rows(arrived)),
         )
 
+    def _pieces(self, first_rows: NDArray[np.int64]) -> Pieces:
+        """What has been held so far; running jobs' last pieces end at the clock."""
+        servers, parts = self._servers, []
+        for index, machine in enumerate(servers.machines):
+            row = index // self._options.machines
+            episode = servers.episodes[row]
+            running = servers.running[index, : machine["num_running"]]
+            own = servers.progress[episode["place"] + running]
+            until = np.full(running.size, episode["time"])
+            last = np.stack([running, own["since"], until, own["held"]], axis=1)
+            ended = servers.pieces[index, : machine["num_pieces"]]
+            part = np.concatenate([ended, last[own["since"] < until]])
+            part[:, 0] += first_rows[row]  # a job is named by its row in the schedule
+            parts.append(part)
+        job, begin, end, units = np.concatenate(parts).astype(np.int32).T
+        numbers = np.arange(len(parts), dtype=np.int32) % self._options.machines
+        node = np.repeat(numbers, [len(part) for part in parts])
+        several = self._options.machines > 1
+        return Pieces(job, begin, end, units[:, None], node if several else None)
+
+    def _reset(self, rows: NDArray[np.int32], order: int) -> None:
+        step_episodes(self._servers, rows, rows, np.empty(0), RESET, order)
+
     def _make_room(self) -> None:
-        self._rows = with_more_room(self._rows)
+        """Twice the room for pieces."""
+        pieces = self._servers.pieces
+        self._servers = self._servers._replace(pieces=np.concatenate([pieces, pieces], axis=1))

@@ -29,7 +29,7 @@ LEARNER = np.dtype(
         ("rho", np.float64),  # average reward, the one over the other
         ("count", np.int64),  # updates so far
         ("seen", np.bool_),  # whether there was a state
-        ("armed", np.bool_),  # whether the next change brings a state
+        ("awaits_change", np.bool_),  # whether the next change brings a state
     ],
     align=True,
 )
@@ -37,11 +37,11 @@ LEARNER = np.dtype(
 
 
 class Learners(NamedTuple):
-    """Learners side by side, one for each row; neighbors may share a value function."""
+    """Learners side by side, one for each machine; neighbors may share a value function."""
 
     kind: int  # of the value function
     p: NDArray[np.float64]  # (num_functions, num_parameters), see `function_of`
-    of: NDArray[np.void]  # (num_rows,), see `LEARNER`
+    memory: NDArray[np.void]  # (num_machines,), see `LEARNER`
     rate: float  # a, of the parameters
     rho_rate: float  # a, of the average reward
     half: float  # h, updates after which the rate has halved
@@ -51,15 +51,15 @@ class Learners(NamedTuple):
 
 
 @njit_inlined
-def function_of(it: Learners, r: int) -> int:
-    """Which value function a row's is: as many neighbors share each."""
-    return r * it.p.shape[0] // it.of.size
+def function_of(learners: Learners, index: int) -> int:
+    """Which value function a learner's is: as many neighbors share each."""
+    return index * learners.p.shape[0] // learners.memory.size
 
 
 @njit_kernel
 def learn(
-    it: Learners,
-    r: int,
+    learners: Learners,
+    index: int,
     x1: float,
     x2: float,
     x3: float,
@@ -69,31 +69,34 @@ def learn(
     """Takes in the next state of a learner, and updates its parameters.
 
     Args:
-        it: all learners.
-        r: the row.
+        learners: all of them.
+        index: of the one that learns.
         x1: of the state, see `value_of`, and so are the next two.
         x2: likewise.
         x3: likewise.
         earned: since the beginning of the episode.
         now: the clock.
     """
-    me = it.of[r]
-    if me.seen:
-        p, reward = it.p[function_of(it, r)], (earned - me.earned) / it.scale
-        steps = float(now - me.time) if it.per_time else 1.0
-        decay = 1.0 / (1.0 + me.count / it.half)
-        delta = reward - me.rho * steps + value_of(it.kind, p, x1, x2, x3)
-        delta -= value_of(it.kind, p, me.x1, me.x2, me.x3)
-        write_gradient(it.kind, p, me.x1, me.x2, me.x3, it.slope)
+    kind, memory, slope = learners.kind, learners.memory[index], learners.slope
+    if memory.seen:
+        p = learners.p[function_of(learners, index)]
+        reward = (earned - memory.earned) / learners.scale
+        steps = float(now - memory.time) if learners.per_time else 1.0
+        decay = 1.0 / (1.0 + memory.count / learners.half)
+        # The temporal difference, and a step along the gradient at the state before.
+        delta = reward - memory.rho * steps + value_of(kind, p, x1, x2, x3)
+        delta -= value_of(kind, p, memory.x1, memory.x2, memory.x3)
+        write_gradient(kind, p, memory.x1, memory.x2, memory.x3, slope)
         for i in range(p.size):
-            p[i] += it.rate * decay * delta * it.slope[i]
-        share = it.rho_rate * decay
-        me.reward += share * (reward - me.reward)
-        me.steps += share * (steps - me.steps)
-        me.rho = me.reward / me.steps
-        me.count += 1
-    me.x1, me.x2, me.x3 = x1, x2, x3
-    me.seen, me.earned, me.time = True, earned, now
+            p[i] += learners.rate * decay * delta * slope[i]
+        # The average reward.
+        share = learners.rho_rate * decay
+        memory.reward += share * (reward - memory.reward)
+        memory.steps += share * (steps - memory.steps)
+        memory.rho = memory.reward / memory.steps
+        memory.count += 1
+    memory.x1, memory.x2, memory.x3 = x1, x2, x3
+    memory.seen, memory.earned, memory.time = True, earned, now
 
 
 def new_learners(
@@ -119,7 +122,7 @@ def new_learners(
         scale: that rewards are divided by. Values of a rulebase, which are linear in its
             parameters, only get smaller by it; a network learns well where they are near 1.
     """
-    of = np.zeros(sharing * p.shape[0], LEARNER)
-    of["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
+    memory = np.zeros(sharing * p.shape[0], LEARNER)
+    memory["steps"] = 0.0 if per_time else 1.0  # equation 5 as it stands, from an average of 0
     slope = np.empty(p.shape[1])
-    return Learners(kind, p, of, rate, rho_rate, half, per_time, scale, slope)
+    return Learners(kind, p, memory, rate, rho_rate, half, per_time, scale, slope)

@@ -1,19 +1,17 @@
 """Where jobsets come from: Poisson arrivals, and job logs with deadlines."""
 
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.seeding import Split
-from cluster_env.core.world import WorkloadKind
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.objectives.utility import ATTRIBUTE
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.accrual.utilities import read_utility
 
@@ -84,122 +82,72 @@ class PoissonWorkload:
         )
 
 
-PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
-"""Between which shares of a log's time the jobs of a split were submitted."""
-
-
-@dataclass(frozen=True)
-class LogPart:
-    """A stretch of a log; see `LogWorkload`."""
-
-    recorded: RecordedJobs
-    jobs: int
-    deadline: float
-    utility: str
-
-    @property
-    def num_disjoint(self) -> int:
-        """Windows that fit side by side into it, sharing no job."""
-        return max(1, self.recorded.num_jobs // (self.jobs or self.recorded.num_jobs))
-
-    def sample(self, rng: np.random.Generator) -> JobSet:
-        """Cuts out a window that begins with any job; all that lie inside are equally likely."""
-        num_jobs = self.recorded.num_jobs
-        count = min(self.jobs or num_jobs, num_jobs)
-        first = int(rng.integers(num_jobs - count, endpoint=True))
-        jobset = self.recorded.jobset(slice(first, first + count))
-        estimate = np.asarray(jobset.attributes.get("estimate", jobset.duration), np.float64)
-        functions = read_utility(self.utility).rows(rng, count)
-        points = (functions.shape[1] - 1) // 2
-        # Multiples of the estimate, where the job carries multiples of its duration; 2 is the
-        # paper's last breakpoint.
-        scale = np.maximum(estimate, jobset.duration) * self.deadline / 2 / jobset.duration
-        functions[:, :points] *= scale[:, None]
-        return JobSet(
-            jobset.arrival,
-            jobset.duration,
-            jobset.demand[:, :1].copy(),
-            jobset.window,
-            jobset.job_class,
-            {ATTRIBUTE: functions},
-        )
-
-
-@dataclass(frozen=True)
-class LogWorkload:
-    """Jobs of a log, SWF or CSV in seconds, as jobs with utilities.
+@dataclass(frozen=True, kw_only=True)
+class AccrualLog(LogWorkload):
+    """Jobs of a log with utilities; see `LogWorkload` for what all logs have. A step is a second.
 
     The final utility decays from half the deadline to the deadline, which is a multiple of what the
-    job's user estimated; other functions are stretched in the same way. Splits are those of the
-    world `hpc`: training windows lie in the first 60 % of the log's time, validation windows in the
-    next 20 % and held-out windows in the last 20 %.
+    job's user estimated; other functions are stretched in the same way.
 
     Attributes:
-        path: the file, ``.csv`` for CSV, anything else for SWF.
-        processors: of the machine; memory and GPUs are not looked at.
-        jobs: in a jobset; 0 for all jobs of a split.
-        stretch: factor on all times of submission: 0.5 doubles the load.
+        processors: of the machine; jobs must not ask for memory or GPUs.
+        jobs: in a jobset; 0 for all jobs of a split. null for windows by time.
         deadline: multiple of the estimate at which a job is worth nothing.
         utility: time-utility function, by name or breakpoints.
+        run_times: Refused: nothing in this world goes by believed run times. Deadlines go by the
+            estimates, which `estimates` replaces.
+        hash_users: Refused: jobs of this world have no names.
 
     Raises:
         InputError: if the file cannot be read, no job fits the machine, or a split has no jobs.
     """
 
-    path: Path | str
-    processors: int = 256
-    jobs: int = 256
-    stretch: float = 1.0
+    refused: ClassVar = MappingProxyType(
+        {
+            "run_times": "nothing goes by believed run times; deadlines go by estimates",
+            "hash_users": "its jobs have no names",
+        }
+    )
+
+    processors: int = field(default=256, kw_only=False)
+    jobs: int | None = 256
     deadline: float = 2.0
     utility: str = "linear"
 
     def __post_init__(self) -> None:
-        if self.jobs < 0 or not self.deadline > 0:
-            raise InputError(
-                f"a jobset needs 1 job or more, or 0 for all, and a deadline above 0, but "
-                f"{self.jobs} and {self.deadline:g} were given"
-            )
+        if not self.deadline > 0:
+            raise InputError(f"a deadline must be above 0, but {self.deadline:g} was given")
         read_utility(self.utility)
-        for split in PARTS:
-            if not self._stretch_of(split).num_jobs:
-                begin, end = PARTS[split]
-                raise InputError(
-                    f"no job of {self.path} was submitted between {begin:.0%} and {end:.0%} of its "
-                    f"time, where the {split.name.lower().replace('_', '-')} jobs come from"
-                )
+        super().__post_init__()
 
-    @cached_property
-    def recorded(self) -> RecordedJobs:
-        """All jobs that fit the machine."""
+    def fitting(self, read: RecordedJobs) -> RecordedJobs:
+        """The jobs that fit the machine."""
         machine = f"the machine of {self.processors:,} processors"
-        fitting = read_log(self.path).that_fit((self.processors,), machine, ("processors",))
-        return fitting.stretched(self.stretch)
+        return read.that_fit((self.processors,), machine, ("processors",))
 
-    def part(self, split: Split) -> LogPart:
-        """The stretch of the log that the jobsets of a split come from."""
-        return self._part_of(self._stretch_of(split))
+    def load_of(self, recorded: RecordedJobs, span: int) -> float:
+        """Mean demand for processors over what there is."""
+        return float(recorded.load((self.processors,), span)[0])
 
-    def before_held_out(self) -> LogPart:
-        """The stretch of the log before its held-out jobs."""
-        return self._part_of(self.recorded.between(0.0, PARTS[Split.HELD_OUT][0]))
-
-    def sample(self, rng: np.random.Generator) -> JobSet:
-        """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
-        return self._part_of(self.recorded).sample(rng)
-
-    def _part_of(self, recorded: RecordedJobs) -> LogPart:
-        return LogPart(recorded, self.jobs, self.deadline, self.utility)
-
-    def _stretch_of(self, split: Split) -> RecordedJobs:
-        return self.recorded.between(*PARTS[split])
+    def served(self, jobset: JobSet, rng: np.random.Generator) -> JobSet:
+        """The window with a time-utility function for each job."""
+        estimate = np.asarray(jobset.attributes["estimate"], np.float64)
+        functions = read_utility(self.utility).rows(rng, jobset.num_jobs)
+        points = (functions.shape[1] - 1) // 2
+        # Multiples of the estimate, where the job carries multiples of its duration; 2 is the
+        # paper's last breakpoint.
+        scale = np.maximum(estimate, jobset.duration) * self.deadline / 2 / jobset.duration
+        functions[:, :points] *= scale[:, None]
+        return replace(jobset, attributes={ATTRIBUTE: functions, **warmup_marks(jobset)})
 
 
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _processors(world: Any) -> dict[str, Any]:
     return {"processors": world.processors}
 
 
-WORKLOADS.register("poisson")(WorkloadKind(PoissonWorkload, _processors))
-WORKLOADS.register("log")(WorkloadKind(LogWorkload, _processors))
+WORKLOADS.register("poisson")(WorkloadSpec(PoissonWorkload, _processors))
+WORKLOADS.register("trace")(WorkloadSpec(AccrualLog, _processors, own=("window",)))  # in seconds
+WORKLOADS.alias("log", "trace")

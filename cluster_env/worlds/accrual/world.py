@@ -1,4 +1,4 @@
-"""A server with preemption and squeezing as a world: its options, and what a network sees."""
+"""Servers with preemption and squeezing as a world: its options, and what a network sees."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,28 +8,58 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
 from cluster_env.objectives.utility import time_utility_functions
-from cluster_env.worlds.accrual.arrays import CANDIDATE, HEADER, Machine
-from cluster_env.worlds.accrual.features import CONTEXT, ITEM, describe
+from cluster_env.worlds.accrual.features import Context, Item, describe
+from cluster_env.worlds.accrual.orders import ALLOCATIONS, GROWTH
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
+from cluster_env.worlds.accrual.state import CANDIDATE, HEADER, Options
 
-GROWTH = ("arrival", "utility", "shortfall")
 LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Accrual:
-    """One server whose jobs are worth less the later they finish (Vengerov, section 5).
+    """Servers whose jobs are worth less the later they finish (Vengerov, sections 2 to 5).
 
-    Time passes from instant to instant at which a job arrives or finishes, as section 4.1 says.
-    What the paper leaves open is an option here.
+    A job asks for K of the N processors of a machine and is K L units of work: L steps on all of
+    them, more on fewer. Its *unit utility* decays with its completion time, and its *final utility*
+    is that times K L. Running jobs may be preempted, and go on later where they stopped; waiting
+    jobs may be squeezed into fewer processors than they ask for. Where there are several machines
+    they have one queue (section 4.2), and a job runs on one machine at a time.
+
+    **Clock.** Whole, from instant to instant at which a job arrives or finishes (section 4.1). At
+    one instant jobs finish, then jobs arrive, squeezed jobs get free processors, and waiting jobs
+    start that fit, by best fit. Then each machine decides in its turn, first on preemption and then
+    on squeezing, where waiting jobs leave something to decide. A machine that has acted gives free
+    processors away again. A decision takes no time.
+
+    **State.** int32, the columns `Header` and, for each of the `candidates`, `Candidate` of
+    `cluster_env.worlds.accrual.state`: the machine whose turn it is, the queue, and for each
+    candidate, a waiting job, the state that the machine would be in at once. Networks see the
+    features `Item` and `Context` of `cluster_env.worlds.accrual.features`, all from 0 to 1.
+
+    **Action.** One of ``candidates + 1``: start that candidate, by preempting jobs of no higher
+    remaining utility (section 4.1, step 4) or on all that is free; the last one, void, starts none.
+
+    **Mask.** Candidates that are there, and void, always. Other actions do nothing, as void.
+
+    **Reward.** What jobs gained, less what they cost, until the next decision, by the objective.
+    Under ``utility`` it is the final utility of the jobs that finished, so at least 0; under costs
+    such as ``slowdown`` at most 0. The return of an episode that finishes all jobs is minus what
+    the objective costs.
+
+    **Episode.** It begins at time 0 with a decision, even if nothing can be chosen. It is
+    *terminated* when all jobs have finished or been dropped, and *truncated* at `max_time`.
+
+    What the paper leaves open is an option.
 
     Attributes:
-        processors: N.
+        processors: N, of each machine.
         longest: MaxJobLength, the steps by which time is divided in the value function's x2.
         preempt: whether jobs may be preempted.
         squeeze: whether jobs may start on fewer processors than they ask for.
@@ -41,6 +71,11 @@ class Accrual:
         drop_expired: whether a waiting job is let go for good once it would be worth nothing even
             if it started; else it stays in the queue like any other.
         max_time: clock after which an episode is truncated.
+        machines: with one queue.
+        allocation: how several machines share out the jobs that fit (section 4.2): with
+            ``machine`` each in turn takes the jobs that fit it best; with ``job`` each job, in
+            order of arrival, goes to the machine that it fits best. The paper expects the first to
+            be better where there are fewer machines than waiting jobs.
     """
 
     kind: ClassVar[str] = "accrual"
@@ -54,13 +89,17 @@ class Accrual:
     grow_first: bool = True
     drop_expired: bool = False
     max_time: int = LARGEST
+    machines: int = 1
+    allocation: str = "machine"
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         for name, most in (
             ("processors", 65536),
             ("longest", LARGEST),
             ("candidates", 4096),
             ("max_time", LARGEST),
+            ("machines", 4096),
         ):
             if not 1 <= getattr(self, name) <= most:
                 raise InputError(
@@ -68,25 +107,29 @@ class Accrual:
                 )
         if self.growth not in GROWTH:
             raise unknown("order of growth", self.growth, GROWTH)
+        if self.allocation not in ALLOCATIONS:
+            raise unknown("allocation", self.allocation, ALLOCATIONS)
 
     @cached_property
-    def machine(self) -> Machine:
+    def options(self) -> Options:
         """The options as compiled code reads them."""
-        return Machine(
-            processors=self.processors,
-            longest=self.longest,
-            preempt=self.preempt,
-            squeeze=self.squeeze,
-            candidates=self.candidates,
+        return Options(
+            processors=int(self.processors),
+            longest=int(self.longest),
+            machines=int(self.machines),
+            by_job=self.allocation == "job",
+            preempt=bool(self.preempt),
+            squeeze=bool(self.squeeze),
+            candidates=int(self.candidates),
             growth=GROWTH.index(self.growth),
-            grow_first=self.grow_first,
-            drop_expired=self.drop_expired,
-            max_time=self.max_time,
+            grow_first=bool(self.grow_first),
+            drop_expired=bool(self.drop_expired),
+            max_time=int(self.max_time),
         )
 
     @cached_property
     def state_space(self) -> spaces.Box:
-        """Whole numbers, see `cluster_env.worlds.accrual.arrays`."""
+        """Whole numbers, see `cluster_env.worlds.accrual.state`."""
         size = len(HEADER) + self.candidates * len(CANDIDATE)
         return spaces.Box(0, LARGEST, (size,), np.int32)
 
@@ -96,9 +139,14 @@ class Accrual:
         return self.candidates + 1
 
     @property
+    def capacity(self) -> int:
+        """Processors of all machines."""
+        return self.machines * self.processors
+
+    @property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `cluster_env.worlds.accrual.features`."""
-        return ITEM, CONTEXT
+        return Item._fields, Context._fields
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every job can run on the empty server, and has a utility.
@@ -108,7 +156,7 @@ class Accrual:
         """
         if jobset.num_resources != 1:
             raise InputError(
-                f"jobs of this server ask for processors alone, but they ask for "
+                f"jobs of a server ask for processors alone, but they ask for "
                 f"{jobset.num_resources} resources"
             )
         tuf = time_utility_functions(jobset)
@@ -126,21 +174,27 @@ class Accrual:
 
     def simulator(self) -> AccrualSimulator:
         """A new simulator, with nothing loaded."""
-        return AccrualSimulator(self.machine, int(self.state_space.shape[0]), self.check)
+        return AccrualSimulator(self, self.options)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
-        """What a network sees: the states that the server could be in next.
+        """What a network sees: the states that the machine could be in next.
 
         Args:
             states: int32 ``(n, state_size)``.
             out: written if given.
+
+        Raises:
+            InputError: for states or outputs of another shape or type.
         """
-        if out is None:
-            n = states.shape[0]
-            out = Features(
-                np.empty((n, self.candidates, len(ITEM)), np.float32),
-                np.empty((n, len(CONTEXT)), np.float32),
-                np.empty((n, self.num_actions), np.bool_),
+        require_states(states, self.state_space)
+        count = states.shape[0]
+        features = Features(
+            *outputs(
+                out,
+                ((count, self.candidates, len(Item._fields)), np.float32),
+                ((count, len(Context._fields)), np.float32),
+                ((count, self.num_actions), np.bool_),
             )
-        describe(states, self.processors, self.longest, *out)
-        return out
+        )
+        describe(self.options, states, *features)
+        return features

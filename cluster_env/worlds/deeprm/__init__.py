@@ -3,7 +3,7 @@
 After Mao et al., *Resource management with deep reinforcement learning* (HotNets 2016).
 """
 
-from cluster_env.worlds.deeprm.kind import KIND
+from cluster_env.worlds.deeprm.spec import SPEC
 from cluster_env.worlds.deeprm.world import DeepRM
 
-__all__ = ["KIND", "DeepRM"]
+__all__ = ["SPEC", "DeepRM"]

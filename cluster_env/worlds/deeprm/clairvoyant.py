@@ -22,14 +22,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.batch import Batch
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation.relaxation import relaxed_bound
 from cluster_env.evaluation.rollouts import evaluate
+from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.world import DeepRM
 
@@ -117,22 +119,27 @@ def clairvoyant_reference(
     if jobset.num_jobs == 0:
         empty = _schedule(jobset, cluster, np.empty(0, np.int32))
         return ClairvoyantReference(metric, "optimal", 0.0, 0.0, empty)
-    weights, scale = _weights(jobset, metric)
     for start in known:
         check_schedule(_schedule(jobset, cluster, start), [jobset])
-    start = min(
-        (_moved_left(jobset, cluster, s) for s in (*known, *_heuristic_starts(jobset, cluster))),
-        key=lambda start: _cost(jobset, weights, start),
-    )
-    bound = _whole(relaxed_bound(jobset, cluster.capacity, weights, start))
-    if bound < _cost(jobset, weights, start):
-        found, proven = _search(solver, jobset, cluster, weights, start, time_limit_s, seed)
-        bound = max(bound, proven)
-        start = min(start, found, key=lambda start: _cost(jobset, weights, start))
+    weights, scale = _weights(jobset, metric)
+
+    def cost(start: Starts) -> int:
+        return _cost(jobset, weights, start)
+
+    # Begin with the best that is known, each schedule improved as far as is easy.
+    candidates = (*known, *_heuristic_starts(jobset, cluster))
+    start = min((_moved_left(jobset, cluster, one) for one in candidates), key=cost)
+    # Costs are whole numbers, so that a bound can be rounded up, but for its own rounding errors.
+    relaxed = relaxed_bound(jobset, cluster.capacity, weights, start)
+    bound = math.ceil(relaxed - 1e-3 - 1e-9 * abs(relaxed))
+    # Search where that is not proven to be best already.
+    if bound < cost(start):
+        best, proven = _search(solver, jobset, cluster, weights, start, time_limit_s, seed)
+        bound, start = max(bound, proven), min(start, best, key=cost)
     schedule = _schedule(jobset, cluster, start)
     check_schedule(schedule, [jobset])
     value = float(np.sum(schedule.completion / _divisor(jobset, metric)))
-    if bound >= _cost(jobset, weights, start):
+    if bound >= cost(start):
         return ClairvoyantReference(metric, "optimal", value, value, schedule)
     return ClairvoyantReference(metric, "feasible", value, min(bound / scale, value), schedule)
 
@@ -147,6 +154,7 @@ def _search(
     seed: int,
 ) -> tuple[Starts, int]:
     """The best starts that CP-SAT finds, the hint if none, and its bound of the weighted sum."""
+    # Each job is an interval that begins at its arrival or later.
     model = cp_model.CpModel()
     duration, arrival = jobset.duration.tolist(), jobset.arrival.tolist()
     horizon = _latest_finish(jobset)
@@ -155,10 +163,12 @@ def _search(
         model.new_fixed_size_interval_var(start, d, "")
         for start, d in zip(starts, duration, strict=True)
     ]
+    # No resource is ever used beyond its capacity.
     for resource, units in enumerate(cluster.capacity):
         model.add_cumulative(intervals, jobset.demand[:, resource].tolist(), units)
     for start, first in zip(starts, hint.tolist(), strict=True):
         model.add_hint(start, first)
+    # What is weighed is starts; the rest of the completion times is a constant.
     fixed = int(weights @ (jobset.duration - jobset.arrival))
     model.minimize(cp_model.LinearExpr.weighted_sum(starts, weights.tolist()) + fixed)
     solver = cp_model.CpSolver()
@@ -169,9 +179,9 @@ def _search(
     solver.parameters.catch_sigint_signal = False
     status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        found = np.array([solver.value(start) for start in starts], np.int32)
+        best = np.array([solver.value(start) for start in starts], np.int32)
         done = status == cp_model.OPTIMAL
-        return found, _cost(jobset, weights, found) if done else round(solver.best_objective_bound)
+        return best, _cost(jobset, weights, best) if done else round(solver.best_objective_bound)
     if status == cp_model.UNKNOWN:  # its time was up
         return hint, 0
     raise RuntimeError(f"CP-SAT calls a jobset {solver.status_name(status)} that has a schedule")
@@ -219,11 +229,6 @@ def _cost(jobset: JobSet, weights: NDArray[np.int64], start: Starts) -> int:
     return int(weights @ (start + jobset.duration - jobset.arrival))
 
 
-def _whole(bound: float) -> int:
-    """A bound of whole numbers, rounded up, but not beyond its own rounding errors."""
-    return math.ceil(bound - 1e-3 - 1e-9 * abs(bound))
-
-
 def _heuristic_starts(jobset: JobSet, cluster: Cluster) -> list[Starts]:
     """Starts under each of `HINTS`; all of them finish all jobs."""
     patience = max(int(hint.partition(":")[2] or 0) for hint in HINTS)
@@ -243,6 +248,7 @@ def _moved_left(jobset: JobSet, cluster: Cluster, start: Starts) -> Starts:
     for job in np.lexsort((np.arange(start.size), start)):
         fits = (free >= jobset.demand[job]).all(axis=1)
         first, duration = int(jobset.arrival[job]), int(jobset.duration[job])
+        # Behind the last step that is too full, as long as there is one.
         while not fits[first : first + duration].all():
             first += 1 + int(np.flatnonzero(~fits[first : first + duration])[-1])
         free[first : first + duration] -= jobset.demand[job]
@@ -252,18 +258,13 @@ def _moved_left(jobset: JobSet, cluster: Cluster, start: Starts) -> Starts:
 
 def _schedule(jobset: JobSet, cluster: Cluster, start: Starts) -> Schedule:
     """One episode with these starts, which lasts until all is done."""
-    finish = (start + jobset.duration).astype(np.int32)
-    return Schedule(
-        episode=np.zeros(jobset.num_jobs, np.int32),
-        job=np.arange(jobset.num_jobs, dtype=np.int32),
-        arrival=jobset.arrival,
-        start=start.astype(np.int32),
-        finish=finish,
-        duration=jobset.duration,
-        demand=jobset.demand,
-        end=np.array([max(jobset.window, int(finish.max(initial=0)))], np.int32),
-        window=np.array([jobset.window], np.int32),
-        jobset=np.zeros(1, np.int32),
-        capacity=np.asarray(cluster.capacity, np.int32),
-        job_class=jobset.job_class,
+    last_finish = int((start + jobset.duration).max(initial=0))
+    end = np.array([max(jobset.window, last_finish)])
+    batch = Batch([jobset], get_objective("slowdown"))
+    return batch.schedule(
+        arrived=batch.num_jobs,
+        start=start,
+        finish=batch.finish_of(start, end),
+        end=end,
+        capacity=cluster.capacity,
     )

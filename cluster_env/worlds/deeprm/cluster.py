@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 
@@ -31,6 +32,7 @@ class Cluster:
     num_classes: int = 1
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not self.capacity or not all(1 <= units <= _LARGEST for units in self.capacity):
             raise InputError(
                 f"a cluster needs 1 to {_LARGEST} units of each resource, but "

@@ -6,10 +6,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import output, require_states
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.deeprm.arrays import output, require_states
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.state import StateLayout
+from cluster_env.worlds.deeprm.state import StateLayout, StateShape
 
 _ALL_ROWS = 255  # a height above every row's index; horizons are at most 255
 
@@ -67,7 +67,7 @@ class ImageLayout:
 
 
 def image(
-    states: NDArray[np.uint8], layout: StateLayout, out: NDArray[np.uint8] | None = None
+    layout: StateLayout, states: NDArray[np.uint8], out: NDArray[np.uint8] | None = None
 ) -> NDArray[np.uint8]:
     """Draws DeepRM's image of each state.
 
@@ -78,8 +78,8 @@ def image(
     use can be learned from, so all are 1 here.
 
     Args:
-        states: uint8 ``(n, state_size)``.
         layout: of the states.
+        states: uint8 ``(n, state_size)``.
         out: written if given, uint8 ``(n, horizon, width)`` with `ImageLayout` giving the width.
 
     Returns:
@@ -88,10 +88,9 @@ def image(
     Raises:
         InputError: if an array has the wrong shape or type.
     """
-    require_states(states, layout)
-    cluster = layout.cluster
-    drawn = output(out, (states.shape[0], *_shape_of(cluster)), np.uint8)
-    _draw(states, layout.shape.capacity, cluster.num_slots, cluster.backlog_view, drawn)
+    require_states(states, layout.space)
+    drawn = output(out, (states.shape[0], *_shape_of(layout.cluster)), np.uint8)
+    _draw(states, layout.shape, drawn)
     return drawn
 
 
@@ -101,13 +100,7 @@ def _shape_of(cluster: Cluster) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def _draw(
-    states: NDArray[np.uint8],
-    capacity: NDArray[np.int64],
-    num_slots: int,
-    backlog_view: int,
-    out: NDArray[np.uint8],
-) -> None:
+def _draw(states: NDArray[np.uint8], shape: StateShape, out: NDArray[np.uint8]) -> None:
     """Draws row by row, each row as one comparison.
 
     A column of a slot or of the backlog is known by its height, the number of ones from the top,
@@ -117,61 +110,59 @@ def _draw(
     sticks out at their end is overwritten by the next row.
     """
     n, horizon, width = out.shape
-    resources = capacity.size
+    capacity, resources = shape.capacity, shape.capacity.size
     size = horizon * width
     padded = (width + 31) // 32 * 32  # whole vectors of 32 bytes: no scalar rest in each row
     height = np.zeros(padded, np.uint8)
     for i in range(n):
         state = states[i]
         cells = out[i].reshape(size)
-        top = _measure_heights(state, capacity, horizon, num_slots, backlog_view, height)
+        top = _measure_heights(state, shape, height)
         for h in range(top):
+            # Bring the cluster's columns from the row above to this one.
             column = 0
             for r in range(resources):
                 now = int(state[h * resources + r])
                 before = int(state[(h - 1) * resources + r]) if h > 0 else 0
-                if now != before:  # only the columns that differ from the row above are written
+                if now != before:
                     ones = np.uint8(_ALL_ROWS) if now > before else np.uint8(0)
                     for unit in range(min(now, before), max(now, before)):
                         height[column + unit] = ones
-                column += capacity[r] * (1 + num_slots)
+                column += capacity[r] * (1 + shape.num_slots)
+            # Write the row. It may not reach beyond the image, which the last rows would.
             row = cells[h * width : min(h * width + padded, size)]
             for k in range(row.size):
                 row[k] = height[k] > np.uint8(h)
+        # Nothing is below the last row in use.
         cells[top * width :] = 0
 
 
 @njit(cache=True, inline="always")
-def _measure_heights(
-    state: NDArray[np.uint8],
-    capacity: NDArray[np.int64],
-    horizon: int,
-    num_slots: int,
-    backlog_view: int,
-    height: NDArray[np.uint8],
-) -> int:
+def _measure_heights(state: NDArray[np.uint8], shape: StateShape, height: NDArray[np.uint8]) -> int:
     """Writes the height of each column outside the cluster blocks; returns the rows in use."""
-    resources = capacity.size
+    capacity, horizon, resources = shape.capacity, shape.horizon, shape.capacity.size
     height[:] = 0
     # Rows below the last one in use stay empty: most states use a few of the horizon's rows.
     used = horizon * resources
     while used > 0 and state[used - 1] == 0:
         used -= 1
     top = (used + resources - 1) // resources
+    # In a slot's block, the first columns are as high as the job is long.
     column = 0
     for r in range(resources):
         column += capacity[r]
-        place = horizon * resources
-        for _ in range(num_slots):
+        place = shape.slots_at
+        for _ in range(shape.num_slots):
             duration = state[place]
             top = max(top, int(duration))
             for unit in range(state[place + 1 + r]):
                 height[column + unit] = duration
             place += 1 + resources
             column += capacity[r]
-    waiting = min(int(state[horizon * resources + num_slots * (1 + resources)]), backlog_view)
+    # The backlog fills its block row by row, so that columns at the left may be one higher.
+    waiting = min(int(state[shape.backlog_at]), shape.backlog_view)
     if waiting > 0:
-        backlog_width = (backlog_view + horizon - 1) // horizon
+        backlog_width = (shape.backlog_view + horizon - 1) // horizon
         for unit in range(backlog_width):
             height[column + unit] = (waiting + backlog_width - 1 - unit) // backlog_width
         top = max(top, int(height[column]))

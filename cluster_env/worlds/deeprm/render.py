@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.worlds.deeprm.cluster import Cluster
+from cluster_env.worlds.deeprm.image import ImageLayout
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 Pixels = NDArray[np.uint8]
@@ -57,7 +57,7 @@ def allocation(simulator: DeepRMSimulator, episode: int) -> NDArray[np.int32]:
     shape = (cluster.num_resources, cluster.horizon, max(cluster.capacity))
     cells = np.full(shape, _FREE, np.int32)
     used = np.zeros((cluster.horizon, cluster.num_resources), np.int32)
-    first = int(np.searchsorted(jobs.episode, episode))
+    first = int(np.searchsorted(jobs.episode, episode))  # the episode's first row of the schedule
     for job in state.running[episode, : state.num_running[episode]]:
         start = int(jobs.start[first + job] - state.clock[episode])
         for h in range(max(start, 0), start + int(jobs.duration[first + job])):
@@ -85,53 +85,47 @@ def draw(simulator: DeepRMSimulator, episode: int) -> Pixels:
     width = max(block.left + block.cells.shape[1] * _CELL for block in blocks) + _RIGHT
     pixels = np.full((height, width, 3), 255, np.uint8)
     for block in blocks:
-        _paint(pixels, block)
-    return _label(pixels, blocks, simulator.cluster, _headline(simulator, episode))
+        colors = np.empty((*block.cells.shape, 3), np.uint8)
+        for cell in np.unique(block.cells):
+            colors[block.cells == cell] = _color(int(cell))
+        # A cell becomes a square, whose last row and column of pixels are a white line.
+        squares = colors.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
+        squares[_CELL - 1 :: _CELL] = 255
+        squares[:, _CELL - 1 :: _CELL] = 255
+        rows = slice(block.top, block.top + squares.shape[0])
+        pixels[rows, block.left : block.left + squares.shape[1]] = squares
+    return _label(pixels, blocks, simulator, episode)
 
 
 def _blocks(simulator: DeepRMSimulator, episode: int) -> list[Block]:
     """Lays out the blocks: one row for each resource, the backlog at the right of the first."""
     cluster, state = simulator.cluster, simulator.state
-    held = allocation(simulator, episode)
+    booked = allocation(simulator, episode)
     waiting = simulator.layout.slots_of(simulator.states)[episode]
     pitch = max(cluster.capacity) * _CELL + _GAP
     blocks = []
     for r, units in enumerate(cluster.capacity):
+        # The cluster, and beside it the job of each slot, in its color.
         top = _TOP + r * (cluster.horizon * _CELL + _BETWEEN_ROWS)
-        blocks.append(Block("Cluster", _LEFT, top, held[r, :, :units]))
+        blocks.append(Block("Cluster", _LEFT, top, booked[r, :, :units]))
         for slot in range(cluster.num_slots):
             cells = np.full((cluster.horizon, units), _FREE, np.int32)
             duration, demand = waiting[slot, 0], waiting[slot, 1 + r]
             cells[:duration, :demand] = state.slots[episode, slot]
             blocks.append(Block(f"Slot {slot + 1}", _LEFT + (slot + 1) * pitch, top, cells))
-    backlog = _backlog_cells(simulator, episode)
-    if backlog.size:
+    # A cell for each job of the backlog, row by row, as in the image.
+    if cluster.backlog_view:
+        columns = ImageLayout(cluster).backlog_width
+        cells = np.full((cluster.horizon, columns), _FREE, np.int32)
+        cells.flat[: min(_backlog(simulator, episode), cluster.backlog_view)] = _WAITING
         left = _LEFT + (1 + cluster.num_slots) * pitch + _GAP
-        blocks.append(Block("Backlog", left, _TOP, backlog))
+        blocks.append(Block("Backlog", left, _TOP, cells))
     return blocks
 
 
-def _backlog_cells(simulator: DeepRMSimulator, episode: int) -> NDArray[np.int32]:
-    cluster = simulator.cluster
-    columns = -(-cluster.backlog_view // cluster.horizon)
-    cells = np.full(cluster.horizon * columns, _FREE, np.int32)
-    cells[: min(_backlog(simulator, episode), cluster.backlog_view)] = _WAITING
-    return cells.reshape(cluster.horizon, columns)
-
-
 def _backlog(simulator: DeepRMSimulator, episode: int) -> int:
+    """Number of jobs in the backlog."""
     return int(simulator.state.backlog_tail[episode] - simulator.state.backlog_head[episode])
-
-
-def _paint(pixels: Pixels, block: Block) -> None:
-    colors = np.empty((*block.cells.shape, 3), np.uint8)
-    for cell in np.unique(block.cells):
-        colors[block.cells == cell] = _color(int(cell))
-    large = colors.repeat(_CELL, axis=0).repeat(_CELL, axis=1)
-    large[_CELL - 1 :: _CELL] = 255
-    large[:, _CELL - 1 :: _CELL] = 255
-    rows = slice(block.top, block.top + large.shape[0])
-    pixels[rows, block.left : block.left + large.shape[1]] = large
 
 
 def _color(cell: int) -> Color:
@@ -146,16 +140,7 @@ def _color(cell: int) -> Color:
     return int(255 * red), int(255 * green), int(255 * blue)
 
 
-def _headline(simulator: DeepRMSimulator, episode: int) -> str:
-    state, cluster = simulator.state, simulator.cluster
-    return (
-        f"time {state.clock[episode]}     placed and unfinished {state.num_running[episode]}     "
-        f"slots {state.num_in_slots[episode]} of {cluster.num_slots}     "
-        f"backlog {_backlog(simulator, episode)}"
-    )
-
-
-def _label(pixels: Pixels, blocks: list[Block], cluster: Cluster, headline: str) -> Pixels:
+def _label(pixels: Pixels, blocks: list[Block], simulator: DeepRMSimulator, episode: int) -> Pixels:
     """Adds the text with matplotlib, which is needed only here."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -167,9 +152,17 @@ def _label(pixels: Pixels, blocks: list[Block], cluster: Cluster, headline: str)
     def write(x: float, y: float, text: str, size: float, **style: Any) -> None:
         figure.text(x / width, 1 - y / height, text, fontsize=size, color="0.15", **style)
 
+    # A headline of numbers, and a title above each block.
+    cluster, state = simulator.cluster, simulator.state
+    headline = (
+        f"time {state.clock[episode]}     placed and unfinished {state.num_running[episode]}     "
+        f"slots {state.num_in_slots[episode]} of {cluster.num_slots}     "
+        f"backlog {_backlog(simulator, episode)}"
+    )
     write(_LEFT, 24, headline, 10, weight="bold")
     for block in blocks:
         write(block.left, block.top - 6, block.title, 8)
+    # At the left of each row its resource, and every fifth step.
     for r in range(cluster.num_resources):
         top = blocks[r * (1 + cluster.num_slots)].top
         middle = top + cluster.horizon * _CELL / 2

@@ -1,13 +1,18 @@
-"""The code of a state: the few bytes that every observation is computed from."""
+"""The code of a state, from which every observation is computed, and when a job fits in it."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.worlds.deeprm.cluster import Cluster
+
+SATURATED = 255
+"""The largest number that a byte holds: times and counts of a state stop there."""
 
 
 class StateShape(NamedTuple):
@@ -86,6 +91,11 @@ class StateLayout:
         return int(self.classes.stop)
 
     @cached_property
+    def space(self) -> spaces.Box:
+        """Of one state: ``size`` bytes."""
+        return spaces.Box(0, SATURATED, (self.size,), np.uint8)
+
+    @cached_property
     def shape(self) -> StateShape:
         """What compiled code has to know."""
         cluster = self.cluster
@@ -112,3 +122,86 @@ class StateLayout:
         """Duration and demands of the slots, a view ``(n, num_slots, 1 + num_resources)``."""
         cluster = self.cluster
         return states[:, self.slots].reshape(-1, cluster.num_slots, 1 + cluster.num_resources)
+
+
+@njit_inlined
+def last_start(duration: int, horizon: int, try_last_start: bool) -> int:
+    """Latest start in the horizon that the rules allow; negative if there is none.
+
+    Args:
+        duration: time steps that the job lasts.
+        horizon: time steps that the cluster books ahead.
+        try_last_start: see `cluster_env.worlds.deeprm.rules.Rules`.
+    """
+    return horizon - duration if try_last_start else horizon - duration - 1
+
+
+@njit_inlined
+def first_start(
+    states: NDArray[np.uint8],
+    row: int,
+    place: int,
+    capacity: NDArray[np.int64],
+    last: int,
+) -> int:
+    """First of the steps 0 to `last` from which the job at a place of a state fits to its end.
+
+    Args:
+        states: uint8 ``(n, state_size)``; of all of them, so that the simulator's hot loop has to
+            make no view of one.
+        row: which of them.
+        place: where the job's duration stands in it.
+        capacity: int64 ``(num_resources,)``.
+        last: latest start that counts, in steps from now; see `last_start`.
+
+    Returns:
+        Steps from now, or -1 if there is no job or no room for it.
+    """
+    resources = capacity.size
+    duration = np.int64(states[row, place])
+    if duration == 0:
+        return -1
+    # One walk over the steps: a step that is too full moves the candidate start behind it, so that
+    # no step is looked at twice, whatever the durations are.
+    first = 0
+    step = 0
+    while first <= last:
+        fits = True
+        for r in range(resources):
+            used = np.int64(states[row, step * resources + r])
+            if used + states[row, place + 1 + r] > capacity[r]:
+                fits = False
+        step += 1
+        if not fits:
+            first = step
+        elif step - first == duration:
+            return first
+    return -1
+
+
+@njit_inlined
+def first_free(
+    states: NDArray[np.uint8], row: int, place: int, capacity: NDArray[np.int64], horizon: int
+) -> int:
+    """First step from which the job at a place of a state fits, whether it can be booked or not.
+
+    Behind the horizon nothing runs, so it is at most that.
+
+    Args:
+        states: uint8 ``(n, state_size)``.
+        row: which of them.
+        place: where the job's duration stands in it.
+        capacity: int64 ``(num_resources,)``.
+        horizon: time steps that a state shows.
+    """
+    resources = capacity.size
+    duration = np.int64(states[row, place])
+    first = 0
+    for step in range(horizon):
+        if step - first == duration:
+            break
+        for r in range(resources):
+            used = np.int64(states[row, step * resources + r])
+            if used + states[row, place + 1 + r] > capacity[r]:
+                first = step + 1
+    return first

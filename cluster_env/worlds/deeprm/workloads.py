@@ -10,15 +10,114 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.varied import LOWEST_LOAD, Ranges
 
 Range = tuple[int, int]
+
+LOWEST_LOAD = 0.001
+"""With less, hardly a jobset holds a job, and there is nothing to measure."""
 
 LONGEST_WINDOW = 1_000_000
 PHASE_STEPS = 5
 """Time steps after which the phase of bursty arrivals is drawn anew, on average."""
 
 _SUM_ERROR = 1e-6  # of shares, for those that were written down or have been rounded
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """What differs from jobset to jobset, so that one policy is trained for all of it.
+
+    Each jobset draws a load, a window and a share of short jobs, independently of each other, and
+    then its jobs from the `BimodalWorkload` that has them. What has no range stays as it is.
+    The highest load that can be reached falls with the share of short jobs (from 279 % at 0.6 to
+    114 % at 0.95 with DeepRM's durations and the released demands).
+
+    Attributes:
+        load: lowest and highest load, drawn uniformly; one that a mix of jobs cannot reach becomes
+            the highest that it can, a job in every step.
+        window: arrival windows to choose from, in time steps.
+        window_weights: how often each window is chosen, relative to the others; by default all
+            equally often.
+        window_loads: highest load at each window, in place of the highest of `load`: above 100 % a
+            long window is only a longer queue.
+        small_share: lowest and highest share of short jobs, drawn uniformly.
+    """
+
+    load: tuple[float, float] | None = None
+    window: tuple[int, ...] = ()
+    window_weights: tuple[float, ...] = ()
+    window_loads: tuple[float, ...] = ()
+    small_share: tuple[float, float] | None = None
+
+    def check(self, base: "BimodalWorkload") -> None:
+        """Makes sure that every mix of the ranges is possible.
+
+        Args:
+            base: has all that does not differ.
+
+        Raises:
+            InputError: if a range is empty or out of bounds, the lowest load is out of reach with
+                one of the mixes, or the weights do not belong to the windows.
+        """
+        loads, shares = self._loads(base), self._small_shares(base)
+        for name, bounds in (("loads", loads), ("small shares", shares)):
+            if bounds[0] > bounds[1]:
+                raise InputError(
+                    f"a range goes from the lower to the higher value, but {name} from "
+                    f"{bounds[0]:g} to {bounds[1]:g} were given"
+                )
+        for name, values in (("weight", self.window_weights), ("load", self.window_loads)):
+            if values and len(values) != len(self.window):
+                raise InputError(
+                    f"each window needs a {name}, but {len(values)} {name}s were given for "
+                    f"{len(self.window)} windows"
+                )
+        if any(weight <= 0 for weight in self.window_weights):
+            raise InputError(f"weights of windows must be above 0, not {self.window_weights}")
+        if any(highest < loads[0] for highest in self.window_loads):
+            raise InputError(
+                f"the highest load at a window cannot be below the lowest of all, {loads[0]:g}, "
+                f"but {self.window_loads} were given"
+            )
+        for window in self.window or (base.window,):
+            for share in shares:
+                mix = replace(base, load=LOWEST_LOAD, window=window, small_share=share)
+                if not LOWEST_LOAD <= loads[0] <= mix.max_load:
+                    raise InputError(
+                        f"the lowest load, {loads[0]:g}, is out of reach: with a share of "
+                        f"{share:g} short jobs there are loads from {LOWEST_LOAD:g} up to "
+                        f"{mix.max_load:.3f}"
+                    )
+
+    def draw(self, base: "BimodalWorkload", rng: np.random.Generator) -> "BimodalWorkload":
+        """Draws the workload of one jobset.
+
+        It takes three numbers from the generator whatever varies, so that a range more or less
+        leaves the other draws as they are.
+
+        Args:
+            base: has all that does not differ.
+            rng: where the numbers come from.
+        """
+        for_load, for_window, for_share = rng.random(3)
+        windows = self.window or (base.window,)
+        weights = np.asarray(self.window_weights or np.ones(len(windows)))
+        steps = np.cumsum(weights / weights.sum())
+        chosen = min(int(np.searchsorted(steps, for_window, side="right")), steps.size - 1)
+        lowest, highest = self._loads(base)
+        if self.window_loads:
+            highest = self.window_loads[chosen]
+        fewest, most = self._small_shares(base)
+        share = fewest + for_share * (most - fewest)
+        # The load comes last: how high it can be depends on all else.
+        mix = replace(base, load=LOWEST_LOAD, window=windows[chosen], small_share=share)
+        return replace(mix, load=min(lowest + for_load * (highest - lowest), mix.max_load))
+
+    def _loads(self, base: "BimodalWorkload") -> tuple[float, float]:
+        return self.load or (base.load, base.load)
+
+    def _small_shares(self, base: "BimodalWorkload") -> tuple[float, float]:
+        return self.small_share or (base.small_share, base.small_share)
 
 
 @dataclass(frozen=True)
@@ -105,7 +204,7 @@ class BimodalWorkload:
                 f"burstiness must be at least 0 and below 1, but {self.burstiness} was given"
             )
         if self.vary != Ranges():
-            self._mixture.check()
+            self.vary.check(self.point())
         if not LOWEST_LOAD <= self.load <= self.max_load:
             raise InputError(
                 f"load {self.load:g} is out of reach: with at most one job a step this workload "
@@ -144,12 +243,11 @@ class BimodalWorkload:
         if self.demands == "released":
             dominant, other = (capacity // 2, capacity), (np.ones_like(capacity), capacity // 5)
         else:
-            dominant = (np.rint(0.25 * capacity).astype(np.int64), capacity // 2)
-            other = (
-                np.rint(0.05 * capacity).astype(np.int64),
-                np.rint(0.1 * capacity).astype(np.int64),
+            quarter, twentieth, tenth = (
+                np.rint(share * capacity).astype(np.int64) for share in (0.25, 0.05, 0.1)
             )
-        return tuple(np.maximum(np.stack(bounds), 1) for bounds in (dominant, other))  # type: ignore[return-value]
+            dominant, other = (quarter, capacity // 2), (twentieth, tenth)
+        return np.maximum(np.stack(dominant), 1), np.maximum(np.stack(other), 1)
 
     def point(self) -> "BimodalWorkload":
         """The workload without what varies from jobset to jobset."""
@@ -170,37 +268,35 @@ class BimodalWorkload:
         """The most time steps in which jobs of one jobset may arrive."""
         return max(self.vary.window or (self.window,))
 
-    @cached_property
-    def _mixture(self) -> "Mixture":
-        return Mixture(self.point(), self.vary)
-
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
         if self.vary != Ranges():
-            return self._mixture.draw(rng).sample(rng)
-        window, resources = self.window, self.cluster.num_resources
+            return self.vary.draw(self.point(), rng).sample(rng)
+        # In each step a job of either kind, whether it arrives or not.
+        window, num_resources = self.window, self.cluster.num_resources
         arriving = rng.random(window)
         short = rng.random(window) < self.small_share
         small = rng.integers(*self.small_duration, size=window, endpoint=True)
         large = rng.integers(*self.large_duration, size=window, endpoint=True)
-        leading = rng.integers(resources, size=window)
-        (d_low, d_high), (o_low, o_high) = self._demand_ranges
-        dominant = rng.integers(d_low, d_high, size=(window, resources), endpoint=True)
-        other = rng.integers(
-            o_low, np.maximum(o_low, o_high), size=(window, resources), endpoint=True
-        )
+        # One of its resources is dominant.
+        leading = rng.integers(num_resources, size=window)
+        large_demand, small_demand = self._demand_ranges
+        size = (window, num_resources)
+        dominant = rng.integers(large_demand[0], large_demand[1], size=size, endpoint=True)
+        other = rng.integers(small_demand[0], small_demand.max(axis=0), size=size, endpoint=True)
         rate: float | NDArray[np.float64] = self.arrival_rate
         classes = np.zeros(window, np.int64)
-        if self._varies:
-            # Last, and all of it whatever is set, so that no setting moves another one's numbers.
-            of_leading, of_class, of_redraw, of_phase = rng.random((4, window))
+        # Whatever DeepRM does not have comes last, and all of it whatever is set, so that no
+        # setting moves another one's numbers.
+        if self.cluster.num_classes > 1 or self.dominant_shares or self.burstiness > 0:
+            for_leading, for_class, for_redraw, for_phase = rng.random((4, window))
             if self.dominant_shares:
-                leading = _chosen(self.dominant_shares, of_leading)
-            classes = _chosen(self.class_shares or (1.0,) * self.cluster.num_classes, of_class)
-            rate = self._rates(of_redraw, of_phase)
+                leading = _chosen(self.dominant_shares, for_leading)
+            classes = _chosen(self.class_shares or (1.0,) * self.cluster.num_classes, for_class)
+            rate = self._rates(for_redraw, for_phase)
         arrives = arriving < rate
         arrives[: self.first_step] = False
-        demand = np.where(np.arange(resources) == leading[:, None], dominant, other)
+        demand = np.where(np.arange(num_resources) == leading[:, None], dominant, other)
         return JobSet.of(
             np.flatnonzero(arrives),
             np.where(short, small, large)[arrives],
@@ -209,113 +305,17 @@ class BimodalWorkload:
             classes[arrives],
         )
 
-    @property
-    def _varies(self) -> bool:
-        """Whether a jobset needs more random numbers than DeepRM's."""
-        several = self.cluster.num_classes > 1
-        return several or bool(self.dominant_shares) or self.burstiness > 0
-
     def _rates(
-        self, of_redraw: NDArray[np.float64], of_phase: NDArray[np.float64]
+        self, for_redraw: NDArray[np.float64], for_phase: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Probability of an arrival in each step, float64 ``(window,)``, from uniform numbers."""
-        drawn = of_redraw < 1 / PHASE_STEPS
-        drawn[0] = True
-        latest = np.maximum.accumulate(np.where(drawn, np.arange(drawn.size), 0))
-        busy = (of_phase < self.arrival_rate)[latest]
+        redrawn = for_redraw < 1 / PHASE_STEPS
+        redrawn[0] = True
+        # The phase of a step is the one that was drawn last.
+        latest = np.maximum.accumulate(np.where(redrawn, np.arange(redrawn.size), 0))
+        busy = (for_phase < self.arrival_rate)[latest]
         p, b = self.arrival_rate, self.burstiness
         return np.where(busy, p + b * (1 - p), p - b * p)
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Bimodal workloads, one of which is drawn for each jobset, to train one policy for all.
-
-    Each jobset draws a load, a window and a share of short jobs, independently of each other, and
-    then its jobs from the `BimodalWorkload` that has them. What has no range stays as in `base`.
-    The highest load that can be reached falls with the share of short jobs (from 279 % at 0.6 to
-    114 % at 0.95 with DeepRM's durations and the released demands); a load above the highest of
-    the mix that it is drawn with is replaced by that highest, a job in every step.
-
-    Attributes:
-        base: cluster, durations and all else that does not vary.
-        vary: what does.
-    """
-
-    base: BimodalWorkload
-    vary: Ranges
-
-    def check(self) -> None:
-        """Makes sure that every mix of the ranges is possible.
-
-        Raises:
-            InputError: if a range is empty or out of bounds, the lowest load is out of reach with
-                one of the mixes, or the weights do not belong to the windows.
-        """
-        vary = self.vary
-        for name, bounds in (("loads", self._loads), ("small shares", self._small_shares)):
-            if bounds[0] > bounds[1]:
-                raise InputError(
-                    f"a range goes from the lower to the higher value, but {name} from "
-                    f"{bounds[0]:g} to {bounds[1]:g} were given"
-                )
-        for name, values in (("weight", vary.window_weights), ("load", vary.window_loads)):
-            if values and len(values) != len(vary.window):
-                raise InputError(
-                    f"each window needs a {name}, but {len(values)} {name}s were given for "
-                    f"{len(vary.window)} windows"
-                )
-        if any(weight <= 0 for weight in vary.window_weights):
-            raise InputError(f"weights of windows must be above 0, not {vary.window_weights}")
-        lowest = self._loads[0]
-        if any(highest < lowest for highest in vary.window_loads):
-            raise InputError(
-                f"the highest load at a window cannot be below the lowest of all, {lowest:g}, but "
-                f"{vary.window_loads} were given"
-            )
-        for window in self._windows:
-            for share in self._small_shares:
-                reach = self._mix(LOWEST_LOAD, window, share).max_load
-                if not LOWEST_LOAD <= lowest <= reach:
-                    raise InputError(
-                        f"the lowest load, {lowest:g}, is out of reach: with a share of "
-                        f"{share:g} short jobs there are loads from {LOWEST_LOAD:g} up to "
-                        f"{reach:.3f}"
-                    )
-
-    def draw(self, rng: np.random.Generator) -> BimodalWorkload:
-        """Draws the workload of one jobset.
-
-        It takes three numbers from the generator whatever varies, so that a range more or less
-        leaves the other draws as they are.
-        """
-        of_load, of_window, of_share = rng.random(3)
-        weights = np.asarray(self.vary.window_weights or np.ones(len(self._windows)))
-        steps = np.cumsum(weights / weights.sum())
-        chosen = min(int(np.searchsorted(steps, of_window, side="right")), steps.size - 1)
-        low, high = self._loads
-        if self.vary.window_loads:
-            high = self.vary.window_loads[chosen]
-        fewest, most = self._small_shares
-        share = fewest + of_share * (most - fewest)
-        return self._mix(low + of_load * (high - low), self._windows[chosen], share)
-
-    @property
-    def _loads(self) -> tuple[float, float]:
-        return self.vary.load or (self.base.load, self.base.load)
-
-    @property
-    def _windows(self) -> tuple[int, ...]:
-        return self.vary.window or (self.base.window,)
-
-    @property
-    def _small_shares(self) -> tuple[float, float]:
-        return self.vary.small_share or (self.base.small_share, self.base.small_share)
-
-    def _mix(self, load: float, window: int, small_share: float) -> BimodalWorkload:
-        """The workload that has these, as far as its load is in reach."""
-        mix = replace(self.base, load=LOWEST_LOAD, window=window, small_share=small_share)
-        return replace(mix, load=min(load, mix.max_load))
 
 
 def _chosen(shares: tuple[float, ...], places: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -326,12 +326,12 @@ def _chosen(shares: tuple[float, ...], places: NDArray[np.float64]) -> NDArray[n
     return np.minimum(chosen, last)
 
 
-def _check_shares(name: str, shares: tuple[float, ...], count: int, of: str) -> None:
+def _check_shares(name: str, shares: tuple[float, ...], count: int, parts: str) -> None:
     if not shares:
         return
     if len(shares) != count:
         raise InputError(
-            f"{name} needs one share for each of the cluster's {count} {of}, or none, but "
+            f"{name} needs one share for each of the cluster's {count} {parts}, or none, but "
             f"{len(shares)} were given"
         )
     if not all(share >= 0 for share in shares) or abs(sum(shares) - 1) > _SUM_ERROR:

@@ -1,4 +1,4 @@
-"""DeepRM's cluster as a world: its options, and what a network sees of it."""
+"""DeepRM's cluster as a world: its rules in words, its options, and what a network sees of it."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,18 +8,19 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.world import Features
-from cluster_env.worlds.deeprm.arrays import output, require_states
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.features import (
+    IDLE_PATIENCE,
     context_feature_names,
-    describe,
-    describe_window,
     slot_feature_names,
+    write_allowed,
+    write_context,
+    write_slots,
 )
-from cluster_env.worlds.deeprm.masks import live_mask
 from cluster_env.worlds.deeprm.rules import RULES, Rules
 from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
@@ -30,7 +31,55 @@ LONGEST_TIME = 1_000_000_000
 
 @dataclass(frozen=True)
 class DeepRM:
-    """One cluster with a horizon, in which decisions take no time (Mao et al., 2016, section 3).
+    """Which waiting job starts next on one cluster (Mao et al., HotNets 2016, section 3).
+
+    Jobs arrive in the course of time, each with a duration and a demand of every resource. The
+    first `num_slots` waiting jobs stand in slots that the policy sees; more wait in the backlog and
+    move up in the order of their arrival. What runs is booked ahead in a *horizon* of time steps.
+
+    **State.** uint8 ``(83,)`` by default, see `StateLayout`: the units in use in each step of the
+    horizon, the jobs in the slots and how long they have waited, the length of the backlog, the
+    time since the last arrival, and the arrival window. Where the cluster has more than one class
+    of jobs, the class of each job in a slot, too.
+
+    **Action.** ``0..num_slots``. Action ``a < num_slots`` books the job of slot ``a`` at the
+    earliest step of the horizon from which all its demands fit until it is done. The last action,
+    void, books nothing.
+
+    **Clock.** A booking takes no time: the policy decides again in the same time step. Void, an
+    empty slot, or a job that fits nowhere in the horizon lets one step pass: finished jobs leave,
+    then new jobs arrive, then the policy decides.
+
+    **Observation.** By name, all functions of the state. ``image``: uint8 ``(horizon, width)`` of
+    zeros and ones, 20 x 223 by default, the paper's figure 2. ``compact``: float32 ``(71,)`` by
+    default, free units, slots and backlog unscaled. ``slots``: a dict of ``slots``, float32
+    ``(num_slots, 11 + num_resources)``, and ``context``, float32
+    ``(horizon * num_resources + 3,)``, all in [0, 1]; with several classes, `num_classes` more for
+    each slot. ``state``: the state itself. Only the last two show classes. A network sees what
+    ``slots`` has, with the arrival window at the end of the context, see `features`.
+
+    **Mask.** bool ``(num_slots + 1,)``. ``placeable``: the jobs that can be placed in the horizon,
+    that is, exactly the slots whose action books something. ``start_now``: the jobs that would
+    start in the present step. ``live``: the same, but where nothing runs, something could and
+    nothing has arrived for 10 steps, void is forbidden, so that every policy finishes all jobs.
+    Void is allowed everywhere else. An action outside the mask is carried out as said above.
+
+    **Reward.** 0 for a booking. For a time step, with the objective ``slowdown``, minus the sum of
+    1 / duration over the jobs in the system (booked, in a slot or in the backlog): it lies in
+    [-jobs in the system, 0], and the undiscounted return of an episode that finishes all jobs is
+    minus the sum of their slowdowns (section 3.2). Other objectives have their identities in
+    `cluster_env.objectives.standard`; of them, ``utilization`` rewards in [0, 1], and all others at
+    most 0. An objective whose jobs gain something when they finish is refused. The released rules
+    charge a step for the jobs in the system after it and let some finished jobs linger; the
+    identity is theirs no more.
+
+    **Episode.** One jobset. It is *terminated* when the arrival window is over and all jobs have
+    finished (with the rule ``no_new_job``: when the window is over), and *truncated* when the clock
+    passes `max_time`. Under the paper's rules no job is ever lost. An empty jobset lasts for its
+    window.
+
+    **Version history.** ``DeepRM-v0``: the paper's rules. ``DeepRMReleased-v0``: the released
+    code's rules (`Rules` says each difference), no arrival in step 0, `max_time` 200.
 
     Attributes:
         cluster: resources, horizon, and what a policy sees of the queue.
@@ -45,6 +94,7 @@ class DeepRM:
     max_time: int = DEFAULT_MAX_TIME
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not 1 <= self.max_time <= LONGEST_TIME:
             raise InputError(
                 f"max_time must lie in 1..{LONGEST_TIME}, but {self.max_time} was given"
@@ -65,10 +115,10 @@ class DeepRM:
         """Where the parts of a state lie."""
         return StateLayout(self.cluster)
 
-    @cached_property
+    @property
     def state_space(self) -> spaces.Box:
         """Bytes, see `StateLayout`."""
-        return spaces.Box(0, 255, (self.layout.size,), np.uint8)
+        return self.layout.space
 
     @property
     def num_actions(self) -> int:
@@ -77,11 +127,8 @@ class DeepRM:
 
     @cached_property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Those of `slot_features`, and in the context, last, ``window`` (`window_features`)."""
-        return (
-            slot_feature_names(self.cluster),
-            (*context_feature_names(self.cluster), "window"),
-        )
+        """See `cluster_env.worlds.deeprm.features`."""
+        return slot_feature_names(self.cluster), context_feature_names(self.cluster)
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every job can run on the empty cluster and arrives before the end.
@@ -106,10 +153,10 @@ class DeepRM:
 
     def simulator(self) -> DeepRMSimulator:
         """A new simulator, with nothing loaded."""
-        return DeepRMSimulator(self.cluster, self.switches, self.max_time)
+        return DeepRMSimulator(self)
 
     def features(self, states: NDArray[np.uint8], out: Features | None = None) -> Features:
-        """What a network sees: the slots, the cluster, and the actions of `live_mask`.
+        """What a network sees: the slots, the cluster, and the actions of the mask ``live``.
 
         Args:
             states: uint8 ``(n, state_size)``.
@@ -118,12 +165,16 @@ class DeepRM:
         Raises:
             InputError: if an array has the wrong shape or type.
         """
-        require_states(states, self.layout)
+        require_states(states, self.state_space)
         n, (of_slot, of_context) = states.shape[0], map(len, self.feature_names)
-        items, context, allowed = (None, None, None) if out is None else out
-        items = output(items, (n, self.cluster.num_slots, of_slot), np.float32)
-        context = output(context, (n, of_context), np.float32)
-        try_last_start = self.switches.try_last_start
-        describe(states, self.layout.shape, try_last_start, items, context)
-        describe_window(states, self.layout.shape, context)
-        return Features(items, context, live_mask(states, self.layout, try_last_start, allowed))
+        items, context, allowed = outputs(
+            out,
+            ((n, self.cluster.num_slots, of_slot), np.float32),
+            ((n, of_context), np.float32),
+            ((n, self.num_actions), np.bool_),
+        )
+        shape, try_last_start = self.layout.shape, self.switches.try_last_start
+        write_slots(states, shape, try_last_start, items)
+        write_context(states, shape, context)
+        write_allowed(states, shape, try_last_start, 0, IDLE_PATIENCE, allowed)
+        return Features(items, context, allowed)

@@ -20,9 +20,9 @@ from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import Heuristic, NamedJobsets, Value
+from cluster_env.core.spec import Heuristic, NamedJobsets, Value
+from cluster_env.workloads.log import RECORDED, LogWorkload
 from cluster_env.worlds.hpc.events import Jobs, add_units, fits
-from cluster_env.worlds.hpc.traces import RECORDED, TraceWorkload
 
 WINDOWS, JOBS, SEED = 10, 1024, 1
 """Of RLScheduler's published table (tables V and VI)."""
@@ -294,9 +294,9 @@ def _whole(task: Any) -> Sequence[JobSet]:
     return [_log_of(task).recorded.jobset()]
 
 
-def _log_of(task: Any) -> TraceWorkload:
+def _log_of(task: Any) -> LogWorkload:
     workload = task.workload
-    if not isinstance(workload, TraceWorkload):
+    if not isinstance(workload, LogWorkload):
         raise InputError("windows of a log need a log: --set task.workload.kind=trace")
     if workload.estimates != RECORDED:
         raise InputError(

@@ -16,7 +16,7 @@ from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.world import Heuristic, no_argument
+from cluster_env.core.spec import Heuristic, no_argument
 
 BACKFILLING = ("strict", "skip", "easy", "conservative")
 """What may start before the first waiting job, see `Rule`."""

@@ -1,18 +1,22 @@
-"""The thesis's observations of a state (Cunha, chapter 4): an image, and numbers in a row.
+"""Observations by name, for the environments, and the thesis's among them (Cunha, chapter 4).
 
-The image is that of section 4.4 and figures 4.2 and 4.3; the numbers are those of tables 4.1 and
-4.2.
+The image is that of section 4.4 and figures 4.2 and 4.3; `compact` and `events` are the numbers in
+a row of tables 4.1 and 4.2.
 """
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
 from cluster_env.core.errors import InputError
+from cluster_env.core.observation import Observation, features_observation
+from cluster_env.core.registry import Registry
 from cluster_env.worlds.hpc.events import AT_ARRIVAL
 from cluster_env.worlds.hpc.state import (
     DEMAND,
@@ -23,6 +27,16 @@ from cluster_env.worlds.hpc.state import (
     WAITING,
     StateLayout,
 )
+from cluster_env.worlds.hpc.world import HPC
+
+LARGEST = 6.0
+"""No feature is further from 0: all are shares and logarithms of what a state can hold."""
+
+TIME_HORIZON, EVENT_HORIZON = 20, 60
+"""Rows where a world has no horizon: of moments (section 5.1.1), of expected ends (table 5.5)."""
+
+MINUTE = 60
+"""Seconds between moments where neither the horizon nor the clock has a step."""
 
 BACKLOG = 60
 """Jobs beyond those that are seen that the image shows (section 5.1.1)."""
@@ -174,6 +188,10 @@ class CompactView:
         """The observations of states, float32 ``(n, size)`` from 0 to 1."""
         return self.columns.scaled(self.numbers(states))
 
+    def write(self, states: NDArray[np.int32], out: NDArray[np.float32]) -> None:
+        """Writes the same."""
+        out[:] = self.scaled(states)
+
     def numbers(self, states: NDArray[np.int32]) -> Numbers:
         """The same as plain numbers: seconds, processor seconds, jobs and units."""
         layout = self.layout
@@ -229,3 +247,48 @@ def _work(log_thousandths: NDArray[np.int32] | Numbers) -> Numbers:
     """Processor seconds as a state has them, to its precision; small ones are whole."""
     work = np.expm1(log_thousandths / 1000.0)
     return np.where(work < 300, np.round(work), work)
+
+
+OBSERVATIONS: Registry[Callable[[HPC], Observation]] = Registry(
+    "observation",
+    {"jobs": partial(features_observation, items="jobs", low=-LARGEST, high=LARGEST)},
+)
+
+
+@OBSERVATIONS.register("image")
+def _image(world: HPC) -> Observation:
+    """Section 4.4: the machine and the queue as rectangles of time x units."""
+    seen = _at_moments(world)
+    view = ImageView(seen.capacity, seen.layout, seen.horizon_step)
+    return Observation(spaces.Box(0, 1, view.shape, np.uint8), view.draw, seen)
+
+
+@OBSERVATIONS.register("compact")
+def _compact(world: HPC) -> Observation:
+    """Table 4.1: the same in numbers, as many for a machine of any size."""
+    return compact_observation(_at_moments(world), by_events=False)
+
+
+@OBSERVATIONS.register("events")
+def _events(world: HPC) -> Observation:
+    """Table 4.2: the compact observation of the semi-MDP, with the next expected ends."""
+    if world.horizon_step:
+        raise InputError(
+            f"the observation events shows expected ends, so leave out horizon_step, but "
+            f"{world.horizon_step} was given"
+        )
+    seen = world if world.horizon else replace(world, horizon=EVENT_HORIZON)
+    return compact_observation(seen, by_events=True)
+
+
+def compact_observation(world: HPC, by_events: bool) -> Observation:
+    """The observation of table 4.1, or 4.2, of a world with a horizon."""
+    view = CompactView(world.capacity, world.resources, world.layout, by_events)
+    space = spaces.Box(0, 1, (len(view.columns.names),), np.float32)
+    return Observation(space, view.write, world)
+
+
+def _at_moments(world: HPC) -> HPC:
+    """A world whose states show what is expected at regular moments."""
+    step = world.horizon_step or world.time_step or MINUTE
+    return replace(world, horizon=world.horizon or TIME_HORIZON, horizon_step=step)

@@ -1,6 +1,6 @@
 """Heterogeneous, elastic nodes, which an agent for each consumer collects (PANDA)."""
 
-from cluster_env.worlds.panda.kind import KIND
+from cluster_env.worlds.panda.spec import SPEC
 from cluster_env.worlds.panda.world import Panda
 
-__all__ = ["KIND", "Panda"]
+__all__ = ["SPEC", "Panda"]

@@ -1,4 +1,4 @@
-"""Consumers as a jobset: specifications, and when nodes are away meanwhile."""
+"""Consumers as a jobset: specifications, the nodes that suit them, and when nodes are away."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.panda.nodes import ANY_CORE
+from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
 
 NEVER = 2**31 - 1
 """When a node returns that does not."""
@@ -49,7 +49,9 @@ class Consumers(JobSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        away = self.away
+        away = self.away.view()  # every policy meets the same absences
+        away.flags.writeable = False
+        object.__setattr__(self, "away", away)
         if away.ndim != 2 or away.shape[1] != 4 or away.dtype != np.int32:
             raise InputError("absences of nodes need rows of node, announced, leaves and returns")
         node, announced, leaves, returns = away.T
@@ -58,6 +60,7 @@ class Consumers(JobSet):
                 "a node's departure is announced at 0 or later, no later than it leaves, and it "
                 "returns after that"
             )
+        # Of one node, each absence must be over before the next one is announced.
         order = np.lexsort((announced, node))
         same = np.diff(node[order]) == 0
         if (same & (announced[order][1:] < returns[order][:-1])).any():
@@ -98,3 +101,94 @@ def specification(jobset: JobSet, name: str) -> NDArray[np.int64]:
 def absences(jobset: JobSet) -> NDArray[np.int32]:
     """The absences of nodes, int32 ``(num_absences, 4)``; none for a plain jobset."""
     return jobset.away if isinstance(jobset, Consumers) else no_absences()
+
+
+def nearest_types(
+    jobset: JobSet, nodes: Nodes, reach: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The attention filter (3.2.2): which types of nodes each agent looks at, nearest first.
+
+    Types lie in a space of logarithms to the base 2, of cores, of memory for a core, and of speed,
+    so that a distance of 1 is a factor of 2. The node that suits a consumer best has all the cores
+    and the memory that it asks for, and the speed of the fastest type. Of the types with its core
+    type, those pass whose distance from that node is at most `reach` times the root mean square
+    distance of all types from their mean, and the nearest one in any case.
+
+    Args:
+        jobset: the consumers.
+        nodes: the cloud's.
+        reach: of the filter, above 0; infinity lets all pass.
+
+    Returns:
+        Types, int64 ``(num_jobs, num_types)``, and how many of them pass, int64 ``(num_jobs,)``.
+    """
+    # How far is each type from the node that would be best?
+    types = _positions(np.array(nodes.cores), np.array(nodes.memory), np.array(nodes.speed))
+    cores = np.maximum(jobset.demand[:, 0], 1)
+    fastest = np.full(cores.size, max(nodes.speed))
+    ideal = _positions(cores, specification(jobset, MEMORY), fastest)
+    distance = np.sqrt(np.square(ideal[:, None] - types).sum(axis=2))
+    core_type = specification(jobset, CORE_TYPE)[:, None]
+    usable = (core_type < 0) | (np.array(nodes.core_type) == core_type)
+    # Types of another core type come last, and never pass.
+    order = np.argsort(np.where(usable, distance, np.inf), axis=1, kind="stable")
+    spread = np.sqrt(np.square(types - types.mean(axis=0)).sum(axis=1).mean())
+    near = distance <= reach * spread if np.isfinite(reach) else np.ones_like(usable)
+    passing = np.maximum((usable & near).sum(axis=1), usable.any(axis=1))
+    return order.astype(np.int64), passing.astype(np.int64)
+
+
+def _positions(
+    cores: NDArray[Any], memory: NDArray[Any], speed: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Where nodes lie in the space of types, float64 ``(n, 3)``."""
+    size = cores.astype(np.float64)
+    return np.log2(np.stack([size, (memory + 1.0) / size, speed], axis=1))
+
+
+def can_be_satisfied(
+    nodes: Nodes, most: int, cores: int, memory: int, core_type: int, topology: int
+) -> bool:
+    """Whether some nodes, if all are there, satisfy a specification that insists on its place.
+
+    Args:
+        nodes: the cloud's.
+        most: nodes that an agent can hold.
+        cores: of the specification, as the next three.
+        memory: in gigabytes.
+        core_type: `ANY_CORE` for any.
+        topology: where all of its nodes have to be.
+    """
+    usable = (nodes.of("core_type") == core_type) | (core_type == ANY_CORE)
+    places = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region, ONE_RACK: nodes.rack}
+    place = places[topology]
+    sizes = np.stack([nodes.of("cores"), nodes.of("memory")], axis=1).astype(int)
+    return any(
+        _can_reach(sizes[usable & (place == one)], cores, memory, most)
+        for one in np.unique(place[usable])
+    )
+
+
+def _can_reach(sizes: NDArray[np.int64], cores: int, memory: int, most: int) -> bool:
+    """Whether some nodes, at most so many, have enough cores and enough memory.
+
+    Args:
+        sizes: cores and memory of each node, int64 ``(n, 2)``.
+        cores: that are asked for.
+        memory: that is asked for.
+        most: nodes.
+    """
+    in_order = sizes[np.lexsort(sizes.T)]
+    # Those with the most cores are usually enough; else each number of nodes is tried.
+    if (sizes[np.lexsort(sizes.T[::-1])][-most:].sum(axis=0) >= (cores, memory)).all():
+        return True
+    best = {0: {0: 0}}  # by number of nodes and their cores, at most those asked for: most memory
+    for node_cores, node_memory in in_order.tolist():
+        for count in sorted(best, reverse=True):  # so that no node counts twice
+            if count == most:
+                continue
+            further = best.setdefault(count + 1, {})
+            for some_cores, some_memory in list(best[count].items()):
+                enough = min(some_cores + node_cores, cores)
+                further[enough] = max(further.get(enough, -1), some_memory + node_memory)
+    return any(by_cores.get(cores, -1) >= memory for by_cores in best.values())

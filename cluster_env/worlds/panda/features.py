@@ -1,61 +1,164 @@
-"""What a network sees of a state: nodes to catch, nodes to release, and the specification."""
+"""What networks see: nodes, the specification, and the plans that the supervisor proposes."""
+
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit
-from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT
-
-ITEM = (
-    *("present", "held", "cores", "memory", "speed", "same_rack", "same_region"),
-    *("leaves_soon", "share_of_cores", "best_fit", "fastest_fit"),
+from cluster_env.core.checks import require_states
+from cluster_env.core.compiled import njit, njit_inlined, njit_kernel
+from cluster_env.worlds.panda.consumers import ONE_RACK, ONE_REGION
+from cluster_env.worlds.panda.plans import MIX, pick
+from cluster_env.worlds.panda.state import (
+    HEADER,
+    NODE_SEEN,
+    NODE_SIZE,
+    NODES_AT,
+    PLAN_SEEN,
+    PLAN_SIZE,
+    PLANS,
+    PLANS_AT,
+    Offer,
+    state_space,
 )
-"""Names of a node's features, all from 0 to 1.
 
-* ``held``: 1 for a node that the agent holds, and may release; ``cores``, ``memory``, ``speed``:
-  over the largest of the cloud; ``same_rack``, ``same_region``: as its first held node.
-* ``leaves_soon``: 1 / (1 + steps until it leaves), 0 if none is announced; ``share_of_cores``: of
-  the demand, at most 1.
-* ``best_fit``, ``fastest_fit``: whether an agent would catch or release it that follows this rule
-  by itself; so that actors that decide on each node by itself need not find out which are enough.
-"""
+_HALF_STEPS, _HALF_AGENTS = 32.0, 8.0
+"""Steps and agents of which a feature n / (n + these) is a half."""
 
-CONTEXT = (
-    *("waited", "left", "cores", "memory", "any_core", "core_type", "one_region", "one_rack"),
-    *("held_cores", "held_memory", "free_nodes", "free_cores"),
-    *("waiting", "waiting_cores", "running", "ahead", "satisfied"),
-)
-"""Names of the context's features, all from 0 to 1.
 
-* ``waited``, ``left``: n / (n + 32) steps; ``cores``, ``memory``: of the specification, n over n +
-  those of the largest node; ``any_core``: whether every core type will do; ``core_type``: its
-  number over their number; ``one_region``, ``one_rack``: where nodes are wanted.
-* ``held_cores``, ``held_memory``: share of the demand, at most 1; ``free_nodes``: of all nodes;
-  ``free_cores``: of all cores; ``waiting``, ``running``, ``ahead``: agents, n / (n + 8);
-  ``waiting_cores``: n / (n + cores of the cloud).
-"""
+class ItemColumns(NamedTuple):
+    """Features of a node, all from 0 to 1; sizes are over the largest of the cloud.
 
-_AT, _SIZE = NODES_AT, len(NODE_SEEN)
+    The last two are what an agent does that follows this rule by itself, so that actors that decide
+    on each node by itself need not find out which are enough.
+    """
+
+    present: int
+    held: int  # 1 for a node that the agent holds, and may release
+    cores: int
+    memory: int
+    speed: int
+    same_rack: int  # as its first held node
+    same_region: int
+    leaves_soon: int  # 1 / (1 + steps until it leaves), 0 if none is announced
+    share_of_cores: int  # of the demand, at most 1
+    best_fit: int  # whether it would be caught or released
+    fastest_fit: int
+
+
+class ContextColumns(NamedTuple):
+    """Features of the context, all from 0 to 1."""
+
+    waited: int  # n / (n + 32) steps, as the next one
+    left: int
+    cores: int  # n / (n + those of the largest node), as the next one
+    memory: int
+    any_core: int  # whether every core type will do
+    core_type: int  # its number over their number
+    one_region: int  # where nodes are preferred
+    one_rack: int
+    held_cores: int  # share of the demand, at most 1, as the next one
+    held_memory: int
+    free_nodes: int  # of all nodes
+    free_cores: int  # of all cores
+    waiting: int  # agents, n / (n + 8)
+    waiting_cores: int  # n / (n + cores of the cloud)
+    running: int  # agents, n / (n + 8), as the next one
+    ahead: int
+    satisfied: int
+
+
+class PairColumns(NamedTuple):
+    """Features of a pair: a consumer, and nodes that satisfy it, those that it holds among them."""
+
+    left: int  # log2 of the steps at speed 1 that are left to do, less 4
+    cores: int  # log2 of the cores that are asked for, less 2
+    waited: int  # log2(1 + steps), less 4
+    stretched: int  # log2(1 + steps waited over those left), at most 8
+    one_region: int  # 1 if the consumer prefers that, as the next two
+    one_rack: int
+    core_type: int
+    slow: int  # log2 of the run time on these nodes over the steps left
+    excess: int  # log2 of the cores that they have over those that are asked for
+    capacity: int  # log2 of what they could do in the run time over the work of the consumer
+    share: int  # what they can do over what they and all free nodes can
+    nodes: int  # log2 of their number
+    exposure: int  # their number times the run time, over 100
+    wanted: int  # log2(1 + consumers that wait for whom a type is nearest), less 2, a mean
+    busy: int  # log2(1 + consumers that wait), less 3; then products, and 1
+    busy_left: int
+    busy_slow: int
+    busy_excess: int
+    cores_slow: int
+    left_slow: int
+    cores_excess: int
+    left_excess: int
+    cores_cores: int
+    left_left: int
+    left_cores: int
+    constant: int
+
+
+ITEM = ItemColumns(*range(len(ItemColumns._fields)))
+CONTEXT = ContextColumns(*range(len(ContextColumns._fields)))
+COLUMN = PairColumns(*range(len(PairColumns._fields)))
+
+PAIR = PairColumns._fields
+"""Names of the features of a pair, by which a central scorer and agents judge plans."""
+
+START = {"left": -2.0, "excess": -0.5, "slow": -0.3, "constant": 10.0}
+"""The shortest first, on nodes that fit, nearly: weights that a search begins with."""
+
+
+class Request(NamedTuple):
+    """What the features of a pair say of the consumer."""
+
+    left: float  # steps at speed 1
+    cores: int  # that are asked for
+    waited: int  # steps
+    topology: int
+    is_picky: bool  # whether it insists on a core type
+    waiting: int  # consumers that wait
+    free_work: float  # cores x speed of all free nodes
+
+
+class Largest(NamedTuple):
+    """What sizes are divided by: those of the largest nodes of the cloud, and of all."""
+
+    cores: float
+    memory: float
+    speed: float  # in hundredths
+    num_core_types: float
+    num_nodes: float
+    num_cores: float
+
+
+class Proposals(NamedTuple):
+    """Plans of agents, see `state.PLANS`."""
+
+    pairs: NDArray[np.float32]  # (n, plans, pair features), see `PairColumns`; 0 without a plan
+    members: NDArray[np.bool_]  # (n, plans, observed + held): nodes that are to be caught
+    possible: NDArray[np.bool_]  # (n, plans): whether there is one
 
 
 @njit(cache=True, nogil=True)
 def describe(
     states: NDArray[np.int32],
     observed: int,
-    largest: NDArray[np.float64],
+    largest: Largest,
     best_fit: NDArray[np.int8],
     fastest_fit: NDArray[np.int8],
     items: NDArray[np.float32],
     context: NDArray[np.float32],
     allowed: NDArray[np.bool_],
 ) -> None:
-    """Fills features of states; see `ITEM`, `CONTEXT` and `Panda.features`.
+    """Fills features of states; see `ItemColumns`, `ContextColumns` and `Panda.features`.
 
     Args:
         states: int32 ``(n, state_size)``.
         observed: places of nodes that may be caught; those that may be released follow.
-        largest: cores, memory and speed (in hundredths) of the largest node of each kind, number of
-            core types, of nodes and of cores, float64 ``(6,)``.
+        largest: what sizes are divided by.
         best_fit: what an agent would do by this rule, int8 ``(n, num_actions)``.
         fastest_fit: the same of this rule.
         items: written, as the next two.
@@ -63,25 +166,196 @@ def describe(
         allowed: see there.
     """
     for i in range(states.shape[0]):
-        s, out = states[i], context[i]
-        out[0], out[1] = s[0] / (s[0] + 32.0), s[1] / (s[1] + 32.0)
-        out[2], out[3] = s[2] / (s[2] + largest[0]), s[3] / (s[3] + largest[1] + 1e-9)
-        out[4], out[5] = s[4] == 0, s[4] / largest[3]
-        out[6], out[7] = s[5] == 1, s[5] == 2
-        out[8], out[9] = min(s[6] / s[2], 1.0), min(s[7] / max(s[3], 1), 1.0)
-        out[10], out[11] = s[9] / largest[4], s[10] / largest[5]
-        out[12], out[13] = s[11] / (s[11] + 8.0), s[12] / (s[12] + largest[5])
-        out[14], out[15], out[16] = s[13] / (s[13] + 8.0), s[14] / (s[14] + 8.0), s[15]
+        state, out = states[i], context[i]
+        # The specification.
+        out[CONTEXT.waited] = state[HEADER.waited] / (state[HEADER.waited] + _HALF_STEPS)
+        out[CONTEXT.left] = state[HEADER.left] / (state[HEADER.left] + _HALF_STEPS)
+        out[CONTEXT.cores] = state[HEADER.cores] / (state[HEADER.cores] + largest.cores)
+        out[CONTEXT.memory] = state[HEADER.memory] / (state[HEADER.memory] + largest.memory + 1e-9)
+        out[CONTEXT.any_core] = state[HEADER.core_type] == 0
+        out[CONTEXT.core_type] = state[HEADER.core_type] / largest.num_core_types
+        out[CONTEXT.one_region] = state[HEADER.topology] == ONE_REGION
+        out[CONTEXT.one_rack] = state[HEADER.topology] == ONE_RACK
+        # What is held of it, and what is free.
+        out[CONTEXT.held_cores] = min(state[HEADER.held_cores] / state[HEADER.cores], 1.0)
+        memory = max(state[HEADER.memory], 1)
+        out[CONTEXT.held_memory] = min(state[HEADER.held_memory] / memory, 1.0)
+        out[CONTEXT.free_nodes] = state[HEADER.free_nodes] / largest.num_nodes
+        out[CONTEXT.free_cores] = state[HEADER.free_cores] / largest.num_cores
+        # The others.
+        out[CONTEXT.waiting] = state[HEADER.waiting] / (state[HEADER.waiting] + _HALF_AGENTS)
+        waiting_cores = state[HEADER.waiting_cores]
+        out[CONTEXT.waiting_cores] = waiting_cores / (waiting_cores + largest.num_cores)
+        out[CONTEXT.running] = state[HEADER.running] / (state[HEADER.running] + _HALF_AGENTS)
+        out[CONTEXT.ahead] = state[HEADER.ahead] / (state[HEADER.ahead] + _HALF_AGENTS)
+        out[CONTEXT.satisfied] = state[HEADER.satisfied]
+        # Nodes to catch, then nodes to release.
         for k in range(items.shape[1]):
-            node, item = s[_AT + k * _SIZE : _AT + (k + 1) * _SIZE], items[i, k]
-            allowed[i, k] = node[0] > 0
+            node, item = (
+                state[NODES_AT + k * NODE_SIZE : NODES_AT + (k + 1) * NODE_SIZE],
+                items[i, k],
+            )
+            allowed[i, k] = node[NODE_SEEN.present] > 0
             item[:] = 0.0
-            if not node[0]:
+            if not node[NODE_SEEN.present]:
                 continue
-            item[0], item[1] = 1.0, k >= observed
-            item[2], item[3] = node[1] / largest[0], node[2] / max(largest[1], 1.0)
-            item[4], item[5], item[6] = node[3] / largest[2], node[4], node[5]
-            item[7] = 1.0 / node[6] if node[6] else 0.0
-            item[8] = min(node[1] / s[2], 1.0)
-            item[9], item[10] = best_fit[i, k], fastest_fit[i, k]
+            item[ITEM.present], item[ITEM.held] = 1.0, k >= observed
+            item[ITEM.cores] = node[NODE_SEEN.cores] / largest.cores
+            item[ITEM.memory] = node[NODE_SEEN.memory] / max(largest.memory, 1.0)
+            item[ITEM.speed] = node[NODE_SEEN.speed] / largest.speed
+            item[ITEM.same_rack] = node[NODE_SEEN.same_rack]
+            item[ITEM.same_region] = node[NODE_SEEN.same_region]
+            notice = node[NODE_SEEN.notice]
+            item[ITEM.leaves_soon] = 1.0 / notice if notice else 0.0
+            item[ITEM.share_of_cores] = min(node[NODE_SEEN.cores] / state[HEADER.cores], 1.0)
+            item[ITEM.best_fit], item[ITEM.fastest_fit] = best_fit[i, k], fastest_fit[i, k]
         allowed[i, items.shape[1]] = True
+
+
+@njit_kernel
+def decide_alone(
+    states: NDArray[np.int32],
+    order: int,
+    observed: int,
+    held: int,
+    offer: Offer,
+    uniforms: NDArray[np.float64],
+    bits: NDArray[np.int8],
+) -> None:
+    """What agents would do that follow a rule by themselves, by what they see.
+
+    Each catches what it would pick among the nodes that it sees for what it is missing, and starts
+    as soon as it can. Where they are not enough, it releases what it holds.
+
+    Args:
+        states: int32 ``(n, state_size)``.
+        order: how the next node is picked, see `plans.pick`.
+        observed: nodes that a state shows.
+        held: nodes that an agent may hold.
+        offer: room.
+        uniforms: float64 ``(n,)`` in [0, 1).
+        bits: written, int8 ``(n, observed + held + 1)``.
+    """
+    bits[:] = 0
+    for i in range(states.shape[0]):
+        state, count = states[i], 0
+        if state[HEADER.satisfied]:
+            continue
+        # The nodes that it sees are its offer, called by their places.
+        for k in range(observed):
+            node = state[NODES_AT + k * NODE_SIZE : NODES_AT + (k + 1) * NODE_SIZE]
+            if node[NODE_SEEN.present]:
+                offer.cores[count], offer.memory[count] = (
+                    node[NODE_SEEN.cores],
+                    node[NODE_SEEN.memory],
+                )
+                offer.speed[count], offer.node[count] = node[NODE_SEEN.speed], k
+                count += 1
+        # It picks for what is missing, or gives up.
+        cores = state[HEADER.cores] - state[HEADER.held_cores]
+        memory = state[HEADER.memory] - state[HEADER.held_memory]
+        key = np.uint64(uniforms[i] * 2.0**53) * MIX
+        picked = pick(offer, count, cores, memory, held - state[HEADER.held_nodes], order, key)
+        for k in range(picked):
+            bits[i, offer.node[offer.picked[k]]] = 1
+        if picked == 0:
+            bits[i, observed : observed + state[HEADER.held_nodes]] = 1
+
+
+@njit_inlined
+def write_pair(
+    request: Request, plan: NDArray[np.signedinteger[Any]], out: NDArray[np.floating[Any]]
+) -> None:
+    """Writes the features of a pair.
+
+    Args:
+        request: of the consumer.
+        plan: of the nodes, with the columns `state.PLAN_SEEN`.
+        out: written, ``(len(PAIR),)``.
+    """
+    nodes, cores, steps = plan[PLAN_SEEN.nodes], plan[PLAN_SEEN.cores], plan[PLAN_SEEN.steps]
+    work, wanted = np.float64(plan[PLAN_SEEN.work]), plan[PLAN_SEEN.wanted] / 100.0
+    size, wide = math.log2(max(request.left, 1e-3)) - 4.0, math.log2(max(request.cores, 1)) - 2.0
+    slow, excess = math.log2(steps) - size - 4.0, math.log2(cores) - wide - 2.0
+    busy = math.log2(1.0 + request.waiting) - 3.0
+    # The consumer.
+    out[COLUMN.left], out[COLUMN.cores] = size, wide
+    out[COLUMN.waited] = math.log2(1.0 + request.waited) - 4.0
+    out[COLUMN.stretched] = min(math.log2(1.0 + request.waited / max(request.left, 1e-3)), 8.0)
+    out[COLUMN.one_region] = request.topology == ONE_REGION
+    out[COLUMN.one_rack] = request.topology == ONE_RACK
+    out[COLUMN.core_type] = request.is_picky
+    # The nodes for it.
+    out[COLUMN.slow], out[COLUMN.excess] = slow, excess
+    out[COLUMN.capacity] = math.log2(work * steps) - size - wide - 6.0
+    out[COLUMN.share], out[COLUMN.nodes] = work / (work + request.free_work), math.log2(nodes)
+    out[COLUMN.exposure] = nodes * steps / 100.0
+    out[COLUMN.wanted] = math.log2(1.0 + wanted) - 2.0
+    # Products, by which a linear score can weigh one thing the more, the more there is of another.
+    out[COLUMN.busy], out[COLUMN.busy_left] = busy, busy * size
+    out[COLUMN.busy_slow], out[COLUMN.busy_excess] = busy * slow, busy * excess
+    out[COLUMN.cores_slow], out[COLUMN.left_slow] = wide * slow, size * slow
+    out[COLUMN.cores_excess], out[COLUMN.left_excess] = wide * excess, size * excess
+    out[COLUMN.cores_cores], out[COLUMN.left_left] = wide * wide, size * size
+    out[COLUMN.left_cores], out[COLUMN.constant] = size * wide, 1.0
+
+
+@njit_inlined
+def write_seen(state: NDArray[np.int32], p: int, out: NDArray[np.floating[Any]]) -> bool:
+    """Writes the features of a plan that a state shows, if there is one; whether there is.
+
+    Args:
+        state: int32 ``(state_size,)``.
+        p: which of the `state.PLANS`.
+        out: ``(len(PAIR),)``, see `PairColumns`.
+    """
+    plan = state[PLANS_AT + p * PLAN_SIZE : PLANS_AT + (p + 1) * PLAN_SIZE]
+    if plan[PLAN_SEEN.nodes] == 0:
+        return False
+    request = Request(
+        np.float64(state[HEADER.left]),
+        state[HEADER.cores],
+        state[HEADER.waited],
+        state[HEADER.topology],
+        state[HEADER.core_type] > 0,
+        state[HEADER.waiting],
+        np.float64(state[HEADER.free_work]),
+    )
+    write_pair(request, plan, out)
+    return True
+
+
+@njit_kernel
+def _fill(
+    states: NDArray[np.int32],
+    pairs: NDArray[np.float32],
+    members: NDArray[np.bool_],
+    possible: NDArray[np.bool_],
+) -> None:
+    for i in range(states.shape[0]):
+        for p in range(pairs.shape[1]):
+            possible[i, p] = write_seen(states[i], p, pairs[i, p])
+            for k in range(members.shape[2] if possible[i, p] else 0):
+                plans = states[i, NODES_AT + k * NODE_SIZE + NODE_SEEN.plans]
+                members[i, p, k] = (plans >> p) & 1
+
+
+def proposals(states: NDArray[np.int32], num_items: int) -> Proposals:
+    """The plans of states.
+
+    Args:
+        states: int32 ``(n, state_size)``.
+        num_items: places of nodes, observed and held.
+
+    Raises:
+        InputError: for states of another world.
+    """
+    require_states(states, state_space(num_items))
+    n, num_plans = states.shape[0], len(PLANS)
+    written = Proposals(
+        np.zeros((n, num_plans, len(PAIR)), np.float32),
+        np.zeros((n, num_plans, num_items), np.bool_),
+        np.zeros((n, num_plans), np.bool_),
+    )
+    _fill(np.ascontiguousarray(states), *written)
+    return written

@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
 
 MOST_NODES = 4096
@@ -40,6 +41,7 @@ class Nodes:
     regions: int = 2
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         columns = ("count", "cores", "speed", "memory", "core_type")
         sizes = {len(getattr(self, name)) for name in columns}
         if len(sizes) != 1 or 0 in sizes:
@@ -61,6 +63,7 @@ class Nodes:
                 f"regions and racks must be 1 or more, and no more regions than racks, but "
                 f"{self.regions} regions and {self.racks} racks were given"
             )
+        # States and schedules count the work of a node in whole numbers.
         for cores, speed in zip(self.cores, self.speed, strict=True):
             if abs(cores * speed - round(cores * speed)) > 1e-9:
                 raise InputError(

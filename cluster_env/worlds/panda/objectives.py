@@ -18,6 +18,7 @@ The paper's third reward, of the system, is what agents learn from by ``training
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import OBJECTIVE_FAMILIES, LateCost, Objective
 from cluster_env.worlds.panda.consumers import TOLERANCE
 
-_SILENT = 2**31 - 1  # steps after which one complains that says nothing
+_SILENT = 2**31 - 1  # steps after which a consumer complains that says nothing
 FACTORS = (1, 2, 4)
 """Of the time that a class expects, from which a consumer of it costs more."""
 
@@ -45,29 +46,19 @@ def expected_time(jobset: JobSet, core_steps: float) -> NDArray[np.float64]:
 
 def expected_in_class(jobset: JobSet, core_steps: float) -> NDArray[np.float64]:
     """The mean of `expected_time` over each consumer's class, float64 ``(num_jobs,)``."""
-    of_class = jobset.job_class
-    sums = np.bincount(of_class, expected_time(jobset, core_steps), 256)
-    return (sums / np.maximum(np.bincount(of_class, minlength=256), 1))[of_class]
+    sums = np.bincount(jobset.job_class, expected_time(jobset, core_steps), 256)
+    counts = np.bincount(jobset.job_class, minlength=256)
+    return (sums / np.maximum(counts, 1))[jobset.job_class]
 
 
-def normalized_time(name: str) -> Objective:
-    """The objective of that name.
-
-    Raises:
-        InputError: without a number above 0 in brackets.
-    """
-    core_steps = _number(name)
+def normalized_time(name: str, core_steps: float) -> Objective:
+    """``normalized_time(a)``, with the number a in its name."""
     label = f"mean total time over the expected one ({core_steps:g} core steps a step of waiting)"
     return Objective(name, lambda jobset: 1.0 / expected_time(jobset, core_steps), label=label)
 
 
-def class_spread(name: str) -> Objective:
-    """The objective of that name.
-
-    Raises:
-        InputError: without a number above 0 in brackets.
-    """
-    core_steps = _number(name)
+def class_spread(name: str, core_steps: float) -> Objective:
+    """``class_spread(a)``."""
 
     def late(factor: int) -> LateCost:
         return LateCost(
@@ -80,13 +71,8 @@ def class_spread(name: str) -> Objective:
     return Objective(name, _nothing, late_costs=costs, label=label)
 
 
-def feedback(name: str) -> Objective:
-    """The objective of that name.
-
-    Raises:
-        InputError: without a number above 0 in brackets.
-    """
-    core_steps = _number(name)
+def feedback(name: str, core_steps: float) -> Objective:
+    """``feedback(a)``."""
 
     def after(jobset: JobSet) -> NDArray[np.int32]:
         tolerance = jobset.attributes.get(TOLERANCE, np.zeros(jobset.num_jobs))
@@ -102,19 +88,24 @@ def _nothing(jobset: JobSet) -> NDArray[np.float64]:
     return np.zeros(jobset.num_jobs)
 
 
-def _number(name: str) -> float:
-    try:
-        value = float(name.partition("(")[2].removesuffix(")"))
-    except ValueError:
-        value = math.nan
-    if not (0 < value < math.inf and name.endswith(")")):
-        raise InputError(
-            f"'{name}' needs the core steps for which a step of waiting is expected, a number "
-            f"above 0, as in {name.partition('(')[0]}(16)"
-        )
-    return value
+def _register(family: str, make: Callable[[str, float], Objective]) -> None:
+    """Enters a family of objectives, which have their core steps in brackets."""
+
+    def named(name: str) -> Objective:
+        try:
+            value = float(name.partition("(")[2].removesuffix(")"))
+        except ValueError:
+            value = math.nan
+        if not (0 < value < math.inf and name.endswith(")")):
+            raise InputError(
+                f"'{name}' needs the core steps for which a step of waiting is expected, a number "
+                f"above 0, as in {family}(16)"
+            )
+        return make(name, value)
+
+    OBJECTIVE_FAMILIES.register(family)(named)
 
 
-OBJECTIVE_FAMILIES.register("normalized_time")(normalized_time)
-OBJECTIVE_FAMILIES.register("class_spread")(class_spread)
-OBJECTIVE_FAMILIES.register("feedback")(feedback)
+_register("normalized_time", normalized_time)
+_register("class_spread", class_spread)
+_register("feedback", feedback)

@@ -1,144 +1,106 @@
 """Many clouds side by side, each with many agents."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.batch import Batch, BatchSimulator
 from cluster_env.core.errors import InputError
-from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import Pieces, Schedule, gather_attributes
+from cluster_env.core.schedule import Pieces, Schedule
 from cluster_env.objectives import Objective
-from cluster_env.worlds.panda.arrays import BY_NEED, Cloud, Episodes, Jobs
-from cluster_env.worlds.panda.joining import joined_jobs, new_episodes
+from cluster_env.worlds.panda.agents import Decisions
+from cluster_env.worlds.panda.allocation import CHOICES, ORDERS, Rule
+from cluster_env.worlds.panda.consumers import (
+    CORE_TYPE,
+    MEMORY,
+    NEVER,
+    TOPOLOGY,
+    absences,
+    nearest_types,
+    specification,
+)
+from cluster_env.worlds.panda.events import PLAY, RESET, RULE_STEP, STEP, run_episodes
+from cluster_env.worlds.panda.features import PAIR
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.planning import new_plan
-from cluster_env.worlds.panda.play import CHOICES, ORDERS
-from cluster_env.worlds.panda.step import PLAY, RESET, STEP, run_episodes
+from cluster_env.worlds.panda.state import (
+    AGENT,
+    ANNOUNCE,
+    BY_NEED,
+    CONSUMER,
+    LEAVE,
+    NODE,
+    PROGRESS,
+    RETURN,
+    RUN,
+    SPAN,
+    Cloud,
+    Episodes,
+    Jobs,
+    new_scratch,
+    state_space,
+)
 
 _NO_BITS, _NO_NEEDS = np.empty((0, 0), np.int8), np.empty((0, 0), np.float32)
-_NO_REWARDS, _NO_KEYS = np.empty(0), np.empty(0, np.uint64)
+_NO_REWARDS = np.empty(0)
 
 
-class PandaSimulator:
+class PandaSimulator(BatchSimulator):
     """The supervisor: it takes the actions of all agents, resolves collisions and lets time pass.
 
     A row is an agent, one for each consumer of each episode; the rows of an episode stand together
-    in the order of arrival. An agent is active while its consumer waits. As long as somebody waits
-    in an episode, a decision takes one step; else the clock goes on to the next arrival or loss.
+    in the order of arrival. An agent is active while its consumer waits. `Panda` says what happens.
 
-    At one instant consumers finish, nodes return, are announced to leave and leave, consumers
-    arrive, and then agents decide.
-
-    The reward of a decision is minus what the consumer costs until its next one. A consumer that
-    starts is charged for the whole run ahead, which its nodes decide; if it loses a node, its next
-    decision is given back the rest. So returns are exactly minus the costs of the objective.
-
-    Args:
-        nodes: of the cloud.
-        cloud: the same, and the rules, as compiled code reads them.
-        reach: of the attention filter.
-        state_size: of a state.
-        check: raises `InputError` for a jobset that cannot run.
+    Attributes:
+        states: int32 ``(num_rows, state_size)``: a view that changes, as all that follow. That of a
+            row that is not active is the last one that it had.
+        episode: int32 ``(num_rows,)``, number of each row's episode, never decreasing.
+        time: int64 ``(num_rows,)``, the clock of each row's episode in steps.
+        active: bool ``(num_rows,)``, which rows are to decide; agents come and go.
+        truncated: bool ``(num_rows,)``, which rows were cut at `max_time`.
+        agents: ``(num_rows,)`` of `state.AGENT`, what has become of each row.
+        nodes: ``(num_episodes, num_nodes)`` of `state.NODE`.
+        observed: int64 ``(num_rows, observed)``, the nodes that each row sees, or -1.
     """
 
-    def __init__(
-        self,
-        nodes: Nodes,
-        cloud: Cloud,
-        reach: float,
-        state_size: int,
-        check: Callable[[JobSet], None],
-    ) -> None:
-        self._nodes, self._cloud, self._reach = nodes, cloud, reach
-        self._state_size, self._check = state_size, check
-        self._jobsets: tuple[JobSet, ...] = ()
-        self._jobs: Jobs
-        self._episodes: Episodes
+    agents: NDArray[np.void]
+    nodes: NDArray[np.void]
+    observed: NDArray[np.int64]
 
-    def load(
-        self, jobsets: Sequence[JobSet], objective: Objective, episodes_per_jobset: int = 1
-    ) -> None:
-        """Takes the jobs of the next episodes and resets; see `Simulator.load`.
+    def require(self, objective: Objective) -> None:
+        """Refuses objectives that charge episodes and not consumers.
 
         Raises:
-            InputError: as there, and for an objective that charges episodes and not consumers.
+            InputError: if it is one.
         """
-        if not jobsets:
-            raise InputError("at least one jobset is needed")
         if objective.busy_cost or objective.utilization_gain or objective.utility_gain:
             raise InputError(
                 f"an agent is rewarded for its own consumer, but the objective '{objective.name}' "
                 f"rewards whole episodes; take one of single jobs, such as slowdown"
             )
-        for jobset in jobsets:
-            self._check(jobset)
-        self._jobsets = tuple(jobsets)
-        self._jobs = joined_jobs(jobsets, objective, self._nodes, self._reach)
-        each = np.repeat(np.arange(len(jobsets), dtype=np.int32), episodes_per_jobset)
-        self._episodes = new_episodes(each, jobsets, self._cloud, self._state_size)
-        self._held_before = np.empty(self.num_rows, np.int64)
-        most = max(one.num_jobs for one in jobsets)
-        self._plan = new_plan(self._nodes.num_nodes, most)
-        self.reset()
 
-    def reset(self, rows: NDArray[np.int32] | None = None) -> None:
-        """Puts all episodes, or those of the given rows, back to the beginning."""
-        which = np.sort(self._first_rows() if rows is None else rows).astype(np.int32)
-        self._run(RESET, which)
-
-    @property
-    def num_rows(self) -> int:
-        """Number of agents: one for each consumer of each episode."""
-        return int(self._episodes.episode.size)
-
-    @property
-    def episode(self) -> NDArray[np.int32]:
-        """Index of each row's episode, int32 ``(num_rows,)``, never decreasing."""
-        return self._episodes.episode
-
-    @property
-    def states(self) -> NDArray[np.int32]:
-        """The states of all rows, int32 ``(num_rows, state_size)``: a view that changes.
-
-        That of a row that is not active is the last one that it had.
-        """
-        return self._episodes.states
-
-    @property
-    def time(self) -> NDArray[np.int64]:
-        """The clock of each row's episode in steps, int64 ``(num_rows,)``: a view that changes."""
-        return self._episodes.time
-
-    @property
-    def active(self) -> NDArray[np.bool_]:
-        """Which rows are to decide, bool ``(num_rows,)``: a view; agents come and go."""
-        return self._episodes.active
-
-    @property
-    def truncated(self) -> NDArray[np.bool_]:
-        """Which rows were cut at `max_time`, bool ``(num_rows,)``: a view that changes."""
-        return self._episodes.truncated
-
-    @property
-    def agents(self) -> NDArray[np.void]:
-        """What has become of each row, ``(num_rows,)`` of `arrays.AGENT`: a view that changes."""
-        return self._episodes.agent
-
-    @property
-    def nodes(self) -> NDArray[np.void]:
-        """The nodes, ``(num_episodes, num_nodes)`` of `arrays.NODE`: a view that changes."""
-        return self._episodes.node
-
-    @property
-    def observed(self) -> NDArray[np.int64]:
-        """The nodes that each row sees, int64 ``(num_rows, observed)``, or -1: a view."""
-        return self._episodes.shown
+    def allocate(self) -> None:
+        """Makes room for the episodes of `batch`, and sets the views."""
+        world, batch = self.world, self.batch
+        self._jobs: Jobs = _jobs_of(batch, world.nodes, world.reach)
+        self._episodes: Episodes = _episodes_of(batch, world.cloud)
+        self._held_before = np.empty(batch.num_places, np.int64)
+        self._scratch = new_scratch(world.nodes.num_nodes, batch.most_jobs, len(PAIR))
+        no_keys = np.zeros(batch.num_places, np.uint64)
+        self._no_rule = Rule(0, False, no_keys, np.zeros(len(PAIR)))
+        self.episode, self.states = self._episodes.number, self._episodes.states
+        self.time, self.active = self._episodes.time, self._episodes.active
+        self.truncated, self.agents = self._episodes.truncated, self._episodes.agents
+        self.nodes, self.observed = self._episodes.nodes, self._episodes.shown
 
     def held(self, row: int) -> NDArray[np.int64]:
         """The nodes that a row holds, in the order in which it caught them."""
-        return self._episodes.held[row, : self._episodes.agent[row]["held"]]
+        return self._episodes.held[row, : self.agents[row]["held"]]
+
+    def reset(self, rows: NDArray[np.int32] | None = None) -> None:
+        """Puts all episodes, or those of the given rows, back to the beginning."""
+        first = self._first_rows() if rows is None else np.sort(rows).astype(np.int32)
+        self._run(RESET, first)
 
     def step(
         self,
@@ -153,17 +115,25 @@ class PandaSimulator:
             rows: int32 ``(m,)``, rising: all active ones of each episode.
             actions: zeros and ones ``(m, observed + held + 1)``, where a number above 1 is a 1 that
                 says how much the agent needs the node, if `needs` does not; or int32 ``(m,)``, for
-                each agent the one bit that is 1.
+                each agent the one bit that is 1, or for all of them `rule_action` of a rule that
+                decides in their place.
             rewards: float64, of at least m elements, the first m of which are written.
             needs: float32 ``(m, observed)``, how much each agent needs each node that it sees,
                 where collisions are resolved by need; of equal ones the first arrival goes first.
+
+        Raises:
+            InputError: if some agents leave their decision to a rule and others do not.
         """
-        cloud = self._cloud
-        if actions.ndim == 1:
+        cloud = self.world.cloud
+        # Every way to write actions becomes rows of bits, but for what is left to a rule.
+        if actions.ndim > 1:
+            bits = (actions > 0).astype(np.int8)
+        elif actions.size and actions.min() < 0:
+            return self._run(RULE_STEP, rows, rule=self._rule_of(actions), rewards=rewards)
+        else:
             bits = np.zeros((rows.size, cloud.observed + cloud.held + 1), np.int8)
             bits[np.arange(rows.size), actions] = 1
-        else:
-            bits = (actions > 0).astype(np.int8)
+        # Who says nothing else needs each node as much as the number in its action.
         if needs is None and cloud.collision == BY_NEED:
             caught = actions[:, : cloud.observed] if actions.ndim > 1 else bits[:, : cloud.observed]
             needs = caught.astype(np.float32)
@@ -181,46 +151,45 @@ class PandaSimulator:
             rule: how nodes are chosen and in which order consumers get their turn, one of `CHOICES`
                 and one of `ORDERS`.
             keys: of random numbers, uint64 ``(num_rows,)``.
-            weights: of a scorer's features, where nodes are `scored`; see `scoring.PAIR`.
+            weights: of a scorer's features, where nodes are `scored`; see `features.PAIR`.
         """
-        choice, order = rule
+        choice, order = CHOICES.index(rule[0]), ORDERS.index(rule[1])
+        # What is not given keeps its place: compiled code has one form of arguments.
+        played = self._no_rule._replace(choice=choice, shortest=order == 1)
+        if keys is not None:
+            played = played._replace(keys=keys)
         if weights is not None:
-            self._plan.weights[:] = weights
-        self._run(
-            *(PLAY, self._first_rows(), _NO_BITS, _NO_NEEDS, _NO_REWARDS),
-            *(CHOICES.index(choice), ORDERS.index(order) == 1),
-            np.zeros(self.num_rows, np.uint64) if keys is None else keys,
-        )
+            played = played._replace(weights=weights.astype(np.float64))
+        self._run(PLAY, self._first_rows(), rule=played)
+
+    @staticmethod
+    def rule_action(rule: tuple[str, str]) -> int:
+        """The action of agents that leave a decision to a rule, below 0; see `play`."""
+        choice, order = CHOICES.index(rule[0]), ORDERS.index(rule[1])
+        return -1 - (choice * len(ORDERS) + order)
 
     def take_over(
         self, other: "PandaSimulator", source: NDArray[np.int32], target: NDArray[np.int32]
     ) -> None:
         """Copies episodes under way, those that the rows belong to; see `Simulator.take_over`."""
-        mine, theirs = self._episodes, other._episodes
-        pairs = {
-            (int(theirs.episode[s]), int(mine.episode[t]))
-            for s, t in zip(source, target, strict=True)
-        }
-        for there, here in pairs:
-            before, now = theirs.of[there], mine.of[here]
-            shift = now["first_event"] - before["first_event"]
-            rows = [slice(at["row"], at["row"] + at["count"]) for at in (before, now)]
-            runs = [slice(at["run"], at["run"] + before["num_runs"]) for at in (before, now)]
-            for name in (
-                *("time", "round", "coming", "num_waiting", "num_running", "num_done"),
-                "num_runs",
-            ):
-                now[name] = before[name]
-            now["active"], now["truncated"] = before["active"], before["truncated"]
-            now["event"] = before["event"] + shift
-            mine.node[here] = theirs.node[there]
-            for name in (
-                *("agent", "held", "shown", "waiting", "running"),
-                *("active", "truncated", "time", "states"),
-            ):
-                getattr(mine, name)[rows[1]] = getattr(theirs, name)[rows[0]]
-            for name in ("runs", "run_nodes"):
-                getattr(mine, name)[runs[1]] = getattr(theirs, name)[runs[0]]
+        # Several rows may name the same episode, which is copied once, with all of its rows.
+        own, others = self._episodes, other._episodes
+        pairs = np.unique([others.number[source], own.number[target]], axis=1)
+        there, here = pairs.astype(np.int32)
+        own.progress[here], own.nodes[here] = others.progress[there], others.nodes[there]
+        by_row = ("agents", "held", "shown", "waiting", "running")
+        self.batch.copy_places(
+            *(other.batch, there, here),
+            [
+                (getattr(own, name), getattr(others, name))
+                for name in (*by_row, "active", "truncated", "time", "states")
+            ],
+        )
+        # Episodes of the same jobset have the same room for runs.
+        for one, two in zip(own.spans[here], others.spans[there], strict=True):
+            to, start, size = one["run"], two["run"], two["most_runs"]
+            own.runs[to : to + size] = others.runs[start : start + size]
+            own.run_nodes[to : to + size] = others.run_nodes[start : start + size]
 
     def schedule(self) -> Schedule:
         """The consumers that have arrived in each episode, and what became of them.
@@ -228,53 +197,44 @@ class PandaSimulator:
         Pieces say how much of its work each node did for a consumer in core steps at speed 1, in
         proportion to what the node can do; work that was lost with a node is left out.
         """
-        e, of = self._episodes, self._episodes.of
-        episode = np.repeat(np.arange(of.size, dtype=np.int32), of["coming"])
-        first = np.cumsum(of["coming"]) - of["coming"]
-        job = (np.arange(episode.size) - first[episode]).astype(np.int32)
-        agent = e.agent[of["row"][episode] + job]
-        place = of["first"][episode] + job
-        spec = self._jobs.of[place]
-        jobset = of["jobset"][episode].astype(np.int32)
-        classes = np.concatenate([one.job_class for one in self._jobsets])
-        done = (agent["finish"] >= 0) & (agent["finish"] <= of["time"][episode])
-        return Schedule(
-            episode=episode,
-            job=job,
-            arrival=spec["arrival"].astype(np.int32),
-            start=agent["start"].astype(np.int32),
-            finish=np.where(done, agent["finish"], -1).astype(np.int32),
-            duration=spec["duration"].astype(np.int32),
-            demand=spec["cores"][:, None].astype(np.int32),
-            end=of["time"].astype(np.int32),
-            window=of["window"].astype(np.int32),
-            jobset=of["jobset"].astype(np.int32),
-            capacity=np.array([self._nodes.capacity], np.int32),
-            job_class=classes[place],
-            attributes=gather_attributes(self._jobsets, jobset, job),
-            pieces=self._pieces(first),
+        # A run that is under way has a planned finish, which lies behind the clock.
+        progress, finish = self._episodes.progress, self.agents["finish"]
+        ended = (finish >= 0) & (finish <= progress["time"][self.episode])
+        return self.batch.schedule(
+            arrived=progress["num_arrived"],
+            start=self.agents["start"],
+            finish=np.where(ended, finish, -1),
+            end=progress["time"],
+            capacity=[self.world.nodes.capacity],
+            pieces=self._pieces(),
         )
 
     def runs(self) -> tuple[NDArray[np.void], NDArray[np.int64], NDArray[np.int64]]:
         """All stretches that consumers ran, also those whose work was lost.
 
         Returns:
-            Runs, ``(num_runs,)`` of `arrays.RUN`, which end at the clock at the latest; the nodes
+            Runs, ``(num_runs,)`` of `state.RUN`, which end at the clock at the latest; the nodes
             of each, int64 ``(num_runs, held)``, of which the first ``held`` count; and its episode,
             int64 ``(num_runs,)``.
         """
-        e, of = self._episodes, self._episodes.of
-        episode = np.repeat(np.arange(of.size), of["num_runs"])
-        first = np.cumsum(of["num_runs"]) - of["num_runs"]
-        place = of["run"][episode] + np.arange(episode.size) - first[episode]
-        found = e.runs[place].copy()
-        found["end"] = np.minimum(found["end"], of["time"][episode])
-        return found, e.run_nodes[place], episode
+        episodes, progress = self._episodes, self._episodes.progress
+        num_runs = progress["num_runs"]
+        episode = np.repeat(np.arange(num_runs.size), num_runs)
+        first = np.cumsum(num_runs) - num_runs
+        place = episodes.spans["run"][episode] + np.arange(episode.size) - first[episode]
+        runs = episodes.runs[place].copy()
+        runs["end"] = np.minimum(runs["end"], progress["time"][episode])
+        return runs, episodes.run_nodes[place], episode
 
     def _first_rows(self) -> NDArray[np.int32]:
         """The first row of each episode that has any, int32."""
-        of = self._episodes.of
-        return np.asarray(of["row"][of["count"] > 0], np.int32)
+        return self.batch.place[self.batch.num_jobs > 0].astype(np.int32)
+
+    def _rule_of(self, actions: NDArray[Any]) -> Rule:
+        if actions.min() != actions.max():
+            raise InputError("where a rule decides, it does so for all agents of all rows")
+        choice, order = divmod(-1 - int(actions[0]), len(ORDERS))
+        return self._no_rule._replace(choice=choice, shortest=order == 1)
 
     def _run(
         self,
@@ -283,27 +243,25 @@ class PandaSimulator:
         bits: NDArray[np.int8] = _NO_BITS,
         needs: NDArray[np.float32] = _NO_NEEDS,
         rewards: NDArray[np.float64] = _NO_REWARDS,
-        choice: int = 0,
-        shortest: bool = False,
-        keys: NDArray[np.uint64] = _NO_KEYS,
+        rule: Rule | None = None,
     ) -> int:
-        found = run_episodes(
-            *(self._cloud, self._jobs, self._episodes, mode, rows, bits, needs, rewards),
-            *(self._held_before, choice, shortest, self._plan, keys),
+        decisions = Decisions(rows, bits, needs, rewards, self._held_before)
+        num_active = run_episodes(
+            *(self.world.cloud, self._jobs, self._episodes, mode, decisions),
+            *(rule or self._no_rule, self._scratch),
         )
-        return int(found)
+        return int(num_active)
 
-    def _pieces(self, first: NDArray[np.int64]) -> Pieces:
-        """One piece for each node of each run whose work counts.
-
-        Args:
-            first: int64 ``(num_episodes,)``, row of the schedule of each episode's first job.
-        """
+    def _pieces(self) -> Pieces:
+        """One piece for each node of each run whose work counts."""
         runs, nodes, episode = self.runs()
+        # Runs that were lost do not count, nor do those that begin as the episode ends.
+        first = self.batch.first_rows(self._episodes.progress["num_arrived"])
         used = np.arange(nodes.shape[1]) < runs["held"][:, None]
         used &= ((runs["counts"] > 0) & (runs["end"] > runs["begin"]))[:, None]
+        # Each node has its share of the run's work, by what it can do in a step.
         run, column = np.nonzero(used)
-        work = np.where(used, self._nodes.work[nodes], 0)
+        work = np.where(used, self.world.nodes.work[nodes], 0)
         share = work[run, column] / work.sum(axis=1)[run]
         return Pieces(
             job=(first[episode[run]] + runs["consumer"][run]).astype(np.int32),
@@ -312,3 +270,77 @@ class PandaSimulator:
             units=(share * runs["work"][run])[:, None],
             node=nodes[run, column].astype(np.int32),
         )
+
+
+def _jobs_of(batch: Batch, nodes: Nodes, reach: float) -> Jobs:
+    """The consumers of a batch as compiled code reads them.
+
+    Args:
+        batch: what is loaded.
+        nodes: of the cloud.
+        reach: of the attention filter.
+    """
+    near = [nearest_types(one, nodes, reach) for one in batch.jobsets]
+    consumers = np.zeros(int(batch.first[-1]), CONSUMER)
+    consumers["arrival"] = batch.column("arrival", np.int64)
+    consumers["duration"] = batch.column("duration", np.int64)
+    consumers["cores"] = batch.column("demand", np.int64)[:, 0]
+    for name in (MEMORY, CORE_TYPE, TOPOLOGY):
+        consumers[name] = np.concatenate([specification(one, name) for one in batch.jobsets])
+    consumers["num_types"] = np.concatenate([passing for _, passing in near])
+    consumers["rate"], consumers["finish_gain"] = batch.costs.rate, batch.costs.finish_gain
+    return Jobs(
+        consumers,
+        types=np.concatenate([types for types, _ in near]),
+        late_rate=np.ascontiguousarray(batch.costs.late_rate.T),
+        late_after=np.ascontiguousarray(batch.costs.late_after.T),
+        events=np.concatenate([_events_of(absences(one)) for one in batch.jobsets]),
+    )
+
+
+def _episodes_of(batch: Batch, cloud: Cloud) -> Episodes:
+    """Room for the episodes of a batch, not yet begun."""
+    away = [absences(one) for one in batch.jobsets]
+    num_events = np.array([_events_of(one).shape[0] for one in away])
+    # Each run ends with its consumer or with a node that leaves.
+    most_runs = batch.num_jobs + np.array([one.shape[0] for one in away])[batch.jobset]
+    num_episodes, num_rows = batch.num_episodes, batch.num_places
+    spans = np.zeros(num_episodes, SPAN)
+    spans["consumer"], spans["count"] = batch.first[batch.jobset], batch.num_jobs
+    spans["row"] = batch.place
+    spans["event"] = (np.cumsum(num_events) - num_events)[batch.jobset]
+    spans["num_events"] = num_events[batch.jobset]
+    spans["run"], spans["most_runs"] = np.cumsum(most_runs) - most_runs, most_runs
+    return Episodes(
+        spans=spans,
+        progress=np.zeros(num_episodes, PROGRESS),
+        nodes=np.zeros((num_episodes, cloud.type.size), NODE),
+        runs=np.zeros(int(most_runs.sum()), RUN),
+        run_nodes=np.zeros((int(most_runs.sum()), cloud.held), np.int64),
+        number=np.repeat(np.arange(num_episodes, dtype=np.int32), batch.num_jobs),
+        agents=np.zeros(num_rows, AGENT),
+        held=np.zeros((num_rows, cloud.held), np.int64),
+        shown=np.full((num_rows, cloud.observed), -1, np.int64),
+        waiting=np.zeros(num_rows, np.int64),
+        running=np.zeros(num_rows, np.int64),
+        active=np.zeros(num_rows, np.bool_),
+        truncated=np.zeros(num_rows, np.bool_),
+        time=np.zeros(num_rows, np.int64),
+        states=np.zeros((num_rows, *state_space(cloud.observed + cloud.held).shape), np.int32),
+    )
+
+
+def _events_of(away: NDArray[np.int32]) -> NDArray[np.int64]:
+    """What happens to nodes that are away at times, by clock; see `Jobs.events`."""
+    node, announced, leaves, returns = away.T.astype(np.int64)
+    kinds = (
+        (announced, ANNOUNCE, leaves, announced < leaves),
+        (leaves, LEAVE, leaves, leaves >= 0),
+        (returns, RETURN, returns, returns < NEVER),
+    )
+    rows = [
+        np.stack([clock, np.full_like(node, what), node, until], axis=1)[happens]
+        for clock, what, until, happens in kinds
+    ]
+    events = np.concatenate(rows)
+    return np.ascontiguousarray(events[np.lexsort(events.T[::-1])])

@@ -2,17 +2,18 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_option_types
 from cluster_env.core.errors import InputError
+from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import Registry
-from cluster_env.core.seeding import Split
-from cluster_env.core.world import WorkloadKind
-from cluster_env.workloads.logs import read_log
+from cluster_env.core.spec import WorkloadSpec
+from cluster_env.workloads.log import LogWorkload, warmup_marks
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.worlds.panda.consumers import NEVER, ONE_RACK, TOLERANCE, Consumers
 from cluster_env.worlds.panda.nodes import ANY_CORE, Nodes
@@ -38,6 +39,7 @@ class Supply:
     notice: int = 20
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not (0 <= self.stays < 1e9 and 1 <= self.away < 1e9 and 0 <= self.notice < 10**9):
             raise InputError(
                 f"stays and notice must be 0 or more, and away 1 or more, but {self.stays:g}, "
@@ -57,12 +59,15 @@ class Supply:
         for node in range(num_nodes if self.stays else 0):
             clock = 0
             while True:
+                # Each time is one step more than whole steps of an exponential one.
                 leaves = clock + 1 + int(rng.exponential(self.stays))
                 returns = leaves + 1 + int(rng.exponential(self.away))
-                told = max(leaves - self.notice, clock) if rng.random() < self.announced else leaves
+                # A notice begins no sooner than the node is there; a sudden departure has none.
+                has_notice = rng.random() < self.announced
+                notice = max(leaves - self.notice, clock) if has_notice else leaves
                 if leaves >= until:
                     break
-                rows.append((node, told, leaves, min(returns, NEVER)))
+                rows.append((node, notice, leaves, min(returns, NEVER)))
                 clock = returns
         return np.array(rows, np.int32).reshape(-1, 4)
 
@@ -114,6 +119,7 @@ class ClusteredWorkload:
     own_classes: bool = False
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         for name, least, most in (
             *(("load", 1e-6, 100), ("window", 1, 10**7), ("classes", 1, 64), ("spread", 0, 2)),
             *(("shortest", 1, 10**6), ("longest", self.shortest, 10**6), ("widest", 0.01, 4)),
@@ -155,8 +161,10 @@ class ClusteredWorkload:
         float64 ``(times, classes)``; each class has its turn, and the mean over the window is the
         same for all.
         """
+        # A single class is there all the time; its wave alone would be 0 over 0 at its lowest.
+        drift = self.drift if self.classes > 1 else 0.0
         phase = np.arange(self.classes) / self.classes
-        waves = 1 + self.drift * np.cos(2 * np.pi * (when[:, None] - phase))
+        waves = 1 + drift * np.cos(2 * np.pi * (when[:, None] - phase))
         return np.asarray(waves / waves.sum(axis=1, keepdims=True), np.float64)
 
     def sample(self, rng: np.random.Generator) -> Consumers:
@@ -164,24 +172,27 @@ class ClusteredWorkload:
         if self.own_classes:
             one = replace(self, own_classes=False, population=int(rng.integers(2**31)))
             return one.sample(rng)
+        # When they arrive, and of which class each is; the mix depends on the time.
         count = int(rng.poisson(self.arrival_rate * self.window))
         arrival = np.sort(rng.integers(0, self.window, count))
         chance = self.mix(arrival / self.window).cumsum(axis=1)
-        of_class = (rng.random((count, 1)) > chance).sum(axis=1).clip(max=self.classes - 1)
-        centre = self.centres[of_class]
+        job_class = (rng.random((count, 1)) > chance).sum(axis=1).clip(max=self.classes - 1)
+        # What they ask for: around the centre of the class, but never more than there is.
+        centre = self.centres[job_class]
         noise = np.exp(self.spread * rng.standard_normal((count, 3)))
         cores = np.rint(centre[:, 0] * noise[:, 0]).clip(1, self._most_cores(centre[:, 3]))
         memory = np.rint(centre[:, 1] * cores * noise[:, 1])
         memory = memory.clip(0, 0.9 * self._memory_for_a_core * cores).astype(np.int64)
         run = np.rint(centre[:, 2] * noise[:, 2]).clip(1)
+        # Nodes come and go for longer than consumers arrive: these are not done by then.
         away = self.supply.sample(rng, self.nodes.num_nodes, 4 * self.window)
-        asked = {TOLERANCE: self._tolerance(rng, count)} if self.feedback else {}
+        tolerance = {TOLERANCE: self._tolerance(rng, count)} if self.feedback else {}
         return Consumers.with_supply(
             *(arrival, run, cores),
             away=away,
             window=self.window,
-            job_class=of_class,
-            **asked,
+            job_class=job_class,
+            **tolerance,
             memory=memory,
             core_type=centre[:, 3].astype(np.int64),
             topology=centre[:, 4].astype(np.int64),
@@ -199,114 +210,86 @@ class ClusteredWorkload:
 
     def _most_cores(self, core_type: NDArray[np.float64]) -> NDArray[np.float64]:
         """Cores of a quarter of the usable nodes, at most four of them, for each core type."""
-        found = np.empty(core_type.size)
+        most = np.empty(core_type.size)
         for kind in np.unique(core_type):
             usable = (self.nodes.of("core_type") == kind) | (kind < 0)
             cores = np.sort(self.nodes.of("cores")[usable])[::-1]
-            found[core_type == kind] = cores[: max(1, min(4, cores.size // 4))].sum()
-        return found
+            most[core_type == kind] = cores[: max(1, min(4, cores.size // 4))].sum()
+        return most
 
 
-@dataclass(frozen=True)
-class LogPart:
-    """A stretch of a log; see `LogWorkload`."""
+@dataclass(frozen=True, kw_only=True)
+class PandaLog(LogWorkload):
+    """Jobs of a log as consumers: their processors are the cores of a specification.
 
-    recorded: RecordedJobs
-    jobs: int
-    supply: Supply
-    nodes: Nodes
-    seconds: int
-
-    @property
-    def num_disjoint(self) -> int:
-        """Windows that fit side by side into it, sharing no job."""
-        return max(1, self.recorded.num_jobs // (self.jobs or self.recorded.num_jobs))
-
-    def sample(self, rng: np.random.Generator) -> Consumers:
-        """Cuts out a window that begins with any job; all that lie inside are equally likely."""
-        count = min(self.jobs or self.recorded.num_jobs, self.recorded.num_jobs)
-        first = int(rng.integers(self.recorded.num_jobs - count, endpoint=True))
-        jobset = self.recorded.jobset(slice(first, first + count))
-        arrival = jobset.arrival // self.seconds
-        window = int(arrival[-1]) + 1
-        return Consumers.with_supply(
-            *(arrival, np.maximum(1, -(-jobset.duration // self.seconds)), jobset.demand[:, 0]),
-            away=self.supply.sample(rng, self.nodes.num_nodes, 4 * window),
-            window=window,
-        )
-
-
-@dataclass(frozen=True)
-class LogWorkload:
-    """Jobs of a log, SWF or CSV in seconds: their processors are the cores of a specification.
-
-    Training windows lie in the first 60 % of the log's time, validation windows in the next 20 %
-    and held-out windows in the last 20 %.
+    See `LogWorkload` for what all logs have.
 
     Attributes:
-        path: the file, ``.csv`` for CSV, anything else for SWF.
         nodes: of the cloud; jobs that no nodes could run together are left out.
-        jobs: in a jobset; 0 for all jobs of a split.
+        jobs: in a jobset; 0 for all jobs of a split. null for windows by time.
         seconds: of a step.
-        stretch: factor on all times of submission: 0.5 doubles the load.
         most_cores: of a job, larger ones are left out; 0 for those of the four largest nodes.
         supply: how nodes come and go.
+        estimates: Refused: specifications hold run times, and no estimates.
+        run_times: Refused for the same reason.
+        hash_users: Refused: consumers of this world have no names.
 
     Raises:
         InputError: if the file cannot be read, no job fits, or a split has no jobs.
     """
 
-    path: Path | str
-    nodes: Nodes = field(default_factory=Nodes)
-    jobs: int = 128
+    refused: ClassVar = MappingProxyType(
+        {
+            "estimates": "specifications hold run times, and no estimates",
+            "run_times": "specifications hold run times, and no estimates",
+            "hash_users": "its consumers have no names",
+        }
+    )
+
+    nodes: Nodes = field(default_factory=Nodes, kw_only=False)
+    jobs: int | None = 128
     seconds: int = 60
-    stretch: float = 1.0
     most_cores: int = 0
     supply: Supply = field(default_factory=Supply)
 
     def __post_init__(self) -> None:
-        if self.jobs < 0 or self.seconds < 1 or self.most_cores < 0:
+        if self.seconds < 1 or self.most_cores < 0:
             raise InputError(
-                f"a step lasts 1 second or longer, and jobs and cores are 0 or more, but "
-                f"{self.seconds}, {self.jobs} and {self.most_cores} were given"
+                f"a step lasts 1 second or longer, and most_cores is 0 or more, but "
+                f"{self.seconds} and {self.most_cores} were given"
             )
-        for split in Split:
-            if not self.recorded.between(*_PARTS[split]).num_jobs:
-                raise InputError(f"no job of {self.path} lies in its {split.name.lower()} part")
+        super().__post_init__()
 
-    @cached_property
-    def recorded(self) -> RecordedJobs:
-        """All jobs that the cloud can run."""
+    def fitting(self, read: RecordedJobs) -> RecordedJobs:
+        """The jobs that four nodes could run together."""
         four = int(np.sort(self.nodes.of("cores"))[-4:].sum())
         most = min(self.most_cores or four, four)
-        read = read_log(self.path).that_fit((most,), f"a set of {most:,} cores")
-        return read.stretched(self.stretch)
+        return read.that_fit((most,), f"a set of {most:,} cores")
 
-    def part(self, split: Split) -> LogPart:
-        """The stretch of the log that the jobsets of a split come from."""
-        return self._part_of(self.recorded.between(*_PARTS[split]))
+    def load_of(self, recorded: RecordedJobs, span: int) -> float:
+        """Mean work, at speed 1, over what the nodes that are there could do."""
+        return float(recorded.load((self.nodes.capacity,), span)[0]) / self.supply.share
 
-    def before_held_out(self) -> LogPart:
-        """The stretch of the log before its held-out jobs."""
-        return self._part_of(self.recorded.between(0.0, _PARTS[Split.HELD_OUT][0]))
+    def served(self, jobset: JobSet, rng: np.random.Generator) -> Consumers:
+        """The window in steps, with the absences of nodes meanwhile."""
+        window = -(-jobset.window // self.seconds)
+        return Consumers.with_supply(
+            jobset.arrival // self.seconds,
+            np.maximum(1, -(-jobset.duration // self.seconds)),
+            jobset.demand[:, 0],
+            away=self.supply.sample(rng, self.nodes.num_nodes, 4 * window),
+            window=window,
+            **warmup_marks(jobset),
+        )
 
-    def sample(self, rng: np.random.Generator) -> Consumers:
-        """Cuts a window out of the whole log; `sample_jobsets` keeps the splits apart."""
-        return self._part_of(self.recorded).sample(rng)
 
-    def _part_of(self, recorded: RecordedJobs) -> LogPart:
-        return LogPart(recorded, self.jobs, self.supply, self.nodes, self.seconds)
-
-
-_PARTS = {Split.TRAIN: (0.0, 0.6), Split.VALIDATION: (0.6, 0.8), Split.HELD_OUT: (0.8, 1.0)}
-"""Between which shares of a log's time the jobs of a split were submitted."""
-
-WORKLOADS: Registry[WorkloadKind] = Registry("workload")
+WORKLOADS: Registry[WorkloadSpec] = Registry("workload")
 
 
 def _nodes(world: Any) -> dict[str, Any]:
     return {"nodes": world.nodes}
 
 
-WORKLOADS.register("clustered")(WorkloadKind(ClusteredWorkload, _nodes))
-WORKLOADS.register("log")(WorkloadKind(LogWorkload, _nodes))
+WORKLOADS.register("clustered")(WorkloadSpec(ClusteredWorkload, _nodes))
+WORKLOADS.register("trace")(WorkloadSpec(PandaLog, _nodes, own=("window",)))  # in seconds
+WORKLOADS.alias("log", "trace")

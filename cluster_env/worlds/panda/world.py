@@ -1,4 +1,4 @@
-"""A cloud of unlike nodes as a world: its options, and what an agent sees."""
+"""A cloud of unlike nodes as a world: its decision process, its options, and its features."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -8,66 +8,91 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
-from cluster_env.worlds.panda.acting import act_rows
-from cluster_env.worlds.panda.arrays import NODE_SEEN, NODES_AT, Cloud
+from cluster_env.worlds.panda.allocation import GOLDEN
 from cluster_env.worlds.panda.consumers import (
     ANYWHERE,
     CORE_TYPE,
     MEMORY,
     ONE_RACK,
-    ONE_REGION,
     TOPOLOGY,
     absences,
+    can_be_satisfied,
     specification,
 )
-from cluster_env.worlds.panda.features import CONTEXT, ITEM, describe
+from cluster_env.worlds.panda.features import CONTEXT, ITEM, Largest, decide_alone, describe
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.picking import BEST_FIT, FASTEST
-from cluster_env.worlds.panda.planning import new_plan
-from cluster_env.worlds.panda.play import GOLDEN
+from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from cluster_env.worlds.panda.state import LARGEST, Cloud, new_offer, state_space
 
 COLLISION = ("arrival", "need")
 ON_LOSS = ("restart", "resume")
 PACE = ("slowest", "mean")
-LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Panda:
-    """Agents that collect nodes for their consumers (PANDA, section 3.2).
+    """Agents that collect nodes for their consumers, a decision process of many (PANDA, 3.2).
 
-    An action is a row of zeros and ones, one for each observed node (catch it), one for each held
-    node (release it), and a last one (wait). An integer in its place is the one bit that is 1. All
-    catches of an instant come first, then all releases, whose nodes are free for the next catch.
-    Then the consumer of each agent that does not wait starts if the held nodes satisfy its
-    specification: enough cores and memory, all of the right core type. It holds all of them until
-    it is done.
+    A consumer asks for cores and memory, perhaps for a core type and a place. Its agent collects
+    nodes for it until they satisfy that specification, and lives from its arrival to its departure.
+    As several agents decide, Gymnasium's environments of one agent refuse this world, and it has no
+    id there: `multiagent.PandaParallelEnv` is it for PettingZoo, `PandaMultiAgentEnv` in
+    `rllib_configs.worlds.panda.multi_agent` for RLlib.
+
+    **State.** Of one agent, int32, with names in `state`: the `HEADER` has the specification, what
+    is held of it, and how many others wait; then each of the supervisor's `PLANS` has `PLAN_SEEN`,
+    and each observed and each held node has `NODE_SEEN`. Observed are free nodes that pass the
+    attention filter (3.2.2), those of the nearest type first.
+
+    **Action.** A row of zeros and ones: one for each observed node (*catch* it), one for each held
+    node (*release* it), and a last one (*wait*) (3.2.2). An integer in its place is the one bit
+    that is 1. All catches come first, and the supervisor resolves collisions (3.2.3); then all
+    releases, whose nodes are free for the next catch; then each consumer starts whose agent does
+    not wait and whose held nodes satisfy its specification: enough cores and memory, all of the
+    right core type. It holds all of them until it is done. A rule that knows all nodes may decide
+    in place of all agents, see `PandaSimulator.step`.
+
+    **Mask.** A bit makes sense where there is a node, and to wait always does; others do nothing.
+
+    **Clock.** Whole steps. At one instant consumers finish, nodes return, are announced to leave
+    and leave, nodes that were held too long are reclaimed, consumers arrive, and then the agents of
+    all decide who wait. As long as one waits, decisions are one step apart; else the clock goes on
+    to what happens next. A run takes the consumer's duration over the speed of its nodes.
+
+    **Reward.** Minus what the consumer costs under the objective until its agent's next decision
+    (3.2.3); a start is charged for the whole run ahead, which its nodes decide, and if one of them
+    leaves, the next decision is given back the rest. So the undiscounted return of an agent is
+    exactly minus what its consumer costs: at most 0, but for objectives with a gain. Objectives of
+    whole episodes, such as the makespan, are refused.
+
+    **End.** An agent is done when its consumer departs. All are truncated at `max_time`.
 
     What the paper leaves open is an option here.
 
     Attributes:
         nodes: what there is, when all of them are there.
         collision: who gets a node that several agents catch: whose consumer arrived first
-            (``arrival``), or whose actor needs it most (``need``).
+            (``arrival``), or whose actor needs it most (``need``), as in its footnote 2.
         on_loss: what a consumer has left to do when one of the nodes that it runs on leaves: all of
             it (``restart``), or what it had not yet done (``resume``). It waits again, and keeps
             its other nodes.
         pace: how fast several nodes are: as their slowest (``slowest``), or as their cores in the
             mean (``mean``).
-        across_racks: factor on the run time of a consumer that wants one rack, on nodes of several
-            racks of a region.
-        across_regions: the same of one that wants one rack or one region, on several regions.
+        across_racks: factor on the run time of a consumer that prefers one rack, on nodes of
+            several racks of a region.
+        across_regions: the same of one that prefers one rack or one region, on several regions.
         strict: whether such consumers may not start there at all.
         observed: nodes that an agent sees at most.
         held: nodes that it can hold at most.
         reach: of the attention filter, in root mean square distances of types from their mean: how
             unlike the best node a type may be whose nodes an agent sees; large for no limit.
-        patience: steps after which nodes that an agent holds without a start are taken back; 0 for
+        patience: steps after which nodes that an agent holds without a start are reclaimed; 0 for
             never. Two agents that each hold what the other one needs wait for ever without it.
         rounds: decisions at most at one clock. After one in which somebody caught or released a
             node or started, all that still wait decide again, so that who lost a node to another
@@ -96,6 +121,7 @@ class Panda:
     max_time: int = 20_000
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         for name, least, most in (
             *(("observed", 1, 1024), ("held", 1, 1024), ("max_time", 1, LARGEST)),
             *(("rounds", 1, 1024), ("patience", 0, LARGEST)),
@@ -117,15 +143,17 @@ class Panda:
     def cloud(self) -> Cloud:
         """Nodes and rules as compiled code reads them."""
         nodes = self.nodes
+        place = np.stack([np.zeros_like(nodes.rack), nodes.region, nodes.rack])
         return Cloud(
             type=nodes.type,
-            rack=nodes.rack,
-            region=nodes.region,
             cores=nodes.of("cores").astype(np.int64),
             memory=nodes.of("memory").astype(np.int64),
             core_type=nodes.of("core_type").astype(np.int64),
             speed=nodes.of("speed"),
-            first=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
+            place=place,
+            num_places=place.max(axis=1) + np.int64(1),
+            type_speed=np.array(nodes.speed, np.float64),
+            first_of_type=np.concatenate([[0], np.cumsum(nodes.count)]).astype(np.int64),
             across_racks=float(self.across_racks),
             across_regions=float(self.across_regions),
             collision=COLLISION.index(self.collision),
@@ -142,9 +170,8 @@ class Panda:
 
     @cached_property
     def state_space(self) -> spaces.Box:
-        """Whole numbers, see `cluster_env.worlds.panda.arrays`."""
-        size = NODES_AT + (self.observed + self.held) * len(NODE_SEEN)
-        return spaces.Box(0, LARGEST, (size,), np.int32)
+        """Of the state of one agent."""
+        return state_space(self.observed + self.held)
 
     @property
     def num_actions(self) -> int:
@@ -154,7 +181,7 @@ class Panda:
     @property
     def feature_names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """See `cluster_env.worlds.panda.features`."""
-        return ITEM, CONTEXT
+        return ITEM._fields, CONTEXT._fields
 
     def check(self, jobset: JobSet) -> None:
         """Makes sure that every consumer could run if all nodes were there.
@@ -172,6 +199,7 @@ class Panda:
             raise InputError(
                 f"node {away[:, 0].max()} is to leave, but there are {self.nodes.num_nodes}"
             )
+        # What a consumer insists on: its place counts where worlds are strict alone.
         topology = specification(jobset, TOPOLOGY)
         if topology.size and not ANYWHERE <= topology.min() <= topology.max() <= ONE_RACK:
             raise InputError("a topology is 0 for anywhere, 1 for one region or 2 for one rack")
@@ -179,25 +207,25 @@ class Panda:
         where = topology if self.strict else np.zeros_like(topology)
         specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type, where], axis=1)
         cores, size, kind = (self.nodes.of(name) for name in ("cores", MEMORY, CORE_TYPE))
+        # One node is enough for most, which is quick to see for all at once.
         alone = (cores >= specs[:, :1]) & (size >= specs[:, 1:2])
         alone &= (kind == specs[:, 2:3]) | (specs[:, 2:3] < 0)
-        for spec in np.unique(specs[~alone.any(axis=1)], axis=0):  # one node is not enough
+        for spec in np.unique(specs[~alone.any(axis=1)], axis=0):
             asked = tuple(spec.tolist())
-            if asked in self._can_be_held:
+            if asked in self._can_be_satisfied:
                 continue
-            if not self._can_hold(*asked):
+            if not can_be_satisfied(self.nodes, self.held, *asked):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
                     f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
                     f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
                     f"cannot give; it could never run"
                 )
-            self._can_be_held.add(asked)
+            self._can_be_satisfied.add(asked)
 
     def simulator(self) -> PandaSimulator:
         """A new simulator, with nothing loaded."""
-        size = int(self.state_space.shape[0])
-        return PandaSimulator(self.nodes, self.cloud, self.reach, size, self.check)
+        return PandaSimulator(self)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
         """What a network sees: observed nodes, then held ones.
@@ -206,36 +234,42 @@ class Panda:
             states: int32 ``(n, state_size)``.
             out: written if given.
         """
-        if out is None:
-            n, num_items = states.shape[0], self.observed + self.held
-            out = Features(
-                np.empty((n, num_items, len(ITEM)), np.float32),
-                np.empty((n, len(CONTEXT)), np.float32),
-                np.empty((n, self.num_actions), np.bool_),
-            )
+        require_states(states, self.state_space)
+        n, num_items = states.shape[0], self.observed + self.held
+        written = outputs(
+            out,
+            ((n, num_items, len(ITEM)), np.float32),
+            ((n, len(CONTEXT)), np.float32),
+            ((n, self.num_actions), np.bool_),
+        )
+        # Two features of a node are what an agent would do with it that follows a rule by itself.
         states = np.ascontiguousarray(states)
-        ruled = (self.ruled(states, how) for how in (BEST_FIT, FASTEST))
-        describe(states, self.observed, self._largest, *ruled, *out)
-        return out
+        ruled = (self.ruled(states, order) for order in (BEST_FIT, FASTEST))
+        describe(states, self.observed, self._largest, *ruled, *written)
+        return Features(*written)
 
     def ruled(
-        self, states: NDArray[np.int32], how: int, uniforms: NDArray[np.float64] | None = None
+        self, states: NDArray[np.int32], order: int, uniforms: NDArray[np.float64] | None = None
     ) -> NDArray[np.int8]:
         """What agents would do that follow a rule by themselves, by what they see.
 
         Args:
             states: int32 ``(n, state_size)``.
-            how: the rule picks, see `cluster_env.worlds.panda.picking`.
-            uniforms: float64 ``(n,)`` in [0, 1), if it picks at random.
+            order: how the next node is picked, see `cluster_env.worlds.panda.plans.pick`.
+            uniforms: float64 ``(n,)`` in [0, 1), if it is picked at random.
 
         Returns:
             int8 ``(n, num_actions)``.
+
+        Raises:
+            InputError: for states of another world.
         """
+        require_states(states, self.state_space)
         bits = np.empty((states.shape[0], self.num_actions), np.int8)
         drawn = np.zeros(states.shape[0]) if uniforms is None else uniforms
-        act_rows(
-            *(np.ascontiguousarray(states), how, self.observed, self.held),
-            *(new_plan(self.observed, 0).offer, drawn, bits),
+        decide_alone(
+            *(np.ascontiguousarray(states), order, self.observed, self.held),
+            *(new_offer(self.observed), drawn, bits),
         )
         return bits
 
@@ -244,49 +278,18 @@ class Panda:
         return np.asarray(clock * GOLDEN % 1.0 < self.hybrid)
 
     @cached_property
-    def _largest(self) -> NDArray[np.float64]:
+    def _largest(self) -> Largest:
         nodes = self.nodes
-        most = (max(nodes.cores), max(nodes.memory), 100 * max(nodes.speed))
-        totals = (nodes.num_nodes, nodes.of("cores").sum())
-        return np.array([*most, max(nodes.core_type) + 1, *totals], np.float64)
+        return Largest(
+            cores=float(max(nodes.cores)),
+            memory=float(max(nodes.memory)),
+            speed=100.0 * max(nodes.speed),
+            num_core_types=max(nodes.core_type) + 1.0,
+            num_nodes=float(nodes.num_nodes),
+            num_cores=float(nodes.of("cores").sum()),
+        )
 
     @cached_property
-    def _can_be_held(self) -> set[tuple[int, ...]]:
+    def _can_be_satisfied(self) -> set[tuple[int, ...]]:
         """Specifications that have passed `check`: searches play the same ones again and again."""
         return set()
-
-    def _can_hold(self, cores: int, memory: int, core_type: int, topology: int) -> bool:
-        """Whether nodes that an agent can hold, if all are there, satisfy a specification."""
-        nodes = self.nodes
-        usable = (nodes.of("core_type") == core_type) | (core_type < 0)
-        where = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region}.get(
-            topology, nodes.rack
-        )
-        have = np.stack([nodes.of("cores"), nodes.of("memory")], axis=1)
-        for place in np.unique(where[usable]):
-            here = have[usable & (where == place)]
-            largest = here[np.lexsort(here.T[::-1])][::-1][: self.held].sum(axis=0)
-            if (largest >= (cores, memory)).all() or _can_reach(here, cores, memory, self.held):
-                return True
-        return False
-
-
-def _can_reach(have: NDArray[np.float64], cores: int, memory: int, most: int) -> bool:
-    """Whether some nodes, at most so many, have enough cores and enough memory.
-
-    Args:
-        have: cores and memory of each node, ``(n, 2)``.
-        cores: wanted.
-        memory: wanted.
-        most: nodes.
-    """
-    best = {0: {0: 0}}  # by number of nodes and their cores, capped: the most memory
-    for node_cores, node_memory in have[np.lexsort(have.T)].astype(int).tolist():
-        for count in sorted(best, reverse=True):
-            if count == most:
-                continue
-            further = best.setdefault(count + 1, {})
-            for c, m in list(best[count].items()):
-                key = min(c + node_cores, cores)
-                further[key] = max(further.get(key, -1), m + node_memory)
-    return any(by_cores.get(cores, -1) >= memory for by_cores in best.values())

@@ -19,7 +19,7 @@ from ray.rllib.core import DEFAULT_MODULE_ID
 from cluster_env.core.errors import Failure
 from cluster_env.core.seeding import Split
 from cluster_env.objectives import UTILITY
-from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.td import Learners
 from cluster_env.worlds.accrual.values import RULEBASE, RULES
 from rllib_configs.algorithms.batched import (
@@ -77,7 +77,7 @@ class FuzzyTDConfig(BatchedConfig):
 
 
 class ServersWork:
-    """Has the servers of a unit play and learn; see `UnitWork`."""
+    """Has the servers of a unit play and learn, each of its machines by itself; see `UnitWork`."""
 
     def __init__(self, experiment: ExperimentConfig) -> None:
         self._task = experiment.task.build(seed=experiment.seed)
@@ -99,17 +99,18 @@ class ServersWork:
         simulator = world.simulator()
         jobsets = self._task.jobsets(Split.TRAIN, [unit.first_jobset + k for k in unit.servers])
         simulator.load(jobsets, UTILITY)
-        learners = self._learners(unit.servers)
-        before = learners.of["count"].sum()
+        machines = range(unit.servers.start * world.machines, unit.servers.stop * world.machines)
+        learners = self._learners(machines)
+        before = learners.memory["count"].sum()
         simulator.play(Rule("best_fit", "value"), learners=learners, learning=True)
         schedule = simulator.schedule()
         sums = {
             "episodes": schedule.num_episodes,
             "earned": float(simulator.earned.sum()),
-            "room": float(schedule.end.sum()) * world.processors,
+            "room": float(schedule.end.sum()) * world.capacity,
             "busy": float(simulator.busy.sum()),
             "unfinished": int((~schedule.finished).sum()),
-            "updates": int(learners.of["count"].sum() - before),
+            "updates": int(learners.memory["count"].sum() - before),
         }
         return Part(None, sums, {unit.index: (learners.p, averages_of(learners))}), None
 
@@ -120,21 +121,23 @@ class ServersWork:
         """See `set_parameters`."""
         raise NotImplementedError("servers learn while they play")
 
-    def _learners(self, servers: range) -> Learners:
-        """They go on where they were, but for the state that they last saw."""
-        which = list(servers)
-        learners = self._how.begin(self._weights["values"][which].astype(np.float64))
-        averages = self._weights["averages"][which].astype(np.float64)
+    def _learners(self, machines: range) -> Learners:
+        """Those of some machines go on where they were, but for the state that they last saw."""
+        own = slice(machines.start, machines.stop)
+        learners = self._how.begin(self._weights["values"][own].astype(np.float64))
+        averages = self._weights["averages"][own].astype(np.float64)
         known = averages[:, AVERAGES.index("count")] > 0
         for name, values in zip(AVERAGES, averages.T, strict=True):
-            learners.of[name][known] = values[known]
-        learners.of["rho"][known] = (learners.of["reward"] / learners.of["steps"])[known]
+            learners.memory[name][known] = values[known]
+        learners.memory["rho"][known] = (learners.memory["reward"] / learners.memory["steps"])[
+            known
+        ]
         return learners
 
 
 def averages_of(learners: Learners) -> NDArray[np.float64]:
     """What of learners goes on beside their parameters, float64 ``(num_servers, 3)``."""
-    return np.stack([learners.of[name].astype(np.float64) for name in AVERAGES], axis=1)
+    return np.stack([learners.memory[name].astype(np.float64) for name in AVERAGES], axis=1)
 
 
 class ValuesKeeper(UnitLearner):

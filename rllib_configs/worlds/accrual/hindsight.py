@@ -12,9 +12,9 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives.utility import final_utility
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.accrual.clairvoyant import UtilityBound, utility_bound
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
-from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.optimum import UtilityBound, utility_bound
+from cluster_env.worlds.accrual.rules import Rule
 from rllib_configs.worlds.accrual.servers import Setting, learn_values
 
 __all__ = [

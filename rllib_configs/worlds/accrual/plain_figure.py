@@ -7,7 +7,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.accrual.heuristics import COLUMNS
-from cluster_env.worlds.accrual.plain import Choice, PlainLearner, PlainServer, nothing, smallest
+from rllib_configs.worlds.accrual.plain import Choice, PlainLearner, PlainServer, nothing, smallest
 from rllib_configs.worlds.accrual.servers import POLICIES, Setting
 
 

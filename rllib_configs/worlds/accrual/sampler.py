@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.worlds.accrual import Accrual
+from cluster_env.worlds.accrual.features import CONTEXT, ITEM
 from cluster_env.worlds.accrual.values import RULEBASE, mean_values
 
 _FORBIDDEN = np.float32(-1e9)
@@ -29,7 +30,10 @@ class StateValuesSampler:
     def logits(self, states: NDArray[np.int32]) -> NDArray[np.float32]:
         """See `rllib_configs.networks.sampling.Sampler`."""
         seen = self._world.features(states)
-        x = np.concatenate([seen.items[:, :, 1:4], seen.context[:, None, :3]], axis=1)
+        # x1, x2 and x3 stand beside each other in both.
+        of_candidates = seen.items[:, :, ITEM.unit_utility : ITEM.idle + 1]
+        of_machine = seen.context[:, None, CONTEXT.unit_utility : CONTEXT.idle + 1]
+        x = np.concatenate([of_candidates, of_machine], axis=1)
         values = np.empty(x.shape[:2])
         mean_values(self._kind, self._parameters, x.reshape(-1, 3), values.reshape(-1))
         gains = (values - values[:, -1:]).astype(np.float32)

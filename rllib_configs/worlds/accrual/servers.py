@@ -17,7 +17,7 @@ from cluster_env.objectives import UTILITY
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import COLUMNS
-from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
 from cluster_env.worlds.accrual.td import Learners, new_learners
 from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters
@@ -79,7 +79,7 @@ class Setting:
     """What is measured.
 
     Attributes:
-        world: the server; its `max_time` is not looked at.
+        world: the server, or several with one queue; its `max_time` is not looked at.
         rate: jobs that arrive in a step.
         utility: time-utility function.
         steps: of the clock; the paper has 20,000.
@@ -157,18 +157,25 @@ def loaded(setting: Setting, split: Split, steps: int) -> AccrualSimulator:
 
 
 def learn_values(
-    setting: Setting, column: str, simulator: AccrualSimulator | None = None
+    setting: Setting,
+    column: str,
+    simulator: AccrualSimulator | None = None,
+    *,
+    shared: bool = False,
 ) -> Learners:
-    """Lets every server learn by itself for `Learning.steps`.
+    """Lets every machine learn by itself for `Learning.steps`.
 
     Args:
         setting: what is measured.
         column: ``squeeze``, ``preempt`` or ``both``, what the servers may do.
         simulator: with what they learn from, if it is loaded already.
+        shared: whether the machines of an experiment tune one value function together. Each still
+            has an average reward and learning rates of its own.
     """
-    how = setting.learning
-    rng = generator(setting.seed, Purpose.INIT)
-    learners = how.begin(first_parameters(how.kind, setting.experiments, rng))
+    how, machines = setting.learning, setting.world.machines
+    functions = setting.experiments * (1 if shared else machines)
+    first = first_parameters(how.kind, functions, generator(setting.seed, Purpose.INIT))
+    learners = how.begin(first, sharing=machines if shared else 1)
     simulator = simulator or loaded(setting, Split.TRAIN, how.steps)
     preempt, squeeze = COLUMNS[column]
     simulator.play(Rule("best_fit", "value", preempt, squeeze), learners=learners, learning=True)
@@ -198,8 +205,8 @@ def measure(
     return Outcome(
         policy,
         column,
-        simulator.earned.copy(),
-        simulator.busy / (float(simulator.processors) * steps),
+        simulator.earned,
+        simulator.busy / (float(simulator.world.capacity) * steps),
         None if learners is None else learners.p.copy(),
     )
 

@@ -50,6 +50,11 @@ def _require_accrual(world: World) -> Accrual:
     return require_kind(world, Accrual, "the network state_values values servers")
 
 
+def _num_machines(experiment: "ExperimentConfig", world: World) -> int:
+    """Machines of all servers, each of which has values of its own."""
+    return int(experiment.training.jobsets) * _require_accrual(world).machines
+
+
 def _module() -> "type[TorchRLModule]":
     from rllib_configs.worlds.accrual.module import StateValuesModule
 
@@ -65,7 +70,7 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
     return {
         "world": _require_accrual(world),
         "kind": value_kind(experiment),
-        "servers": experiment.training.jobsets,
+        "servers": _num_machines(experiment, world),
         "seed": experiment.seed,
     }
 
@@ -75,8 +80,7 @@ def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> 
 
 
 def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    _require_accrual(world)
-    return {"values": (experiment.training.jobsets, num_parameters(value_kind(experiment)))}
+    return {"values": (_num_machines(experiment, world), num_parameters(value_kind(experiment)))}
 
 
 NETWORK = Network(_module, _model_config, _sampler, _shapes)

@@ -1,7 +1,7 @@
 """A score of waiting jobs from 144 numbers: features of a job times features of the cluster.
 
 It is small enough for a search (`training.algorithm=evolution`), which needs no gradient and can be
-asked for anything that schedules show, limits on the price included.
+asked for anything that schedules show, limits on side metrics included.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_states
 from cluster_env.core.world import World
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.arrays import require_states
-from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE
+from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 from rllib_configs.worlds.deeprm.bilinear_kernels import Floats, score
 
@@ -26,7 +26,7 @@ JOB_FEATURES = (
     *("area", "waited", "stretched", "long", "left", "free_after", "later", "first_start"),
     *("delays", "blocks"),
 )
-"""As `cluster_env.worlds.deeprm.features.slot_features` has them, and
+"""As `cluster_env.worlds.deeprm.features` has them, and
 
 * ``long``: 1 for jobs that last more than a quarter of the horizon;
 * ``left``: share of the scarcer resource that is free when it has started;
@@ -41,7 +41,7 @@ STATE_FEATURES = (
     *("free", "free_ahead", "backlog", "since_arrival", "filled_slots", "long_slots"),
     *("startable", "crowd", "constant"),
 )
-"""As `slot_features` has them, and
+"""As `cluster_env.worlds.deeprm.features` has them, and
 
 * ``free``, ``free_ahead``: free shares now and some steps ahead, mean over resources;
 * ``long_slots``, ``startable``: share of the slots whose job is long, and can start now;
@@ -66,7 +66,7 @@ class BilinearSampler:
     """
 
     def __init__(self, job: Floats, void: Floats, ahead: int, books: bool, world: DeepRM) -> None:
-        self._layout, shape = world.layout, world.layout.shape
+        self._space, shape = world.state_space, world.layout.shape
         ahead = min(ahead, shape.horizon - 1)
         last = world.switches.try_last_start
         self.job, self.void = job, void
@@ -75,10 +75,10 @@ class BilinearSampler:
     def logits(self, states: NDArray[np.uint8]) -> Floats:
         """Scores, float32 ``(n, num_actions)``.
 
-        What is allowed is `placeable_mask`, or without booking `start_now_mask`; and an idle
-        cluster may not wait for ever, as in `live_mask`.
+        What is allowed is the mask ``placeable``, or without booking ``start_now``; and an idle
+        cluster may not wait for ever, as in ``live``.
         """
-        require_states(states, self._layout)
+        require_states(states, self._space)
         plain = states if states.flags.carray else states.copy()
         scores: Floats = score(plain, *self._arguments)
         return scores

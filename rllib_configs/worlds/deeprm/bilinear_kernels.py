@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.deeprm.fitting import first_free, first_start, last_start
-from cluster_env.worlds.deeprm.state import StateShape
+from cluster_env.worlds.deeprm.state import StateShape, first_free, first_start, last_start
 
 NOT_ALLOWED = np.float32(-1e9)
 LONG = 0.25
@@ -42,13 +41,14 @@ def score(
     """
     num_slots, width = shape.num_slots, 1 + shape.capacity.size
     scores = np.full((states.shape[0], num_slots + 1), NOT_ALLOWED, np.float32)
-    state = np.empty(states.shape[1], np.uint8)
+    copy = np.empty((1, states.shape[1]), np.uint8)  # where jobs are booked to see what follows
+    state = copy[0]
     starts = np.empty(num_slots, np.int64)
     seen, weights = np.empty(void.size), np.empty(job.shape[0])
     looks = np.empty(job.shape[0])
     for i in range(states.shape[0]):
         state[:] = states[i]
-        if not _find_starts(state, shape, try_last_start, books, starts):
+        if not _find_starts(states, i, shape, try_last_start, books, starts):
             scores[i, num_slots] = 0.0
             continue
         _look_around(state, shape, ahead, starts, seen)
@@ -59,12 +59,13 @@ def score(
         head = _oldest(state, shape, starts)
         before = 0
         if head >= 0:
-            before = first_free(state, shape.slots_at + head * width, shape.capacity, shape.horizon)
+            place = shape.slots_at + head * width
+            before = first_free(states, i, place, shape.capacity, shape.horizon)
         for slot in range(num_slots):
             if starts[slot] < 0:
                 continue
             _look_at(state, shape, starts, slot, looks)
-            _look_behind(state, shape, starts, slot, head, before, looks)
+            _look_behind(copy, shape, starts, slot, head, before, looks)
             total = 0.0
             for f in range(weights.size):
                 total += weights[f] * looks[f]
@@ -79,14 +80,20 @@ def score(
 
 @njit(cache=True, nogil=True)
 def _find_starts(
-    state: State, shape: StateShape, try_last_start: bool, books: bool, starts: Starts
+    states: NDArray[np.uint8],
+    i: int,
+    shape: StateShape,
+    try_last_start: bool,
+    books: bool,
+    starts: Starts,
 ) -> bool:
     """Writes the step at which each job would start; False if none can."""
     found = False
     for slot in range(shape.num_slots):
         place = shape.slots_at + slot * (1 + shape.capacity.size)
-        last = last_start(np.int64(state[place]), shape.horizon, try_last_start)
-        starts[slot] = first_start(state, place, shape.capacity, last if books else min(last, 0))
+        last = last_start(np.int64(states[i, place]), shape.horizon, try_last_start)
+        last = last if books else min(last, 0)
+        starts[slot] = first_start(states, i, place, shape.capacity, last)
         found = found or starts[slot] >= 0
     return found
 
@@ -179,7 +186,7 @@ def _look_at(state: State, shape: StateShape, starts: Starts, slot: int, looks: 
 
 @njit(cache=True, nogil=True)
 def _look_behind(
-    state: State,
+    copy: NDArray[np.uint8],
     shape: StateShape,
     starts: Starts,
     slot: int,
@@ -190,7 +197,7 @@ def _look_behind(
     """Writes those of `JOB_FEATURES` that say what the job would do to others.
 
     Args:
-        state: booked for the time of the call.
+        copy: uint8 ``(1, state_size)``, a state; the job is booked for the time of the call.
         shape: of the state.
         starts: of the jobs.
         slot: of the job.
@@ -200,17 +207,18 @@ def _look_behind(
     """
     capacity, horizon, width = shape.capacity, shape.horizon, 1 + shape.capacity.size
     place, start = shape.slots_at + slot * width, starts[slot]
+    state = copy[0]
     _book(state, place, start, capacity.size, 1)
     looks[13], looks[14] = 0.0, 0.0
     if head >= 0 and head != slot:
-        after = first_free(state, shape.slots_at + head * width, capacity, horizon)
+        after = first_free(copy, 0, shape.slots_at + head * width, capacity, horizon)
         looks[13] = (after - before) / horizon
     if start == 0:
         blocked = 0
         for other in range(shape.num_slots):
             if other != slot and starts[other] == 0:
-                at = shape.slots_at + other * width
-                blocked += first_start(state, at, capacity, 0) < 0
+                beside = shape.slots_at + other * width
+                blocked += first_start(copy, 0, beside, capacity, 0) < 0
         looks[14] = blocked / shape.num_slots
     _book(state, place, start, capacity.size, -1)
 

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit
-from cluster_env.worlds.deeprm.lookups import LookupLayout
+from rllib_configs.worlds.deeprm.lookups import LookupLayout
 
 
 @njit(cache=True, nogil=True)

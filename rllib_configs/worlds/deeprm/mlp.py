@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from rllib_configs.networks.linear import linear
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.worlds.deeprm.lookup_sum import lookup_sum
+from rllib_configs.worlds.deeprm.lookups import LookupLayout
 
 
 def lookup_layout(world: DeepRM, since_column: bool) -> LookupLayout:

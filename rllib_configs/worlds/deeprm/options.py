@@ -1,6 +1,13 @@
 """DeepRM's entries in the registries; needs neither Ray nor PyTorch."""
 
-from rllib_configs.registries import CONVERSIONS, FAST_PATHS, NETWORKS, RANGES, NetworkEntry
+from rllib_configs.registries import (
+    CONVERSIONS,
+    FAST_PATHS,
+    NETWORKS,
+    PLAIN_EPISODES,
+    RANGES,
+    NetworkEntry,
+)
 from rllib_configs.sections import Count, Section, Width
 
 
@@ -34,4 +41,5 @@ CONVERSIONS.register("bilinear_scorer to set_scorer")(
     "rllib_configs.worlds.deeprm.imitation:as_set_scorer"
 )
 RANGES.register("deeprm")("rllib_configs.worlds.deeprm.ranges:DeepRMRanges")
+PLAIN_EPISODES.register("deeprm")("rllib_configs.worlds.deeprm.plain:plain_episode")
 FAST_PATHS.register("deeprm")("rllib_configs.worlds.deeprm.set_scorer:DeepRMFastPath")

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
 from cluster_env.objectives.classes import class_slowdown_name
-from cluster_env.worlds.deeprm.varied import LOWEST_LOAD
+from cluster_env.worlds.deeprm.workloads import LOWEST_LOAD
 from rllib_configs.ranges import Ranges
 from rllib_configs.sections import Count, Positive, Share, WholeNumber
 from rllib_configs.task_schema import TaskSection

@@ -7,11 +7,15 @@ of NumPy would take longer than all of it.
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.arrays import require_states
-from cluster_env.worlds.deeprm.features import describe, describe_window
-from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, mark_live
+from cluster_env.worlds.deeprm.features import (
+    IDLE_PATIENCE,
+    write_allowed,
+    write_context,
+    write_slots,
+)
 from cluster_env.worlds.deeprm.state import StateShape
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.networks.set_scorer.kernels import Floats, Records, score_rows
@@ -23,11 +27,10 @@ class DeepRMFastPath:
     """See `rllib_configs.networks.set_scorer.sampler.FAST_PATHS`."""
 
     def __init__(self, network: SetScorer, snapshot: Snapshot, world: DeepRM) -> None:
-        self._layout = world.layout
+        self._space = world.state_space
         self._scorer = (
             world.layout.shape,
             world.switches.try_last_start,
-            network.options.show_window,
             snapshot.packed,
             snapshot.row,
             snapshot.entry,
@@ -45,7 +48,7 @@ class DeepRMFastPath:
 
     def _checked(self, states: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """The states as an array of the one type that the kernels are compiled for."""
-        require_states(states, self._layout)
+        require_states(states, self._space)
         return states if states.flags.carray else states.copy()
 
 
@@ -55,13 +58,12 @@ def _sample(
     uniforms: NDArray[np.float64],
     shape: StateShape,
     try_last_start: bool,
-    show_window: bool,
     packed: Records,
     row: Records,
     entry: Records,
 ) -> Draws:
     """Draws actions; arguments as those of `sample_actions` and `_logits`."""
-    logits = _logits(states, shape, try_last_start, show_window, packed, row, entry)
+    logits = _logits(states, shape, try_last_start, packed, row, entry)
     return sample_actions(logits, uniforms)
 
 
@@ -70,18 +72,16 @@ def _logits(
     states: NDArray[np.uint8],
     shape: StateShape,
     try_last_start: bool,
-    show_window: bool,
     packed: Records,
     row: Records,
     entry: Records,
 ) -> Floats:
-    """Computes logits under `live_mask`, those of the only action of a row without the network.
+    """Computes logits under the mask ``live``; where one action is left, without the network.
 
     Args:
         states: uint8 ``(n, state_size)``.
         shape: of the states.
         try_last_start: the rule of that name of the world that is acted in.
-        show_window: see `SetScorerOptions`.
         packed: of a `Snapshot`, as the next two.
         row: says what room to work in is made of.
         entry: says it of a job.
@@ -98,13 +98,12 @@ def _logits(
     rows, entries = np.empty(1, row.dtype), np.empty(num_slots, entry.dtype)
     pooled = np.empty((1, weights.void.shape[0]), np.float32)
     logits = np.empty((num_rows, num_slots + 1), np.float32)
-    mark_live(states, shape, try_last_start, IDLE_PATIENCE, allowed)
+    write_allowed(states, shape, try_last_start, 0, IDLE_PATIENCE, allowed)
     for i in range(num_rows):
         # Two thirds of all states leave no choice: what a network would see of them is not needed.
         if open_logits(allowed[i], logits[i]):
             state, may, out = states[i : i + 1], allowed[i : i + 1], logits[i : i + 1]
-            describe(state, shape, try_last_start, slots, context)
-            if show_window:
-                describe_window(state, shape, context)
+            write_slots(state, shape, try_last_start, slots)
+            write_context(state, shape, context)
             score_rows(packed, slots, context, may, False, first, slot, rows, entries, out, pooled)
     return logits

@@ -57,7 +57,9 @@ class ScorerSampler:
         """
         simulator.play(self._biased(void_bias))
 
-    def choose(self, simulator: Any, rows: NDArray[np.int32], void_bias: float) -> NDArray[np.int32]:
+    def choose(
+        self, simulator: Any, rows: NDArray[np.int32], void_bias: float
+    ) -> NDArray[np.int32]:
         """The actions of `play` in some rows under way, int32 ``(m,)``."""
         actions: NDArray[np.int32] = simulator.choose(self._biased(void_bias), rows)
         return actions

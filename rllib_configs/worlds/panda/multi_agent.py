@@ -8,11 +8,11 @@ from ray.rllib.env.multi_agent_env import MultiAgentEnv
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from cluster_env.worlds.panda.episode import AgentEpisode
+from cluster_env.worlds.panda.multiagent import PandaParallelEnv
 
 
 class PandaMultiAgentEnv(MultiAgentEnv):
-    """See `AgentEpisode`; only agents that have something to decide are shown what they see.
+    """See `PandaParallelEnv`; only agents that have something to decide are shown what they see.
 
     An agent gets its last observation and reward in the step in which its consumer departs.
 
@@ -25,10 +25,11 @@ class PandaMultiAgentEnv(MultiAgentEnv):
     def __init__(self, config: dict[str, Any]) -> None:
         super().__init__()
         task: Task = config["task"]
-        self._episode = AgentEpisode(task, int(config.get("seed", 0)))
+        self._env = PandaParallelEnv(task, int(config.get("seed", 0)))
         most = int(config.get("agents", 512))
         self.possible_agents = [f"consumer_{number}" for number in range(most)]
-        self.observation_spaces = dict.fromkeys(self.possible_agents, self._episode.seen)
+        space = self._env.observation_space("")
+        self.observation_spaces = dict.fromkeys(self.possible_agents, space)
         # RLlib has no distribution for MultiBinary; this is the two-way softmax of each bit.
         bits = spaces.MultiDiscrete(np.full(task.world.num_actions, 2))
         self.action_spaces = dict.fromkeys(self.possible_agents, bits)
@@ -42,25 +43,26 @@ class PandaMultiAgentEnv(MultiAgentEnv):
         Raises:
             InputError: if it has more consumers than there can be agents.
         """
-        seen = self._episode.restart(seed)
-        if len(self._episode.names) > len(self.possible_agents):
+        observations, _ = self._env.reset(seed)
+        if len(self._env.possible_agents) > len(self.possible_agents):
             raise InputError(
-                f"the jobset has {len(self._episode.names)} consumers, but there can be "
+                f"the jobset has {len(self._env.possible_agents)} consumers, but there can be "
                 f"{len(self.possible_agents)} agents; set agents higher"
             )
-        self.agents = list(seen)
-        return seen, {}
+        self.agents = list(observations)
+        return observations, {}
 
     def step(
         self, action_dict: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, Any]]:
         """Takes the decisions of the agents that wait."""
-        seen, rewards, ended, cut, now = self._episode.advance(action_dict)
-        self.agents = list(self._episode.alive)
-        told = set(self._episode.waiting) | {name for name in seen if name not in now}
-        over = not now  # nobody is there and nobody comes any more: a step lasts until one does
+        observations, rewards, ended, cut, _ = self._env.step(action_dict)
+        self.agents = list(self._env.agents)
+        departed = set(observations) - set(self.agents)
+        shown = departed | set(self._env.deciding)
+        over = not self.agents  # nobody comes any more, either: a step lasts until somebody does
         return (
-            {name: value for name, value in seen.items() if name in told},
+            {name: value for name, value in observations.items() if name in shown},
             rewards,
             {name: value for name, value in ended.items() if value} | {"__all__": over},
             {name: value for name, value in cut.items() if value} | {"__all__": False},

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.world import World
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.scoring import PAIR, START
+from cluster_env.worlds.panda.features import PAIR, START
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from rllib_configs.networks.registry import Network, Shapes, Weights, require_kind
 
@@ -26,7 +26,7 @@ class PairScorer:
 
     Args:
         weights: of the features of a pair, float32 ``(26,)``, see
-            `cluster_env.worlds.panda.scoring.PAIR`.
+            `cluster_env.worlds.panda.features.PAIR`.
     """
 
     def __init__(self, weights: NDArray[np.float32]) -> None:

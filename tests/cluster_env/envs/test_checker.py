@@ -10,6 +10,7 @@ from cluster_env.envs import CheckError, ClusterEnv, check_cluster_env
 from cluster_env.objectives import mixture
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
+from tests.cluster_env.worlds.step_rules import STEP_RULES
 
 
 class SpoilsTheMask(ClusterEnv):
@@ -70,6 +71,26 @@ class Truncates(ClusterEnv):
         return observation, reward, terminated, truncated or info["time"] == 30, info
 
 
+class GoesOnForever(ClusterEnv):
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        info["time"] += 10**6
+        return observation, reward, terminated, truncated, info
+
+
+class TurnsTheClockBack(ClusterEnv):
+    def step(self, action: Any) -> Any:
+        *rest, info = super().step(action)
+        info["time"] = max(info["time"] % 20, 0)
+        return *rest, info
+
+
+class PaysNonsense(ClusterEnv):
+    def step(self, action: Any) -> Any:
+        observation, reward, *rest = super().step(action)
+        return observation, reward if reward > -3 else -np.inf, *rest
+
+
 class ShowsNoise(ClusterEnv):
     def _look(self) -> tuple[Any, dict[str, Any]]:
         observation, info = super()._look()
@@ -118,13 +139,33 @@ class StartsJobsAnew(ClusterEnv):
 )
 def test_a_broken_promise_is_found(broken: type[ClusterEnv], message: str) -> None:
     with pytest.raises(CheckError, match=message):
+        check_cluster_env(broken(), step_rule=STEP_RULES["deeprm"])
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (HasASecondMask, r"action_masks\(\) is not the one in the info"),
+        (ForgetsAPartOfTheReward, "the schedule is worth"),
+        (StopsEarly, "never finishes though its episode is over"),
+        (Truncates, "truncated before max_time"),
+        (GoesOnForever, "max_time is ignored"),
+        (TurnsTheClockBack, "the clock goes back"),
+        (PaysNonsense, "the reward is -inf"),
+        (StartsJobsAnew, "booked anew"),
+    ],
+)
+def test_what_holds_in_every_world_needs_no_rule_of_steps(
+    broken: type[ClusterEnv], message: str
+) -> None:
+    with pytest.raises(CheckError, match=message):
         check_cluster_env(broken())
 
 
 @pytest.mark.parametrize("broken", [ForbidsAPossibleSlot, AllowsAnEmptySlot])
 def test_a_broken_start_now_mask_is_found(broken: type[ClusterEnv]) -> None:
     with pytest.raises(CheckError, match="mask"):
-        check_cluster_env(broken(mask="start_now"))
+        check_cluster_env(broken(mask="start_now"), step_rule=STEP_RULES["deeprm"])
 
 
 def test_only_cluster_environments_are_checked() -> None:
@@ -143,4 +184,5 @@ def test_other_clusters_and_objectives_pass() -> None:
             observation="compact",
         ),
         seed=2,
+        step_rule=STEP_RULES["deeprm"],
     )

@@ -14,6 +14,7 @@ from cluster_env.worlds.deeprm.observations import OBSERVATIONS
 from cluster_env.worlds.deeprm.rules import RULES
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.step_rule import check_step
 
 CLUSTER = Cluster(num_slots=4, num_classes=3)
 OPTIONS = {"objective": "class_slowdown(0.1, 1, 10)"}
@@ -27,7 +28,7 @@ def test_checkers_have_nothing_to_say(rules: str, observation: str) -> None:
         "DeepRM-v0", world=world, observation=observation, mask="start_now", **OPTIONS
     )
     check_env(env.unwrapped, skip_render_check=True)
-    check_cluster_env(env, seed=2)
+    check_cluster_env(env, seed=2, step_rule=check_step)
 
 
 def test_image_and_compact_do_not_show_them() -> None:

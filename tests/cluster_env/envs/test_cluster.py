@@ -10,7 +10,6 @@ from cluster_env.envs import ClusterEnv
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 TINY = Cluster(capacity=(2,), horizon=3, num_slots=1, backlog_view=3)
@@ -183,7 +182,7 @@ def test_steps_equal_those_of_the_simulator() -> None:
     env = gymnasium.make("DeepRM-v0", observation="state")
     state, _ = env.reset(seed=2)
     core = env.unwrapped
-    simulator = DeepRMSimulator(Cluster())
+    simulator = DeepRM(Cluster()).simulator()
     simulator.load([core.jobset], core.setup.task.objective)
     rng = np.random.default_rng(0)
     terminated = False

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
 
-from cluster_env.core.world import build_world, kind_of
+from cluster_env.core.spec import build_world, spec_of
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env, environment_ids
 from cluster_env.objectives import OBJECTIVES
-from cluster_env.worlds import WORLDS, get_kind
+from cluster_env.worlds import WORLDS, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES
+from tests.cluster_env.worlds.step_rules import STEP_RULES
 
 every_id = pytest.mark.parametrize("name", environment_ids())
 
@@ -32,10 +33,10 @@ def every_choice() -> list[Any]:
             {"observation": observation, "mask": mask, "mask_in_observation": k % 2 == 0},
             id=f"{observation}-{mask}-{name}",
         )
-        for kind in map(get_kind, WORLDS.names())
-        for n, name in enumerate(kind.environments)
-        for observation in kind.observations.names()[: 1 if n else None]
-        for k, mask in enumerate(kind.masks.names())
+        for spec in map(get_spec, WORLDS.names())
+        for n, name in enumerate(spec.environments.ids)
+        for observation in spec.environments.observations.names()[: 1 if n else None]
+        for k, mask in enumerate(spec.environments.masks.names())
     ]
 
 
@@ -61,19 +62,23 @@ def test_gymnasiums_checker_has_nothing_to_say(name: str, options: dict[str, Any
 
 @every_option
 def test_our_checker_has_nothing_to_say(name: str, options: dict[str, Any]) -> None:
-    check_cluster_env(gymnasium.make(name, **options))
+    env = gymnasium.make(name, **options)
+    check_cluster_env(env, step_rule=STEP_RULES[env.unwrapped.world.kind])
 
 
 def ids_whose_returns_are_promised() -> list[str]:
     """Elsewhere the checker looks at nothing that an objective changes."""
     worlds = {name: build_world(gymnasium.spec(name).kwargs["world"]) for name in environment_ids()}
-    return [name for name, world in worlds.items() if kind_of(world).promises.return_holds(world)]
+    return [
+        name for name, world in worlds.items() if spec_of(world).environments.returns_cost(world)
+    ]
 
 
 @pytest.mark.parametrize("name", ids_whose_returns_are_promised())
 @pytest.mark.parametrize("objective", sorted(set(OBJECTIVES.names()) - {"slowdown"}))
 def test_every_objective_keeps_its_promise(name: str, objective: str) -> None:
-    check_cluster_env(gymnasium.make(name, objective=objective), seed=1)
+    env = gymnasium.make(name, objective=objective)
+    check_cluster_env(env, seed=1, step_rule=STEP_RULES[env.unwrapped.world.kind])
 
 
 @every_id

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_env.core.policy import Policy
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import kind_of
+from cluster_env.core.spec import spec_of
 from cluster_env.evaluation import (
     MIN_DISJOINT,
     Guard,
@@ -37,7 +37,7 @@ def groups(*specs: str) -> list[PolicyGroup]:
 
 
 def guard(*specs: str, metric: str = "slowdown", jobsets: int = 60) -> Guard:
-    """One that asks no price."""
+    """One without side metrics."""
     return Guard(groups(*specs), JOBSETS[:jobsets], DeepRM(CLUSTER), metric=metric, limits={})
 
 
@@ -125,7 +125,7 @@ def test_a_better_mean_that_costs_too_much_is_refused_with_its_price() -> None:
         f"but its mean utilization in the arrival window of {used[0]:.3g} is more than 10% below "
         f"the {used[1]:.3g} of sjf!" in decision.reason
     )
-    price = decision.candidates[-1].price
+    price = decision.candidates[-1].side_metrics
     assert price["wait"] == pytest.approx((learned.start - learned.arrival).mean())
 
 
@@ -184,7 +184,7 @@ def test_jobs_of_the_warm_up_do_not_count() -> None:
         schedule = evaluate(heuristic(spec), JOBSETS, world)
         steady, whole = summarize(schedule, warmup=warmup), summarize(schedule)
         assert candidate.mean.value == steady.mean("slowdown") != whole.mean("slowdown")
-        assert candidate.price["wait"] == pytest.approx(steady.mean("wait"))
+        assert candidate.side_metrics["wait"] == pytest.approx(steady.mean("wait"))
 
 
 def test_windows_of_a_short_log_prove_nothing() -> None:
@@ -210,15 +210,16 @@ def test_windows_of_a_short_log_prove_nothing() -> None:
     assert gaps[0].high - gaps[0].low > gaps[1].high - gaps[1].low > gaps[2].high - gaps[2].low
 
 
-def test_prices_are_compared_with_the_reference_of_the_world(
+def test_side_metrics_are_compared_with_the_reference_of_the_world(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Beside a baseline that idles the machine, idling would look cheap."""
     limits = {"utilization": 0.1}
     usual = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
     assert (usual.reference, usual.heuristic.name) == ("hold:8!", "hold:8!")
-    named = replace(kind_of(DeepRM(CLUSTER)), reference=lambda world: "sjf!")
-    monkeypatch.setattr("cluster_env.evaluation.guard.kind_of", lambda world: named)
+    spec = spec_of(DeepRM(CLUSTER))
+    named = replace(spec, training=replace(spec.training, reference=lambda world: "sjf!"))
+    monkeypatch.setattr("cluster_env.evaluation.guard.spec_of", lambda world: named)
     judge = Guard(groups("hold:8"), JOBSETS, DeepRM(CLUSTER), others=groups("sjf"), limits=limits)
     assert (judge.reference, judge.heuristic.name) == ("sjf!", "sjf!")
     assert judge.decide(heuristic("hold:9")).candidates[-1].too_dear.endswith("of sjf!")

@@ -15,7 +15,6 @@ from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
 # Objective, and what its return is made of: sign and scale of the metric's sum over an episode.
@@ -45,7 +44,7 @@ def play(
     policy: Policy, jobset: JobSet, cluster: Cluster, objective: Objective
 ) -> tuple[float, Schedule]:
     """Return of one episode under the paper's rules, and its schedule."""
-    simulator = DeepRMSimulator(cluster, max_time=5000)
+    simulator = DeepRM(cluster, max_time=5000).simulator()
     simulator.load([jobset], objective)
     keys = episode_keys(0, 0, count=1)
     total, decision = 0.0, 0

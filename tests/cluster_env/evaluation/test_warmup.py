@@ -20,7 +20,7 @@ from cluster_env.evaluation import (
     win_rate,
 )
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds import get_heuristic, get_kind
+from cluster_env.worlds import get_heuristic, get_spec
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
@@ -100,7 +100,7 @@ def test_contests_and_tuning_measure_the_same_jobs() -> None:
     names = [f"hold:{number}" for number in (2, 4, 8, 16, 32)]
     groups = [PolicyGroup(name, (get_heuristic(name, DeepRM(CLUSTER)),)) for name in names]
     results = compare_policies(groups, JOBSETS, DeepRM(CLUSTER), warmup=15)
-    metrics = get_kind("deeprm").metrics
+    metrics = get_spec("deeprm").metrics
     for name, result in zip(names, results, strict=True):
         assert result.means == summarize(schedule_of(name), warmup=15, metrics=metrics).means
     best = min(results, key=lambda result: result.mean("slowdown"))

@@ -22,8 +22,8 @@ from cluster_env.objectives import (
     mixture,
     require_no_finish_gain,
 )
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 
 def random_schedule(rng: np.random.Generator, num_episodes: int, most_jobs: int) -> Schedule:
@@ -172,7 +172,7 @@ def test_simulators_without_gains_refuse_objectives_with_them() -> None:
     objective = Objective("accrual", by_weight, finish_gain=by_weight)
     with pytest.raises(InputError, match=r"'accrual' gives jobs a gain .* which my world cannot"):
         require_no_finish_gain(objective, "my world")
-    simulator = DeepRMSimulator(Cluster())
+    simulator = DeepRM(Cluster()).simulator()
     jobset = JobSet.of([0], [1], [[1, 1]], attributes={"weight": [1]})
     with pytest.raises(InputError, match="DeepRM's simulator cannot give"):
         simulator.load([jobset], objective)
@@ -182,7 +182,7 @@ def test_simulators_without_gains_refuse_objectives_with_them() -> None:
 def test_an_objective_of_attributes_is_a_reward_and_a_metric_in_deeprm() -> None:
     jobset = JobSet.of([0, 1], [2, 1], [[1, 1]] * 2, attributes={"weight": [3, 5]})
     objective = Objective("weights", by_weight)
-    simulator = DeepRMSimulator(Cluster())
+    simulator = DeepRM(Cluster()).simulator()
     simulator.load([jobset], objective)
     total = 0.0
     while simulator.active[0]:

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.csv_jobs import read_csv_jobs
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 
 
 def file(folder: Path, text: str) -> Path:

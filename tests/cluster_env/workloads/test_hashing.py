@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cluster_env.core.seeding import Split
+from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.hashing import KEY, hashed
-from cluster_env.workloads.logs import read_log
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.workloads import HPCLog
 
 HEAD = "arrival,duration,processors,user,group,queue\n"
 
@@ -50,9 +50,7 @@ def test_a_key_makes_hashes_come_again_and_without_it_nobody_can_try_names(
 
 
 def test_a_workload_hashes_on_request_and_its_jobs_stay_the_same(log: Path) -> None:
-    plain, asked = (
-        TraceWorkload(log, (4,), whole=True, hash_users=asked) for asked in (False, True)
-    )
+    plain, asked = (HPCLog(log, (4,), whole=True, hash_users=asked) for asked in (False, True))
     assert set(asked.recorded.names["user"]).isdisjoint({"ada", "bob", "eve"})
     first, second = (
         one.part(Split.TRAIN).sample(np.random.default_rng(0)) for one in (plain, asked)

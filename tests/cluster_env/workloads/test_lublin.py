@@ -9,7 +9,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from cluster_env.workloads.lublin import BATCH, INTERACTIVE, draw_jobs, types_for
-from cluster_env.worlds.hpc.workloads import LognormalWorkload, LublinWorkload, TraceWorkload
+from cluster_env.worlds.hpc.workloads import HPCLog, LognormalWorkload, LublinWorkload
 from tests.golden import stored
 
 COUNT = 200_000
@@ -103,14 +103,14 @@ def test_impossible_jobs_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             LognormalWorkload(**options)
     with pytest.raises(InputError, match="must be 0 or more, but -1"):
-        TraceWorkload(tmp_path / "none.swf", jobs=-1)
+        HPCLog(tmp_path / "none.swf", jobs=-1)
 
 
 def test_a_log_is_cut_into_parts_and_windows(tmp_path: Path) -> None:
     rows = [f"{10 * k},5,{1 + k % 3}" for k in range(100)]
     path = tmp_path / "jobs.csv"
     path.write_text("\n".join(["arrival,duration,processors", *rows]))
-    workload = TraceWorkload(path, (4,), jobs=8, stretch=0.5)
+    workload = HPCLog(path, (4,), jobs=8, stretch=0.5)
     submits = {
         split: {
             int(at)
@@ -122,8 +122,8 @@ def test_a_log_is_cut_into_parts_and_windows(tmp_path: Path) -> None:
     assert max(submits[Split.TRAIN]) < min(submits[Split.VALIDATION])
     assert max(submits[Split.VALIDATION]) < min(submits[Split.HELD_OUT])
     assert {one.num_jobs for one in sample_jobsets(workload, 0, Split.TRAIN, range(9))} == {8}
-    whole = TraceWorkload(path, (4,), jobs=0, whole=True)
+    whole = HPCLog(path, (4,), jobs=0, whole=True)
     (everything,) = sample_jobsets(whole, 0, Split.HELD_OUT, [0])
     assert everything.num_jobs == 100
     with pytest.raises(InputError, match="all 100 jobs"):
-        TraceWorkload(path, (0,))
+        HPCLog(path, (0,))

@@ -14,7 +14,7 @@ import numpy as np
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.windows import resampled, window_by_time
 

@@ -15,7 +15,7 @@ from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.run_times import RUN_TIMES, corrected
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.workloads import HPCLog
 from tests.golden import stored
 
 
@@ -121,9 +121,9 @@ def test_impossible_corrections_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("arrival,duration,processors\n" + "".join(f"{9 * k},5,1\n" for k in range(40)))
     with pytest.raises(InputError, match="did you mean 'learned'"):
-        TraceWorkload(path, run_times="learnt")
+        HPCLog(path, run_times="learnt")
     with pytest.raises(InputError, match="corrects recorded estimates"):
-        TraceWorkload(path, run_times="recent", estimates="exact")
+        HPCLog(path, run_times="recent", estimates="exact")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_learned_goes_a_third_of_the_way_on_real_logs(
     path, world = stored(golden / "traces" / "swf" / f"{trace}.swf.gz"), HPC(processors)
     means = {}
     for name in ("user", "learned", "actual"):
-        workload = TraceWorkload(path, (processors,), stretch=stretch, whole=True, run_times=name)
+        workload = HPCLog(path, (processors,), stretch=stretch, whole=True, run_times=name)
         jobset = workload.part(Split.HELD_OUT).sample(np.random.default_rng(0))
         schedule = evaluate(get_heuristic(rule, world), [jobset], world)
         means[name] = summarize(schedule).means["bounded_slowdown"]

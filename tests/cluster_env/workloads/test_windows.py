@@ -11,7 +11,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import num_disjoint, sample_jobsets
 from cluster_env.workloads.windows import MEAN_RUNS, natural_length
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.workloads import HPCLog
 
 DAY = 86_400
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path) -> Path:
     return jobs
 
 
-def draw(workload: TraceWorkload, count: int = 5, split: Split = Split.HELD_OUT) -> list[JobSet]:
+def draw(workload: HPCLog, count: int = 5, split: Split = Split.HELD_OUT) -> list[JobSet]:
     return sample_jobsets(workload, 0, split, range(count))
 
 
@@ -38,14 +38,14 @@ def submits(jobset: JobSet) -> list[int]:
 
 
 def test_a_window_by_count_and_offset(path: Path) -> None:
-    workload = TraceWorkload(path, (4,), jobs=10, offset=3, whole=True)
+    workload = HPCLog(path, (4,), jobs=10, offset=3, whole=True)
     one, two = draw(workload, 2)
     assert submits(one) == submits(two) == workload.recorded.submit[3:13].tolist()
     assert one.arrival[0] == 0
 
 
 def test_a_window_by_time_and_offset(path: Path) -> None:
-    workload = TraceWorkload(path, (4,), window=2 * DAY, offset=DAY + 60, whole=True)
+    workload = HPCLog(path, (4,), window=2 * DAY, offset=DAY + 60, whole=True)
     (one,) = draw(workload, 1)
     begin = workload.recorded.submit[0] + DAY + 60
     inside = (workload.recorded.submit >= begin) & (workload.recorded.submit < begin + 2 * DAY)
@@ -55,7 +55,7 @@ def test_a_window_by_time_and_offset(path: Path) -> None:
 
 
 def test_windows_by_time_begin_anywhere_and_lie_in_their_part(path: Path) -> None:
-    workload = TraceWorkload(path, (4,), window=DAY)
+    workload = HPCLog(path, (4,), window=DAY)
     part = workload.part(Split.HELD_OUT).recorded
     begins = [submits(one)[0] - int(one.arrival[0]) for one in draw(workload, 50)]
     assert len(set(begins)) > 40
@@ -64,7 +64,7 @@ def test_windows_by_time_begin_anywhere_and_lie_in_their_part(path: Path) -> Non
 
 
 def test_the_default_window_is_as_long_as_twenty_mean_runs(path: Path) -> None:
-    workload = TraceWorkload(path, (4,))
+    workload = HPCLog(path, (4,))
     assert natural_length(workload.recorded) >= MEAN_RUNS * 3600
     windows = {one.window for one in draw(workload)}
     assert windows == {
@@ -74,7 +74,7 @@ def test_the_default_window_is_as_long_as_twenty_mean_runs(path: Path) -> None:
 
 
 def test_blocks_keep_the_time_of_day_and_what_is_within_a_day(path: Path) -> None:
-    workload = TraceWorkload(path, (4,), window=10 * DAY, block=DAY)
+    workload = HPCLog(path, (4,), window=10 * DAY, block=DAY)
     days = {}
     for submit in workload.recorded.submit.tolist():
         days.setdefault(submit // DAY, []).append(submit % DAY)
@@ -86,19 +86,19 @@ def test_blocks_keep_the_time_of_day_and_what_is_within_a_day(path: Path) -> Non
         drawn.setdefault(submit // DAY, []).append(submit % DAY)
     assert len(drawn) == 10
     assert {tuple(day) for day in drawn.values()} <= kinds
-    counted = draw(TraceWorkload(path, (4,), jobs=50, block=DAY), 3)
+    counted = draw(HPCLog(path, (4,), jobs=50, block=DAY), 3)
     assert [one.num_jobs for one in counted] == [50, 50, 50]
 
 
 def test_the_load_is_what_is_asked_for(path: Path) -> None:
-    assert TraceWorkload(path, (4,), scaled_load=0.9).load == pytest.approx(0.9, rel=1e-3)
-    plain = TraceWorkload(path, (4,))
-    halved = TraceWorkload(path, (4,), stretch=0.5)
+    assert HPCLog(path, (4,), scaled_load=0.9).load == pytest.approx(0.9, rel=1e-3)
+    plain = HPCLog(path, (4,))
+    halved = HPCLog(path, (4,), stretch=0.5)
     assert halved.load == pytest.approx(2 * plain.load, rel=0.01)
 
 
 def test_parts_end_where_they_are_told_to(path: Path) -> None:
-    workload = TraceWorkload(path, (4,), jobs=5, splits=(0.5, 0.75))
+    workload = HPCLog(path, (4,), jobs=5, splits=(0.5, 0.75))
     shares = [workload.part(split).recorded.num_jobs for split in Split]
     assert np.array(shares) / sum(shares) == pytest.approx([0.5, 0.25, 0.25], abs=0.01)
 
@@ -121,7 +121,7 @@ def test_windows_that_fit_side_by_side_are_counted(
     path: Path, options: dict[str, Any], held: tuple[int, int]
 ) -> None:
     """Of 40 days with 18 jobs each, nearly 8 are for validation, and 32 before held-out jobs."""
-    workload = TraceWorkload(path, (4,), **options)
+    workload = HPCLog(path, (4,), **options)
     assert num_disjoint(workload, Split.VALIDATION) == held[0]
     before = workload.before_held_out()
     assert num_disjoint(before, Split.VALIDATION) == before.num_disjoint == held[1]
@@ -131,11 +131,9 @@ def test_windows_that_fit_side_by_side_are_counted(
 
 
 def test_estimates_of_a_log_can_be_replaced(path: Path) -> None:
-    assert set(draw(TraceWorkload(path, (4,)))[0].attributes["estimate"]) == {7200}
-    assert set(draw(TraceWorkload(path, (4,), estimates="exact"))[0].attributes["estimate"]) == {
-        3600
-    }
-    popular = draw(TraceWorkload(path, (4,), estimates="tsafrir"))[0].attributes["estimate"]
+    assert set(draw(HPCLog(path, (4,)))[0].attributes["estimate"]) == {7200}
+    assert set(draw(HPCLog(path, (4,), estimates="exact"))[0].attributes["estimate"]) == {3600}
+    popular = draw(HPCLog(path, (4,), estimates="tsafrir"))[0].attributes["estimate"]
     assert popular.min() >= 3600
 
 
@@ -156,13 +154,13 @@ def test_estimates_of_a_log_can_be_replaced(path: Path) -> None:
 )
 def test_impossible_settings_are_refused(path: Path, options: dict, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        TraceWorkload(path, (4,), **options)
+        HPCLog(path, (4,), **options)
 
 
 def test_a_log_that_is_nearly_empty_has_windows_all_the_same(tmp_path: Path) -> None:
     sparse = tmp_path / "sparse.csv"
     rows = [f"{k * 10_000_000},10,1" for k in range(10)]
     sparse.write_text("\n".join(["arrival,duration,processors", *rows]))
-    assert all(one.num_jobs for one in draw(TraceWorkload(sparse, (4,), window=60), 20))
-    blocks = draw(TraceWorkload(sparse, (4,), window=600, block=60), 3)
+    assert all(one.num_jobs for one in draw(HPCLog(sparse, (4,), window=60), 20))
+    blocks = draw(HPCLog(sparse, (4,), window=600, block=60), 3)
     assert all(one.num_jobs for one in blocks)

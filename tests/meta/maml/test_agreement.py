@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from meta.maml.decisions import Decisions
-from meta.maml.steps import adapt, inner_step, outer_loss
+from meta.maml.steps import StepOptions, adapt, inner_step, outer_loss
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from tests.meta.maml.bandit import NO_CLIP, Bandit, draws, gradient, hessian, plain
 from tests.meta.maml.tiny import leaves
 
@@ -21,8 +22,7 @@ def stepped(logits: np.ndarray, data: Decisions, shrink: bool) -> np.ndarray:
         dict(network.named_parameters()),
         {"logits": torch.tensor(0.0)},
         data,
-        gradient_clip=NO_CLIP,
-        shrink=shrink,
+        StepOptions(gradient_clip=NO_CLIP, shrink=shrink),
     )
     way: np.ndarray = adapted["logits"].detach().numpy() - logits
     return way
@@ -72,18 +72,16 @@ def test_the_share_that_jobsets_agree_on_is_a_constant_in_second_order_too() -> 
 
     network = Bandit(logits)
     parameters = leaves(dict(network.named_parameters()))
-    loss, stats = outer_loss(
+    loss, _, inner_norm = outer_loss(
         plain(network),
         parameters,
         {"logits": torch.tensor(np.log(rate))},
-        [[data, last]],
-        clip=1e6,
-        create_graph=True,
-        gradient_clip=NO_CLIP,
-        shrink=True,
+        [data, last],
+        StepOptions(gradient_clip=NO_CLIP, shrink=True, create_graph=True),
+        PolicyLoss(clip=1e6),
     )
     (found,) = torch.autograd.grad(loss, [parameters["logits"]])
-    assert stats.inner_norm == pytest.approx(rate * share * np.linalg.norm(total), rel=1e-9)
+    assert inner_norm == pytest.approx(rate * share * np.linalg.norm(total), rel=1e-9)
     assert np.allclose(found, expected, rtol=0, atol=1e-9)
 
 
@@ -110,7 +108,8 @@ def test_each_block_is_shortened_by_itself() -> None:
     network = Two()
     parameters = dict(network.named_parameters())
     rates = {name: torch.tensor(0.0) for name in parameters}
-    moved = inner_step(plain(network), parameters, rates, data, gradient_clip=NO_CLIP, shrink=True)
+    options = StepOptions(gradient_clip=NO_CLIP, shrink=True)
+    moved = inner_step(plain(network), parameters, rates, data, options)
     assert moved["agreed"].tolist() == pytest.approx([0.25, -0.25])
     assert moved["contested"].tolist() == [0.0, 0.0]
 
@@ -121,11 +120,11 @@ def test_later_steps_are_shorter() -> None:
     parameters = dict(network.named_parameters())
     rates = {"logits": torch.tensor(0.4)}
     data = [draws(rng, rng.normal(size=3), 12) for _ in range(3)]
-    expected = parameters
+    expected, options = parameters, StepOptions(gradient_clip=NO_CLIP)
     for number, part in enumerate(data, 1):
         rate = {"logits": torch.tensor(0.4 - 0.5 * math.log(number))}
-        expected = inner_step(plain(network), expected, rate, part, gradient_clip=NO_CLIP)
-    found = adapt(plain(network), parameters, rates, data, gradient_clip=NO_CLIP)
+        expected = inner_step(plain(network), expected, rate, part, options)
+    found = adapt(plain(network), parameters, rates, data, options)
     assert torch.allclose(found["logits"], expected["logits"], rtol=1e-12, atol=0)
 
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from meta.maml import stages
 from meta.maml.algorithm import update_plan
 from meta.maml.module import split_weights
 from meta.maml.runner import MetaWork, OuterStep, iteration_tasks
-from meta.maml.stages import StageScore
+from meta.maml.stages import StageEpisodes, StageScore
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import algorithm_config, build_algorithm, iteration_metrics
 from rllib_configs.loading import change, make_config
 from rllib_configs.policies import learned_policy, load_policy, save_policy, start_from
 from rllib_configs.registries import prepare
+from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import spaces_of
 from rllib_configs.schema import ExperimentConfig
 from tests.meta.maml.tiny import CLUSTER
@@ -155,17 +155,19 @@ def test_a_task_without_a_choice_counts_in_the_mean_and_not_in_the_entropy() -> 
     assert both.sums["tasks"] == 1
 
 
-def test_checkpoint_keeps_what_the_guard_knows(tmp_path: Path, local_ray: None) -> None:
+def test_checkpoint_keeps_the_state_of_the_collapse_detector(
+    tmp_path: Path, local_ray: None
+) -> None:
     config = config_of()
     first = build_algorithm(config)
     first.train()
-    first._guard.scale = 0.25
+    first._detector.scale = 0.25
     first.save_to_path(tmp_path / "checkpoint")
-    kept = first._guard
+    kept = first._detector
     first.stop()
     second = build_algorithm(config)
     second.restore_from_path(tmp_path / "checkpoint")
-    found = second._guard
+    found = second._detector
     second.stop()
     assert (found.scale, found.seen, found.average) == (0.25, 1, kept.average)
     assert_equal(found.best, kept.best)
@@ -219,21 +221,21 @@ def test_fixed_rates_stay(local_ray: None) -> None:
 
 
 def without_entropy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("meta.maml.guard.LOW_ENTROPY", 10.0)  # all policies count as collapsed
-    monkeypatch.setattr("meta.maml.guard.PATIENCE", 3)
+    monkeypatch.setattr("meta.maml.collapse.LOW_ENTROPY", 10.0)  # all policies count as collapsed
+    monkeypatch.setattr("meta.maml.collapse.PATIENCE", 3)
 
 
 def with_exploding_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """From the third iteration on: its tasks cost thirty times as much."""
-    plain, calls = stages._score, []
+    plain, calls = StageEpisodes.sample, []
 
-    def score(*args: Any) -> StageScore:
+    def sample(*args: Any) -> tuple[Rollouts, StageScore]:
         calls.append(1)
-        found = plain(*args)
-        return replace(found, value=found.value * (1 if len(calls) <= 4 * 4 else 30))
+        rollouts, score = plain(*args)
+        return rollouts, replace(score, value=score.value * (1 if len(calls) <= 4 * 4 else 30))
 
-    monkeypatch.setattr(stages, "_score", score)
-    monkeypatch.setattr("meta.maml.guard.LAST", 1)
+    monkeypatch.setattr(StageEpisodes, "sample", sample)
+    monkeypatch.setattr("meta.maml.collapse.LAST", 1)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,7 @@ def test_collapse_goes_back_to_the_best_weights(
     first = module_weights(algorithm)
     rows = [iteration_metrics(algorithm.train()) for _ in range(3)]
     weights = module_weights(algorithm)
-    scale = algorithm._guard.scale
+    scale = algorithm._detector.scale
     algorithm.stop()
     assert [row["meta/collapsed"] for row in rows] == [0, 0, 1]
     assert reason in caplog.text

@@ -8,11 +8,12 @@ import torch
 
 import meta.maml.gradients as gradients_module
 from meta.maml.decisions import Decisions, decisions_of
-from meta.maml.first_order import FirstOrder, StepOptions
+from meta.maml.first_order import FirstOrder
 from meta.maml.gradients import FirstOrderGradients, GraphGradients
 from meta.maml.module import MetaSetScorerModule, meta_model_config
+from meta.maml.options import MAMLOptions
 from meta.maml.stages import TaskSample
-from meta.maml.steps import adapted_names, inner_step, outer_loss, scorer_of
+from meta.maml.steps import StepOptions, inner_step, outer_loss, scorer_of
 from rllib_configs.loading import make_config
 from rllib_configs.networks.set_scorer.kernels import SKIP_GAIN
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
@@ -24,10 +25,10 @@ from tests.meta.maml.tiny import WORLD, leaves, tiny_rollouts
 TINY = "tests.meta.maml.tiny_tasks:TINY_TASKS"
 WIDTH = 8
 OPTIONS = [
-    StepOptions(gradient_clip=1e9),
-    StepOptions(gradient_clip=0.05, shrink=True),
-    StepOptions("log_probability", 1e9, True, "head"),
-    StepOptions(shrink=True, adapt="direct", normalize=True),
+    MAMLOptions(gradient_clip=1e9, shrink=False),
+    MAMLOptions(gradient_clip=0.05),
+    MAMLOptions(surrogate="log_probability", gradient_clip=1e9, adapt="head"),
+    MAMLOptions(adapt="direct", normalize=True),
 ]
 
 
@@ -58,16 +59,6 @@ def given(network: SetScorer) -> tuple[dict[str, torch.Tensor], dict[str, torch.
     return parameters, leaves(rates)
 
 
-def graph_options(options: StepOptions, parameters: dict[str, torch.Tensor]) -> dict:
-    return {
-        "surrogate": options.surrogate,
-        "gradient_clip": options.gradient_clip,
-        "shrink": options.shrink,
-        "normalize": options.normalize,
-        "names": adapted_names(tuple(parameters), options.adapt, SetScorer.parts),
-    }
-
-
 def test_jobsets_that_contradict_each_other_move_nothing_and_that_is_why() -> None:
     network = network_of()
     inner = FirstOrder(network, WORLD, StepOptions(shrink=True))
@@ -79,11 +70,13 @@ def test_jobsets_that_contradict_each_other_move_nothing_and_that_is_why() -> No
     contrary = replace(one.of_rows(rows), advantages=sign * one.advantages[rows], jobset=jobset)
     found = inner.inner_step(parameters, rates, contrary)
     assert all(torch.equal(found[name], parameters[name]) for name in found)
-    assert inner.why_still(contrary) == "the jobsets did not agree on a direction"
+    assert inner.why_unchanged(contrary) == "the jobsets did not agree on a direction"
     alike = replace(contrary, advantages=np.zeros_like(contrary.advantages))
-    assert inner.why_still(alike) == "episodes of the same jobset cost the same"
-    assert inner.why_still(one.of_rows(np.arange(0))) == "no decision had a choice"
-    assert FirstOrder(network, WORLD, StepOptions()).why_still(one) == "the gradient was too small"
+    assert inner.why_unchanged(alike) == "episodes of the same jobset cost the same"
+    assert inner.why_unchanged(one.of_rows(np.arange(0))) == "no decision had a choice"
+    assert (
+        FirstOrder(network, WORLD, StepOptions()).why_unchanged(one) == "the gradient was too small"
+    )
 
 
 def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-6) -> None:
@@ -92,23 +85,17 @@ def assert_close(found: np.ndarray, expected: np.ndarray, tolerance: float = 5e-
 
 
 @pytest.mark.parametrize("skip_connection", [False, True])
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("meta", OPTIONS)
 @pytest.mark.parametrize("steps", [0, 1, 2])
 def test_outer_gradient_is_that_of_the_graph(
-    steps: int, options: StepOptions, skip_connection: bool
+    steps: int, meta: MAMLOptions, skip_connection: bool
 ) -> None:
     network = network_of(skip_connection=skip_connection)
     parameters, rates = given(network)
     stages = [decisions(seed) for seed in range(steps + 1)]
-    loss, stats = outer_loss(
-        scorer_of(network, WORLD),
-        parameters,
-        rates,
-        [stages],
-        clip=0.2,
-        entropy_coefficient=0.03,
-        **graph_options(options, parameters),
-    )
+    options, policy_loss = StepOptions.of(meta, network), PolicyLoss(True, 0.2, 0.03)
+    scorer = scorer_of(network, WORLD)
+    loss, entropy, norm = outer_loss(scorer, parameters, rates, stages, options, policy_loss)
     tensors = [*parameters.values(), *rates.values()]
     slopes = torch.autograd.grad(loss, tensors, allow_unused=True, materialize_grads=True)
 
@@ -117,7 +104,7 @@ def test_outer_gradient_is_that_of_the_graph(
         first_order.flatten(parameters),
         first_order.spread_rates(rates),
         [first_order.choices(stage, k < steps) for k, stage in enumerate(stages)],
-        PolicyLoss(clip=0.2, entropy_coefficient=0.03),
+        policy_loss,
     )
     by_name, by_block = (
         first_order.by_name(found.parameters),
@@ -129,18 +116,18 @@ def test_outer_gradient_is_that_of_the_graph(
     expected = torch.stack(slopes[len(parameters) :]).numpy()
     assert_close(np.array([by_block[name] for name in rates]), expected, 1e-4)
     assert (np.abs(expected).max() > 0) == (steps > 0)
-    assert found.entropy == pytest.approx(stats.entropy, rel=1e-6)
-    assert found.inner_norm == pytest.approx(stats.inner_norm, rel=1e-5)
+    assert found.entropy == pytest.approx(entropy, rel=1e-6)
+    assert found.inner_norm == pytest.approx(norm, rel=1e-5)
 
 
 @pytest.mark.parametrize("skip_connection", [False, True])
-@pytest.mark.parametrize("options", OPTIONS)
-def test_inner_step_is_that_of_the_graph(options: StepOptions, skip_connection: bool) -> None:
+@pytest.mark.parametrize("meta", OPTIONS)
+def test_inner_step_is_that_of_the_graph(meta: MAMLOptions, skip_connection: bool) -> None:
     network = network_of(skip_connection=skip_connection)
     parameters, rates = given(network)
     data = decisions(0)
-    scorer = scorer_of(network, WORLD)
-    expected = inner_step(scorer, parameters, rates, data, **graph_options(options, parameters))
+    options = StepOptions.of(meta, network)
+    expected = inner_step(scorer_of(network, WORLD), parameters, rates, data, options)
     steps = FirstOrder(network, WORLD, options)
     moved = steps.inner_step(parameters, rates, data)
     assert list(moved) == list(expected)
@@ -195,13 +182,13 @@ def test_the_ratio_is_clipped_as_the_config_says(kind: type, clip: float) -> Non
     config, task = config_of(clip=clip), TaskSample(WORLD, (decisions(0),), (), 0.0)
     module = MetaSetScorerModule(model_config=meta_model_config(config))
     parameters = module.parameters_by_name()
-    loss, _ = outer_loss(
+    loss, *_ = outer_loss(
         scorer_of(network_of(), WORLD),
         parameters,
         module.rates_by_name(),
-        [task.stages],
-        clip=clip,
-        entropy_coefficient=float(module.entropy_coefficient),
+        task.stages,
+        StepOptions(),
+        PolicyLoss(clip=clip, entropy_coefficient=float(module.entropy_coefficient)),
     )
     expected = torch.autograd.grad(loss, list(parameters.values()), allow_unused=True)
     found = kind(config, module, lambda _: network_of())(task)
@@ -228,7 +215,7 @@ def test_tasks_on_different_clusters_see_their_own_features(kind: type) -> None:
 def test_what_is_not_a_number_is_seen() -> None:
     network = network_of()
     parameters, rates = given(network)
-    steps = FirstOrder(network, WORLD, OPTIONS[1])
+    steps = FirstOrder(network, WORLD, StepOptions.of(OPTIONS[1], network))
     stages = [steps.choices(decisions(0), True), steps.choices(decisions(1), False)]
     start = steps.flatten(parameters)
     start[-1] = np.nan

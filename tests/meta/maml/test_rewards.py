@@ -7,15 +7,16 @@ import torch
 from cluster_env.core.conditioned import ConditionedWorld
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split, episode_keys
-from meta.adaptation import adapt_parameters, learned_policy, save_adapted, untrained_policy
+from meta.adaptation import adapt_policy, save_adapted, untrained_policy
 from meta.adaptation import load_meta_policy as load
 from meta.maml.rewards import RewardSums
 from meta.maml.stages import StageSampler
-from meta.maml.steps import outer_loss, scorer_of
+from meta.maml.steps import StepOptions, outer_loss, scorer_of
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.networks.conditions import rewards_told, seen_world
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from rllib_configs.runners.rollout import Rollouts, rollout
 
 CONFIG = load_config(  # the default cluster, for which networks are compiled
@@ -34,7 +35,7 @@ def task_of(objective: str) -> Task:
 
 
 def played(task: Task, num_jobsets: int = 4) -> Rollouts:
-    acting = learned_policy(POLICY, task, POLICY.parameters, "acting", "sample").network
+    acting = POLICY.acting(task, POLICY.parameters, "acting", "sample").network
     jobsets = task.jobsets(Split.TRAIN, range(num_jobsets))
     keys = episode_keys(0, Split.TRAIN, 0, count=4 * num_jobsets)
     return rollout(task.world, acting, jobsets, task.objective, 4, keys)
@@ -45,7 +46,7 @@ def told(objective: str) -> dict[str, float]:
     sums = RewardSums(task.world)
     sums.add(played(task))
     names = (name for name, _ in rewards_told(task.world))
-    return dict(zip(names, sums.told().tolist(), strict=True))
+    return dict(zip(names, sums.context().tolist(), strict=True))
 
 
 def test_what_is_told_is_the_regression_of_rewards_on_what_waited() -> None:
@@ -61,7 +62,7 @@ def test_what_is_told_is_the_regression_of_rewards_on_what_waited() -> None:
     ridge = np.vstack([x, np.sqrt(0.1 * rows.size) * np.eye(x.shape[1])])
     wanted = np.zeros(seen.shape[1])
     wanted[varies] = np.linalg.lstsq(ridge, np.append(y, np.zeros(x.shape[1])))[0]
-    assert np.allclose(sums.told(), [-1.0, *wanted], rtol=0, atol=0.6e-6)
+    assert np.allclose(sums.context(), [-1.0, *wanted], rtol=0, atol=0.6e-6)
 
 
 def test_it_tells_objectives_apart() -> None:
@@ -77,18 +78,18 @@ def test_it_tells_objectives_apart() -> None:
 def test_episodes_add_up_and_no_episode_tells_nothing() -> None:
     task = task_of("slowdown")
     whole, pieces = RewardSums(task.world), RewardSums(task.world)
-    assert not whole.told().any()
+    assert not whole.context().any()
     rollouts = played(task)
     whole.add(rollouts)
     whole.add(rollouts)
     pieces.add(rollouts)
-    assert np.allclose(pieces.told(), whole.told(), rtol=0, atol=1e-9)
+    assert np.allclose(pieces.context(), whole.context(), rtol=0, atol=1e-9)
 
 
 def test_adapting_moves_the_biases_that_what_is_told_would_move_and_is_repeatable() -> None:
     task = task_of("slowdown")
-    found = adapt_parameters(POLICY, task, 2, num_episodes=4, num_jobsets=2)
-    again = adapt_parameters(POLICY, task, 2, num_episodes=4, num_jobsets=2)
+    found = adapt_policy(POLICY, task, 2, num_episodes=4, num_jobsets=2).parameters
+    again = adapt_policy(POLICY, task, 2, num_episodes=4, num_jobsets=2).parameters
     for parameters, others in zip(found, again, strict=True):
         assert all(torch.equal(parameters[name], others[name]) for name in parameters)
     moved = [name for name, value in found[2].items() if not torch.equal(value, found[0][name])]
@@ -96,7 +97,7 @@ def test_adapting_moves_the_biases_that_what_is_told_would_move_and_is_repeatabl
     assert not torch.equal(found[2]["context.bias"], found[1]["context.bias"])
 
     sums = RewardSums(task.world)
-    acting = learned_policy(POLICY, task, found[0], "acting", "sample").network
+    acting = POLICY.acting(task, found[0], "acting", "sample").network
     keys = episode_keys(task.seed, 2000, 0, count=4)
     jobsets = task.jobsets(Split.TRAIN, range(2))
     rollouts = rollout(task.world, acting, jobsets, task.objective, 2, keys)
@@ -104,7 +105,7 @@ def test_adapting_moves_the_biases_that_what_is_told_would_move_and_is_repeatabl
     names = seen_world(CONFIG.training, task.world, task.objective).feature_names[1]
     columns = [names.index(f"told_{name}") - len(names) for name, _ in rewards_told(task.world)]
     weights = found[0]["context.weight"][:, columns]
-    wanted = found[0]["context.bias"] + weights @ torch.tensor(sums.told()).float()
+    wanted = found[0]["context.bias"] + weights @ torch.tensor(sums.context()).float()
     assert torch.allclose(found[1]["context.bias"], wanted, rtol=0, atol=1e-6)
 
 
@@ -123,21 +124,23 @@ def test_a_stage_is_learned_from_as_it_was_told() -> None:
     )
     network.compiled = False
     learned = {name: value.clone().requires_grad_() for name, value in parameters.items()}
-    loss, stats = outer_loss(scorer_of(network, sample.world), learned, rates, [sample.stages])
+    scorer, policy_loss = scorer_of(network, sample.world), PolicyLoss(clip=0.2)
+    options = StepOptions()
+    loss, _, norm = outer_loss(scorer, learned, rates, sample.stages, options, policy_loss)
     loss.backward()
     slopes = learned["context.weight"].grad
     assert slopes is not None
     columns = slopes[:, -len(rewards_told(task.world)) :].abs().sum(dim=0)
     assert (columns > 0).tolist() == [value != 0 for _, value in sample.world.condition]
-    assert stats.inner_norm == 0
+    assert norm == 0
 
 
 def test_who_was_told_is_not_told_anew(tmp_path) -> None:  # type: ignore[no-untyped-def]
     task = task_of("slowdown")
-    adapted = adapt_parameters(POLICY, task, 1, num_episodes=4, num_jobsets=2)[1]
+    adapted = adapt_policy(POLICY, task, 1, num_episodes=4, num_jobsets=2).parameters[1]
     save_adapted(POLICY, task, adapted, tmp_path)
     with pytest.raises(InputError, match="adapt the run that it came from"):
-        adapt_parameters(load(tmp_path), task, 1, num_episodes=4, num_jobsets=2)
+        adapt_policy(load(tmp_path), task, 1, num_episodes=4, num_jobsets=2)
 
 
 def test_context_needs_a_stage_before_the_one_that_counts() -> None:

@@ -9,7 +9,7 @@ import torch
 from meta.maml.decisions import Decisions
 from meta.maml.options import MAMLOptions
 from meta.maml.stages import StageSampler, TaskSample
-from meta.maml.steps import Parameters, inner_step, scorer_of
+from meta.maml.steps import Parameters, StepOptions, inner_step, scorer_of
 from meta.tasks import Task, training_tasks
 from rllib_configs.networks.set_scorer.network import SetScorer, SetScorerOptions
 from rllib_configs.options import training_section
@@ -54,7 +54,8 @@ def test_each_stage_is_sampled_with_the_parameters_that_the_last_one_led_to() ->
         expected = expected[np.arange(decisions.num_rows), decisions.actions]
         assert np.allclose(decisions.log_probabilities, expected, rtol=0, atol=1e-5)
         shorter = {name: rate - 0.5 * math.log(stage + 1) for name, rate in rates.items()}
-        moved = inner_step(scorer, parameters, shorter, decisions, gradient_clip=5.0, shrink=True)
+        options = StepOptions(gradient_clip=5.0, shrink=True)
+        moved = inner_step(scorer, parameters, shorter, decisions, options)
         parameters = {name: value.detach() for name, value in moved.items()}
     first, second = sample.stages[:2]
     assert first.num_rows != second.num_rows or not np.array_equal(first.states, second.states)

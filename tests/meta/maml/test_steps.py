@@ -7,10 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from meta.maml.steps import adapt, adapted_names, inner_step, outer_loss, scorer_of
-from rllib_configs.networks.set_scorer.network import SetScorer
+from meta.maml.steps import (
+    StepOptions,
+    adapt,
+    adapted_names,
+    inner_step,
+    outer_loss,
+    scorer_of,
+)
+from rllib_configs.networks.set_scorer.policy_gradient import PolicyLoss
 from tests.meta.maml.bandit import NO_CLIP, Bandit, draws, gradient, hessian, plain
 from tests.meta.maml.tiny import WORLD, leaves, tiny_decisions, tiny_network
+
+OUTER = PolicyLoss(clip=0.2, entropy_coefficient=0.03)
 
 
 @pytest.mark.parametrize("surrogate", ["ratio", "log_probability"])
@@ -28,8 +37,7 @@ def test_inner_step_is_the_clipped_gradient_step(surrogate: str, clip: float) ->
         dict(network.named_parameters()),
         {"logits": torch.tensor(np.log(0.7))},
         data,
-        surrogate=surrogate,
-        gradient_clip=clip,
+        StepOptions(surrogate, gradient_clip=clip),
     )
     assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
 
@@ -45,8 +53,7 @@ def test_normalized_steps_are_as_long_as_their_rate() -> None:
         dict(network.named_parameters()),
         {"logits": torch.tensor(np.log(0.7))},
         data,
-        gradient_clip=1e-6,
-        normalize=True,
+        StepOptions(gradient_clip=1e-6, normalize=True),
     )
     expected = logits - 0.7 * g / np.linalg.norm(g)
     assert np.allclose(adapted["logits"].detach(), expected, rtol=0, atol=1e-9)
@@ -75,22 +82,20 @@ def test_meta_gradient_on_a_bandit_is_the_closed_form(
     network = Bandit(logits)
     parameters = leaves(dict(network.named_parameters()))
     rates = {"logits": torch.tensor(np.log(rate), requires_grad=True)}
-    loss, stats = outer_loss(
+    loss, _, inner_norm = outer_loss(
         plain(network),
         parameters,
         rates,
-        [stages],
-        clip=1e6,
-        surrogate=surrogate,
-        create_graph=order == "second",
-        gradient_clip=NO_CLIP,
+        stages,
+        StepOptions(surrogate, gradient_clip=NO_CLIP, create_graph=order == "second"),
+        PolicyLoss(clip=1e6),
     )
     found = torch.autograd.grad(
         loss, [parameters["logits"], rates["logits"]], allow_unused=True, materialize_grads=True
     )
     assert np.allclose(found[0], jacobian.T @ outer, rtol=0, atol=1e-9)
     assert float(found[1]) == pytest.approx(float(slope @ outer), abs=1e-9)
-    assert stats.inner_norm == pytest.approx(np.linalg.norm(at - logits), abs=1e-9)
+    assert inner_norm == pytest.approx(np.linalg.norm(at - logits), abs=1e-9)
 
 
 Loss = Callable[[dict[str, torch.Tensor], dict[str, torch.Tensor]], torch.Tensor]
@@ -147,22 +152,15 @@ def test_meta_gradient_of_the_set_scorer_against_finite_differences(
 ) -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
-    names = adapted_names(tuple(parameters), adapt_what, SetScorer.parts)
+    names = adapted_names(network, adapt_what)
     rng = np.random.default_rng(2)
     rates = leaves({name: torch.tensor(rng.normal(0, 0.3)).double() for name in parameters})
     tasks = [[tiny_decisions(10 * task + stage) for stage in range(steps + 1)] for task in (0, 1)]
 
     def loss_of(create_graph: bool) -> Loss:
-        return lambda p, r: outer_loss(
-            scorer_of(network, WORLD),
-            p,
-            r,
-            tasks,
-            entropy_coefficient=0.03,
-            create_graph=create_graph,
-            gradient_clip=NO_CLIP,
-            names=names,
-        )[0]
+        scorer = scorer_of(network, WORLD)
+        options = StepOptions(gradient_clip=NO_CLIP, adapted=names, create_graph=create_graph)
+        return lambda p, r: sum(outer_loss(scorer, p, r, t, options, OUTER)[0] / 2 for t in tasks)
 
     second = autograd(loss_of(True), parameters, rates)
     first = autograd(loss_of(False), parameters, rates)
@@ -177,13 +175,10 @@ def test_meta_gradient_of_the_set_scorer_against_finite_differences(
     by_hand = {name: np.zeros(tuple(value.shape)) for name, value in parameters.items()}
     by_hand |= {f"rate of {name}": np.zeros(()) for name in rates}
     for *before, last in tasks:
-        ends = adapt(
-            scorer_of(network, WORLD), parameters, rates, before, gradient_clip=NO_CLIP, names=names
-        )
+        options = StepOptions(gradient_clip=NO_CLIP, adapted=names)
+        ends = adapt(scorer_of(network, WORLD), parameters, rates, before, options)
         at = leaves(ends)
-        loss, _ = outer_loss(
-            scorer_of(network, WORLD), at, rates, [[last]], entropy_coefficient=0.03
-        )
+        loss, *_ = outer_loss(scorer_of(network, WORLD), at, rates, [last], options, OUTER)
         slopes = torch.autograd.grad(loss, list(at.values()))
         for name, slope in zip(at, slopes, strict=True):
             by_hand[name] += slope.numpy() / 2
@@ -198,21 +193,22 @@ def test_clip_factor_is_a_constant() -> None:
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()).double() for name in parameters}
     stages = [tiny_decisions(0), tiny_decisions(1)]
-    free = adapt(scorer_of(network, WORLD), parameters, rates, stages[:1], gradient_clip=NO_CLIP)
+    options = StepOptions(gradient_clip=NO_CLIP, create_graph=True)
+    free = adapt(scorer_of(network, WORLD), parameters, rates, stages[:1], options)
     squares = [((free[n] - parameters[n]).detach() ** 2).sum() for n in parameters]
     norm = float(sum(squares)) ** 0.5
     slower = {name: value + np.log(0.1) for name, value in rates.items()}
 
     def slopes(rates: dict[str, torch.Tensor], clip: float) -> list[torch.Tensor]:
-        loss, stats = outer_loss(
+        loss, _, inner_norm = outer_loss(
             scorer_of(network, WORLD),
             parameters,
             rates,
-            [stages],
-            create_graph=True,
-            gradient_clip=clip,
+            stages,
+            replace(options, gradient_clip=clip),
+            PolicyLoss(clip=0.2),
         )
-        assert stats.inner_norm == pytest.approx(0.1 * norm, rel=1e-6)
+        assert inner_norm == pytest.approx(0.1 * norm, rel=1e-6)
         return list(torch.autograd.grad(loss, list(parameters.values())))
 
     for one, other in zip(slopes(rates, 0.1 * norm), slopes(slower, NO_CLIP), strict=True):
@@ -227,35 +223,19 @@ def test_adapting_a_part_moves_nothing_else(part: str, expected: set[str]) -> No
     network = tiny_network(0)  # it has no skip connection
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()) for name in parameters}
-    names = adapted_names(tuple(parameters), part, SetScorer.parts)
-    adapted = adapt(
-        scorer_of(network, WORLD), parameters, rates, [tiny_decisions(0)] * 2, names=names
-    )
+    options = StepOptions(adapted=adapted_names(network, part))
+    stages = [tiny_decisions(0)] * 2
+    adapted = adapt(scorer_of(network, WORLD), parameters, rates, stages, options)
     moved = {name for name, value in adapted.items() if not torch.equal(value, parameters[name])}
     assert {name.split(".")[0] for name in moved} == expected
     assert part == "head" or moved == {"void.bias"}
-    assert adapted_names(tuple(parameters), "all", {}) == tuple(parameters)
+    assert adapted_names(network, "all") == tuple(parameters)
 
 
-def test_tasks_without_decisions_count_as_zero() -> None:
+def test_a_step_without_decisions_changes_nothing() -> None:
     network = tiny_network(0)
     parameters = leaves(dict(network.named_parameters()))
     rates = {name: torch.zeros(()) for name in parameters}
-    full = tiny_decisions(0)
-    empty = replace(
-        full,
-        states=full.states[:0],
-        actions=full.actions[:0],
-        log_probabilities=full.log_probabilities[:0],
-        advantages=full.advantages[:0],
-    )
-    assert inner_step(scorer_of(network, WORLD), parameters, rates, empty) == parameters
-    alone, _ = outer_loss(scorer_of(network, WORLD), parameters, rates, [[full, full]])
-    both, stats = outer_loss(
-        scorer_of(network, WORLD), parameters, rates, [[full, full], [full, empty]]
-    )
-    assert float(both.detach()) == pytest.approx(float(alone.detach()) / 2)
-    assert stats.num_tasks == 1
-    none, _ = outer_loss(scorer_of(network, WORLD), parameters, rates, [[full, empty]])
-    assert float(none) == 0
-    assert not none.requires_grad
+    nothing = tiny_decisions(0).of_rows(np.arange(0))
+    options = StepOptions()
+    assert inner_step(scorer_of(network, WORLD), parameters, rates, nothing, options) == parameters

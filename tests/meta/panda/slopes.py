@@ -1,10 +1,12 @@
-"""Gradients of a network beside differences of its loss."""
+"""Gradients of a network beside differences of its loss, and the leaves of its tree."""
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 from torch import nn
+
+from meta.panda.specifications import Tree
 
 
 def slopes(
@@ -26,3 +28,8 @@ def slopes(
                 parameter -= sign * 1e-6 * direction
         assert parameter.grad is not None
         yield name, float((parameter.grad * direction).sum()), (values[0] - values[1]) / 2e-6
+
+
+def leaves_of(tree: Tree) -> np.ndarray:
+    """Places of the classes of an advisor's tree."""
+    return np.setdiff1d(np.flatnonzero(tree.statistics[:, 0] > 0), tree.parent)

@@ -8,15 +8,15 @@ from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.core.world import Features
 from cluster_env.objectives import get_objective
-from meta.panda.advisor import LEVELS, PolicyAdvisor, actor_logits
-from meta.panda.network import made, planted
+from meta.panda.actors import LEVELS
+from meta.panda.advisor import PolicyAdvisor, build_advisor, initial_advisor
 from meta.panda.sampler import AdvisedSampler
 from meta.panda.specifications import consumers_table, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.rollout import rollout
-from tests.meta.panda.slopes import slopes
+from tests.meta.panda.slopes import leaves_of, slopes
 
 SMALL = ("training.hidden=3", "training.units=2", "training.classes=4", "task.workload.window=25")
 
@@ -33,7 +33,7 @@ def task(config):
 
 @pytest.fixture(scope="module")
 def network(config, task) -> PolicyAdvisor:
-    return planted(config, task.world)
+    return initial_advisor(config, task.world)
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,8 @@ def test_an_advisor_fed_one_specification_is_a_plain_actor(network, seen) -> Non
     _, features = seen
     one = Features(*(array[:1] for array in features))
     context = torch.from_numpy(one.context)
-    theta = network.advise(context[:, network.columns])
-    part = {name: value[0] for name, value in network.shape.split(theta).items()}
+    weights = network.advise(context[:, network.columns])
+    part = {name: value[0] for name, value in network.shape.split(weights).items()}
     nodes, context = torch.from_numpy(one.items[0]), context[0]
     hidden = torch.relu(nodes @ part["item"] + context @ part["context"] + part["bias"])
     scores = hidden @ part["score"] + nodes @ part["skip"] + part["offset"]
@@ -83,7 +83,7 @@ def test_gradients_through_the_advisor_agree_with_finite_differences(
     changed = config.model_copy(
         update={"training": config.training.model_copy(update={"advisor": advisor})}
     )
-    network = planted(changed, task.world).double()
+    network = initial_advisor(changed, task.world).double()
     _, features = seen
     rng = np.random.default_rng(0)
     actions = (features.allowed & (rng.random(features.allowed.shape) < 0.5)) * 3
@@ -106,12 +106,12 @@ def test_units_of_a_branch_are_on_where_a_specification_belongs(network, task) -
     specs = specifications(task.world, task.jobsets(Split.VALIDATION, range(4)))
     gates = tree.gates(consumers_table(specs, tree.evidence.categories[0] - 1))
     assert np.allclose(gates[:, 0], 1.0)
-    assert np.allclose(gates[:, tree.leaves].sum(axis=1), 1.0)
+    assert np.allclose(gates[:, leaves_of(tree)].sum(axis=1), 1.0)
     for node in range(1, len(tree.parent)):
         if tree.parent[node] >= 0:
             sides = tree.parent == tree.parent[node]
             assert np.allclose(gates[:, sides].sum(axis=1), gates[:, tree.parent[node]])
-    assert (gates[:, tree.leaves].max(axis=1) > 0.9).mean() > 0.9
+    assert (gates[:, leaves_of(tree)].max(axis=1) > 0.9).mean() > 0.9
 
 
 def test_the_tree_travels_with_the_weights(config, network, task, seen) -> None:
@@ -119,7 +119,7 @@ def test_the_tree_travels_with_the_weights(config, network, task, seen) -> None:
     sampler = make_sampler(config, weights, task.world)
     assert isinstance(sampler, AdvisedSampler)
     assert np.allclose(sampler.logits(seen[0]), network(seen[1]).detach().numpy(), atol=1e-6)
-    assert made(config, task.world).tree_statistics.abs().sum() == 0
+    assert build_advisor(config, task.world).tree_statistics.abs().sum() == 0
 
 
 def test_draws_have_the_probabilities_that_they_say(config, network, task, seen) -> None:
@@ -153,10 +153,11 @@ def test_agents_that_follow_best_fit_at_first_finish_their_consumers(config, net
 def test_other_worlds_have_no_specification() -> None:
     config = load_config("deeprm-ppo")
     with pytest.raises(InputError, match="take the world panda"):
-        made(config, config.task.build_world())
+        build_advisor(config, config.task.build_world())
 
 
 def test_actors_of_one_shape_take_any_number_of_nodes(network) -> None:
-    theta = network.shared.detach()[None]
-    items, context = torch.zeros(1, 40, len(network.shape.items)), torch.zeros(1, 17)
-    assert actor_logits(network.shape, theta, items, context).shape == (1, 41 + LEVELS)
+    weights = network.shared.detach()[None]
+    items = np.zeros((1, 40, len(network.shape.items)), np.float32)
+    seen = Features(items, np.zeros((1, 17), np.float32), np.ones((1, 41), bool))
+    assert network.shape.logits(weights, seen).shape == (1, 41 + LEVELS)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.seeding import Split
-from meta.panda.network import planted
+from meta.panda.advisor import initial_advisor
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
@@ -21,7 +21,7 @@ def config_of(preset: str, *changes: str):
 
 
 def weights_of(config) -> dict[str, np.ndarray]:
-    network = planted(config, config.task.build_world())
+    network = initial_advisor(config, config.task.build_world())
     return {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
 
 

@@ -8,20 +8,18 @@ from sklearn.metrics import adjusted_rand_score
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from cluster_env.worlds.panda.proposals import proposals
-from cluster_env.worlds.panda.scoring import PAIR
-from meta.panda.advisor import PolicyAdvisor
-from meta.panda.entry import as_advised
-from meta.panda.network import planted
+from cluster_env.worlds.panda.features import PAIR, proposals
+from meta.panda.advisor import PolicyAdvisor, initial_advisor
+from meta.panda.entry import begin_as_shared
 from meta.panda.sampler import AdvisedSampler
-from meta.panda.specifications import consumers_table, grown_tree, specifications
+from meta.panda.specifications import consumer_tree, consumers_table, specifications
 from rllib_configs.learning.losses import clipped_loss, log_probabilities_of
 from rllib_configs.loading import load_config
 from rllib_configs.networks import make_sampler
 from rllib_configs.policy_files import policy_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, units_of
 from rllib_configs.search_problem import joined, searched_shapes
-from tests.meta.panda.slopes import slopes
+from tests.meta.panda.slopes import leaves_of, slopes
 
 PLANS = ("task.workload.window=25", "training.classes=4", "training.units=2")
 
@@ -54,7 +52,7 @@ def states(task) -> np.ndarray:
 
 @pytest.mark.parametrize("advisor", ["flat", "none"])
 def test_gradients_agree_with_finite_differences(task, states, advisor: str) -> None:
-    network = planted(config_of(advisor), task.world).double()
+    network = initial_advisor(config_of(advisor), task.world).double()
     features = task.world.features(states)
     plans = proposals(states, task.world.observed + task.world.held)
     rng = np.random.default_rng(0)
@@ -75,7 +73,7 @@ def test_gradients_agree_with_finite_differences(task, states, advisor: str) -> 
 def test_what_is_done_is_what_the_network_finds_likeliest(task, states, advisor: str) -> None:
     """Compiled code against PyTorch, wherever no plan is in doubt."""
     config = config_of(advisor)
-    network = planted(config, task.world)
+    network = initial_advisor(config, task.world)
     with torch.no_grad():
         network.shared.copy_(torch.from_numpy(np.random.default_rng(3).normal(0, 2, len(PAIR))))
     sampler = make_sampler(config, weights_of(network), task.world)
@@ -105,7 +103,7 @@ def test_needs_rise_with_scores(task, states) -> None:
 
 def test_a_searched_policy_draws_nothing_and_a_higher_bias_holds_back(task, states) -> None:
     config = config_of("none")
-    weights = weights_of(planted(config, task.world))
+    weights = weights_of(initial_advisor(config, task.world))
     sampler = make_sampler(config, weights, task.world)
     uniforms = np.random.default_rng(0).random(len(states))
     assert (sampler.sample(states, uniforms)[0] == sampler.likeliest(states)).all()
@@ -115,10 +113,10 @@ def test_a_searched_policy_draws_nothing_and_a_higher_bias_holds_back(task, stat
 def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task, states) -> None:
     """Candidates have the tree of the run, whatever is drawn for them."""
     shared, config = config_of("none"), config_of("tree")
-    begun = weights_of(planted(shared, task.world))
+    begun = weights_of(initial_advisor(shared, task.world))
     begun["network.shared"] = np.random.default_rng(5).normal(0, 2, len(PAIR)).astype(np.float32)
-    own = weights_of(planted(config, task.world))
-    started = as_advised(shared, begun, config, own)
+    own = weights_of(initial_advisor(config, task.world))
+    started = begin_as_shared(shared, begun, config, own)
     done = [
         make_sampler(which, weights, task.world).likeliest(states)
         for which, weights in ((shared, begun), (config, started))
@@ -136,7 +134,7 @@ def test_a_search_leaves_the_topology_alone_and_begins_as_the_shared_actor(task,
     one, other = (work.play(unit)[0].per_unit[unit.index] for unit in units)
     assert (one != other).any()
     with pytest.raises(InputError, match="agents can begin as others"):
-        as_advised(config, own, shared, begun)
+        begin_as_shared(config, own, shared, begun)
 
 
 def test_the_tree_of_an_unclustered_advisor_tells_no_classes_apart() -> None:
@@ -145,9 +143,9 @@ def test_the_tree_of_an_unclustered_advisor_tells_no_classes_apart() -> None:
     jobsets = task.jobsets(Split.TRAIN, range(16))
     specs = consumers_table(specifications(task.world, jobsets), 2)
     classes = np.concatenate([one.job_class for one in jobsets])
-    clustered, dealt = (grown_tree(task.world, jobsets, 4, which) for which in (True, False))
-    assert dealt.leaves.size == clustered.leaves.size == 4
-    sure, unsure = (tree.gates(specs)[:, tree.leaves] for tree in (clustered, dealt))
+    clustered, random = (consumer_tree(task.world, jobsets, 4, which) for which in (True, False))
+    assert leaves_of(random).size == leaves_of(clustered).size == 4
+    sure, unsure = (tree.gates(specs)[:, leaves_of(tree)] for tree in (clustered, random))
     assert np.allclose(unsure.sum(axis=1), 1.0)
     assert sure.max(axis=1).mean() > 0.9
     assert unsure.max(axis=1).mean() < 0.5
@@ -158,7 +156,9 @@ def test_agents_and_a_central_rival_finish_all_consumers(task) -> None:
     """With the weights that a search begins with."""
     jobsets = task.jobsets(Split.VALIDATION, range(3))
     own = config_of("none")
-    agents = policy_of(own, weights_of(planted(own, task.world)), "own", "argmax", task.world)
+    agents = policy_of(
+        own, weights_of(initial_advisor(own, task.world)), "own", "argmax", task.world
+    )
     rival = load_config(
         "panda-elastic", ["task.workload.window=25", "training.network=pair_scorer"]
     )

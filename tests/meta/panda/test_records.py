@@ -14,13 +14,13 @@ import torch
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
-from meta.panda.network import planted
-from meta.panda.offline import advantages_of, learn
-from meta.panda.records import Records, recorded
+from cluster_env.worlds.panda.features import PAIR
+from meta.panda.advisor import PolicyAdvisor, initial_advisor
+from meta.panda.offline import advantages_of, regression_data, regression_loss
+from meta.panda.records import Records, record_episodes
 from rllib_configs.loading import load_config
 from rllib_configs.policy_files import policy_of
 from rllib_configs.registries import prepare
-from rllib_configs.worlds.panda.plans import PAIR
 
 SMALL = (
     "task.workload.window=40",
@@ -42,12 +42,14 @@ def task(config):
 
 @pytest.fixture
 def network(config, task):
-    return planted(config, task.world)
+    return initial_advisor(config, task.world)
 
 
 @pytest.fixture(scope="module")
 def records(config, task) -> Records:
-    return recorded(planted(config, task.world), task, task.jobsets(Split.TRAIN, range(2)), 2)
+    return record_episodes(
+        initial_advisor(config, task.world), task, task.jobsets(Split.TRAIN, range(2)), 2
+    )
 
 
 def test_records_say_what_the_schedule_says(config, task, network, records) -> None:
@@ -66,7 +68,7 @@ def test_records_say_what_the_schedule_says(config, task, network, records) -> N
 
 
 def test_own_rewards_are_minus_the_own_times(task, network) -> None:
-    own = recorded(network, task, task.jobsets(Split.TRAIN, [0]), joint=0.0)
+    own = record_episodes(network, task, task.jobsets(Split.TRAIN, [0]), joint=0.0)
     assert np.allclose(own.reward, own.arrival - own.departure)
 
 
@@ -158,21 +160,34 @@ def test_advantages_compare_a_consumer_with_itself(records) -> None:
         advantages_of(alone)
 
 
+def learn(network: PolicyAdvisor, records: Records) -> list[float]:
+    """The loss at each of some steps of Adam."""
+    data, rng = regression_data(records, 1.0), np.random.default_rng(0)
+    optimizer, losses = torch.optim.Adam(network.parameters(), lr=0.05), []
+    for _ in range(60):
+        loss = regression_loss(network, data, rng)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def test_an_advisor_learns_from_records_what_did_well() -> None:
     """It begins with the longest first; fresh consumers are done earlier afterwards."""
     longer = load_config(
         "panda-elastic", ["task.workload.window=80", *SMALL[1:], "training.advisor=flat"]
     )
     task = longer.task.build(seed=0)
-    network = planted(longer, task.world)
+    network = initial_advisor(longer, task.world)
     with torch.no_grad():
         network.shared[PAIR.index("left")] = 2.0
     fresh = task.jobsets(Split.VALIDATION, range(8))
-    before = recorded(network, task, fresh)
+    before = record_episodes(network, task, fresh)
     for round_ in range(3):
         jobsets = task.jobsets(Split.TRAIN, range(10 * round_, 10 * round_ + 3))
-        found = recorded(network, task, jobsets, 12, noise=1.5, seed=100 * round_)
-        losses = learn(network, found, steps=60, lr=0.05)
+        found = record_episodes(network, task, jobsets, 12, noise=1.5, seed=100 * round_)
+        losses = learn(network, found)
         assert losses[-1] < losses[0]
-    after = recorded(network, task, fresh)
+    after = record_episodes(network, task, fresh)
     assert after.reward.mean() > before.reward.mean() + 1.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from meta.panda.network import planted
+from meta.panda.advisor import initial_advisor
 from rllib_configs.algorithms.ppo_units import PPOStep, PPOWork
 from rllib_configs.learning.equalizing import Equalizer
 from rllib_configs.loading import load_config
@@ -35,7 +35,7 @@ class Module(torch.nn.Module):
 def worker(config, weights) -> PPOWork:
     """One that has just begun, in a process of its own for all it knows."""
     world = config.task.build_world()
-    work = PPOWork(config, Module(planted(config, world), world))
+    work = PPOWork(config, Module(initial_advisor(config, world), world))
     work.set_weights(pickle.loads(pickle.dumps(weights)))
     return work
 
@@ -54,7 +54,7 @@ def gradient(work: PPOWork, unit):
 def test_a_unit_gives_the_same_bits_whoever_plays_it(advisor: str) -> None:
     """One worker plays both units, as without runners, and others play one each."""
     config = load_config("panda-small", [*SMALL, f"training.advisor={advisor}"])
-    network = planted(config, config.task.build_world())
+    network = initial_advisor(config, config.task.build_world())
     weights = {f"network.{name}": value.numpy() for name, value in network.state_dict().items()}
     alone = worker(config, weights)
     for unit in iteration_units(config, 0):

@@ -11,14 +11,13 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
+from cluster_env.evaluation import cost_of
 from meta.tasks import (
     TASK_DISTRIBUTIONS,
     TaskDistribution,
     TaskSplit,
-    cost_of,
     get_distribution,
     objective_kind,
-    require_training,
     training_tasks,
 )
 from rllib_configs.loading import parse_section
@@ -143,12 +142,8 @@ def test_names_say_which_split_a_task_is_of() -> None:
     assert names == ["objectives:train:3", "objectives:validation:3", "objectives:3"]
 
 
-def test_training_takes_no_tasks_but_those_of_its_split() -> None:
-    distribution = get_distribution("objectives")
-    assert require_training(training_tasks(distribution, 1)).split is Split.TRAIN
-    for split in (Split.VALIDATION, Split.HELD_OUT):
-        with pytest.raises(InputError, match=f"tasks of the split {split.name.lower()} were given"):
-            require_training(TaskSplit(distribution, 1, split))
+def test_training_takes_the_tasks_of_its_split() -> None:
+    assert training_tasks(get_distribution("objectives"), 1).split is Split.TRAIN
 
 
 def test_a_distribution_of_ones_own_is_found_by_module_and_attribute(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.worlds.deeprm.trace import TraceWorkload
+from cluster_env.worlds.deeprm.log import DeepRMLog
 from meta.tasks import read_task
 from rllib_configs.loading import load_config
 from rllib_configs.task_schema import TaskSection
@@ -46,7 +46,7 @@ def test_a_trace_of_a_file_lies_beside_it(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"workload: {text}\n")
     task = read_task([str(path)], HOME)
-    assert isinstance(task.workload, TraceWorkload)
+    assert isinstance(task.workload, DeepRMLog)
     assert task.workload.path == trace
     assert TaskSection.of(task).build(task.name, task.seed).workload.path == trace
     made_up = read_task(["workload.trace=null"], TaskSection.of(task))

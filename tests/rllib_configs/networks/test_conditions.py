@@ -6,7 +6,7 @@ import torch
 
 from cluster_env.core.errors import InputError
 from cluster_env.objectives import get_objective
-from meta.adaptation import adapt_parameters, learned_policy, untrained_policy
+from meta.adaptation import adapt_policy, untrained_policy
 from meta.tasks import Task
 from rllib_configs.loading import load_config
 from rllib_configs.networks.conditions import Wanted, seen_world, with_wanted
@@ -75,8 +75,8 @@ def test_a_policy_is_told_of_the_task_that_it_is_used_for() -> None:
     found = []
     for objective in ("slowdown", "makespan"):
         task = config.task.model_copy(update={"objective": objective}).build()
-        (parameters,) = adapt_parameters(policy, task, 0)
-        told = learned_policy(policy, task, parameters, "told").network.logits(states)
+        (parameters,) = adapt_policy(policy, task, 0).parameters
+        told = policy.acting(task, parameters, "told").network.logits(states)
         assert np.array_equal(told, logits_of(config, objective, states))
         found.append(told)
     assert not np.array_equal(*found)

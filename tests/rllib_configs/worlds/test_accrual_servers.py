@@ -56,5 +56,5 @@ def test_more_steps_go_on_from_where_fewer_stopped(values: str) -> None:
     learners = learn_values(short, "preempt")
     again = learn_values(short, "preempt")
     np.testing.assert_array_equal(learners.p, again.p)
-    assert (learners.of["count"] > 10).all()
+    assert (learners.memory["count"] > 10).all()
     assert np.isfinite(learners.p).all()

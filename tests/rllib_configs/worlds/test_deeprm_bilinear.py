@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
 from cluster_env.worlds.deeprm import DeepRM
-from cluster_env.worlds.deeprm.masks import IDLE_PATIENCE, live_mask, placeable_mask
+from cluster_env.worlds.deeprm.features import IDLE_PATIENCE
+from cluster_env.worlds.deeprm.observations import live_mask, placeable_mask
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.runners.candidates import CANDIDATES, CandidateWork, judged_by_all, units_of
@@ -118,9 +119,9 @@ def test_a_score_is_the_product_of_features_and_weights(num_classes: int, books:
     expected = [expected_scores(state, world, sampler, 3, books) for state in states]
     assert np.allclose(found, expected, atol=1e-4)
     allowed = found > -1e8
-    mask = placeable_mask(states, layout) if books else live_mask(states, layout)
+    mask = placeable_mask(world, states) if books else live_mask(world, states)
     assert np.array_equal(allowed[:, :-1], mask[:, :-1])
-    assert np.array_equal(allowed[:, -1], live_mask(states, layout)[:, -1])
+    assert np.array_equal(allowed[:, -1], live_mask(world, states)[:, -1])
     assert allowed[:, :-1].any(axis=1).sum() > 20
     assert not allowed[:, -1].all()
     actions, _ = sampler.sample(states, np.zeros(len(states)))
@@ -133,7 +134,7 @@ def test_a_search_begins_with_a_rule_that_starts_whatever_fits_and_short_jobs_fi
     start = network_of(config).model_config(config, world)["start"]
     sampler = BilinearSampler(start["network.job"], start["network.void"], 5, True, world)
     actions, _ = sampler.sample(states, np.zeros(len(states)))
-    fits = live_mask(states, world.layout)[:, :-1]
+    fits = live_mask(world, states)[:, :-1]
     durations = world.layout.slots_of(states)[..., 0].astype(int)
     for i in np.flatnonzero(fits.any(axis=1)):
         shortest = durations[i][fits[i]].min()

@@ -158,5 +158,5 @@ def test_states_of_another_cluster_are_refused(fast: bool) -> None:
     sampler = sampler_of(network_of(cluster_of(1)), DeepRM(cluster_of(1)), fast=fast)
     states = states_for(replace(cluster_of(1), num_slots=5))
     for act in (sampler.logits, lambda given: sampler.sample(given, np.zeros(len(given)))):
-        with pytest.raises(InputError, match="states of this cluster"):
+        with pytest.raises(InputError, match="states of this world"):
             act(states)

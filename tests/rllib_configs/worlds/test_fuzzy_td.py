@@ -11,7 +11,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
-from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters, value_of
 from rllib_configs.algorithms.batched import module_weights
 from rllib_configs.builders import build_algorithm, iteration_metrics
@@ -53,7 +53,7 @@ def test_an_iteration_is_the_papers_learning(values: str) -> None:
     # A network begins at weights that were rounded to 32 bits.
     rounding = 0 if values == "rulebase" else 1e-5
     np.testing.assert_allclose(values_found, expected.p, rtol=0, atol=rounding)
-    np.testing.assert_array_equal(averages[:, 2], expected.of["count"])
+    np.testing.assert_array_equal(averages[:, 2], expected.memory["count"])
     assert (averages[:, 2] > 30).all()
 
 

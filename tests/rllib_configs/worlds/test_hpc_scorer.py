@@ -9,11 +9,10 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.objectives.mixtures import weights_of
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
-from cluster_env.worlds.hpc.sites import LARGE, any_site, capability_site
-from cluster_env.worlds.hpc.workloads import LublinWorkload
+from cluster_env.worlds.hpc.workloads import LARGE, LublinWorkload, any_site, capability_site
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.networks.conditions import Wanted
@@ -117,7 +116,7 @@ def test_jobs_of_any_site_differ_and_keep_their_machine_busy() -> None:
         assert 0.45 < work / world.processors / max(jobset.arrival[-1], 1) < 1.3
     again = any_site(HPC(), 200, np.random.default_rng(7))[1]
     assert np.array_equal(again.arrival, drawn[7][1].arrival)
-    assert get_kind("hpc").families["any-site"] is any_site
+    assert get_spec("hpc").training.families["any-site"] is any_site
 
 
 def test_jobs_of_capability_sites_are_wide_and_take_less_than_is_asked_for() -> None:
@@ -140,7 +139,7 @@ def test_jobs_of_capability_sites_are_wide_and_take_less_than_is_asked_for() -> 
     assert means.min() < 0.45
     assert 0.01 < (np.concatenate(accuracies) < 0.05).mean() < 0.1
     assert 0.03 < np.median(np.concatenate(shares)) < 0.12
-    assert get_kind("hpc").families["capability"] is capability_site
+    assert get_spec("hpc").training.families["capability"] is capability_site
 
 
 TOLD = "training.conditioned_on=[bounded_slowdown, makespan, limit_wait]"

@@ -5,18 +5,18 @@ import pytest
 import torch
 
 from cluster_env.core.seeding import Split, episode_keys
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
-from cluster_env.worlds.deeprm.lookups import LookupLayout
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.networks.sampling import sample_actions
 from rllib_configs.runners.rollout import rollout
 from rllib_configs.worlds.deeprm.lookup_sum import LookupLinear
+from rllib_configs.worlds.deeprm.lookups import LookupLayout
 from rllib_configs.worlds.deeprm.mlp import DeepRMSampler
 from rllib_configs.worlds.deeprm.module import DeepRMModule
 
@@ -63,7 +63,7 @@ def test_layer_and_gradients_equal_the_dense_layer(cluster: Cluster, since_colum
     bias = torch.randn(20, requires_grad=True)
     upstream = torch.randn(rows, 20)
 
-    pixels = torch.from_numpy(image(states, layout)).reshape(rows, -1).double()
+    pixels = torch.from_numpy(image(layout, states)).reshape(rows, -1).double()
     if since_column:
         since = torch.from_numpy(np.minimum(states[:, layout.since], 10) / 10)
         pixels = torch.cat([pixels, since[:, None].expand(-1, cluster.horizon)], dim=1)

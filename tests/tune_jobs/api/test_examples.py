@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_env.worlds import get_kind
+from cluster_env.worlds import get_spec
 from tests.conftest import REPOSITORY
 
 PAGE = REPOSITORY / "tune_jobs" / "api" / "README.md"
@@ -27,7 +27,7 @@ def test_the_examples_run_one_after_the_other(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    heuristics = get_kind("deeprm").heuristics
+    heuristics = get_spec("deeprm").heuristics
     monkeypatch.setattr(heuristics, "_things", dict(heuristics._things))
     names: dict[str, object] = {"__name__": "example"}
     for size in SMALLER:

@@ -12,7 +12,7 @@ from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.workloads import HPCLog
 from tests.tune_jobs.replaying.site_log import write_site_log
 from tests.tune_jobs.replaying.slurm_export import Job, write_export
 from tune_jobs import cli
@@ -28,7 +28,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An export of a site that schedules by a rule that the simulator has."""
     folder = tmp_path_factory.mktemp("site")
     path = write_site_log(folder / "jobs.csv", 900)
-    workload = TraceWorkload(path, (16, 4), ("processors", "gpus"), jobs=0, whole=True)
+    workload = HPCLog(path, (16, 4), ("processors", "gpus"), jobs=0, whole=True)
     world, read = HPC(processors=16, gpus=4), workload.recorded
     jobset = workload.part(Split.TRAIN).sample(np.random.default_rng(0))
     schedule = evaluate(get_heuristic(MADE_BY, world), [jobset], world)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from cluster_env.worlds.hpc import KIND
+from cluster_env.worlds.hpc import SPEC
 from tests.tune_jobs.replaying.site_log import LOAD, MACHINE, write_site_log
 from tune_jobs import cli
 from tune_jobs.terminal.tables import read_table
@@ -110,7 +110,7 @@ def test_compare_takes_every_rule_on_windows_of_weeks(
     site = f"--set task.world.kind=hpc {shlex.join(MACHINE)} --set task.workload.trace={log}"
     line = f"compare {site} --window {2 * 7 * 86_400} --warmup {2 * 86_400} --jobsets 3 --json"
     rows = json.loads(run(capsys, *shlex.split(line), "--out", str(tmp_path / "out")))
-    assert [row["policy"] for row in rows] == list(KIND.heuristics.names())
+    assert [row["policy"] for row in rows] == list(SPEC.heuristics.names())
     assert {row["metric"] for row in rows} == {"bounded_slowdown"}
     for row in rows:
         for price in ("utilization", "utilization_to_end", "wait", "longest_wait", "makespan"):

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tune_jobs import generate
 
 

@@ -11,7 +11,7 @@ from cluster_env.evaluation import evaluate, summarize
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.traces import TraceWorkload
+from cluster_env.worlds.hpc.workloads import HPCLog
 from meta.adaptation import untrained_policy
 from rllib_configs.loading import load_config, write_config
 from rllib_configs.policy_files import write_policy
@@ -39,7 +39,7 @@ def by_policy(found: dict, sheet: str = "replay") -> dict[str, dict]:
 
 def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> None:
     world = HPC(processors=16, gpus=4)
-    workload = TraceWorkload(log, world.capacity, world.resources, whole=True)
+    workload = HPCLog(log, world.capacity, world.resources, whole=True)
     (jobset,) = sample_jobsets(workload, 0, Split.HELD_OUT, [0])
     names = ("fcfs:strict", "sjf:skip", "wfp3:conservative", "saf-strict", "reserve")
     found = by_policy(replayed(capsys, log, *MACHINE, "--policy", ",".join(names)))
@@ -61,15 +61,15 @@ def test_the_numbers_are_those_of_the_evaluation(log: Path, capsys: Shown) -> No
 
 
 def world_metrics() -> tuple[str, ...]:
-    from cluster_env.worlds.hpc import KIND
+    from cluster_env.worlds.hpc import SPEC
 
-    return KIND.metrics
+    return SPEC.metrics
 
 
 def test_without_a_name_the_baselines_play(log: Path, capsys: Shown) -> None:
-    from cluster_env.worlds.hpc import KIND
+    from cluster_env.worlds.hpc import SPEC
 
-    assert by_policy(replayed(capsys, log, *MACHINE)).keys() == set(KIND.baselines)
+    assert by_policy(replayed(capsys, log, *MACHINE)).keys() == set(SPEC.baselines)
 
 
 def test_groups_add_up_to_all(log: Path, capsys: Shown) -> None:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from cluster_env.core.policy import Policy
     from cluster_env.core.schedule import Schedule
     from cluster_env.core.seeding import Split
+    from cluster_env.core.spec import Heuristic, build_world
     from cluster_env.core.task import Task
-    from cluster_env.core.world import Heuristic, World, build_world
+    from cluster_env.core.world import World
     from cluster_env.evaluation import Estimate, Summary, evaluate, summarize
-    from cluster_env.worlds import get_heuristic, get_kind
+    from cluster_env.worlds import get_heuristic, get_spec
     from meta.tasks import read_task
     from metasched.adapting import adapt
     from metasched.comparing import compare
@@ -38,10 +39,11 @@ _MODULES = {
     "cluster_env.core.policy": ("Policy",),
     "cluster_env.core.schedule": ("Schedule",),
     "cluster_env.core.seeding": ("Split",),
+    "cluster_env.core.spec": ("Heuristic", "build_world"),
     "cluster_env.core.task": ("Task",),
-    "cluster_env.core.world": ("Heuristic", "World", "build_world"),
+    "cluster_env.core.world": ("World",),
     "cluster_env.evaluation": ("Estimate", "Summary", "evaluate", "summarize"),
-    "cluster_env.worlds": ("get_heuristic", "get_kind"),
+    "cluster_env.worlds": ("get_heuristic", "get_spec"),
     "meta.tasks": ("read_task",),
     "metasched.adapting": ("adapt",),
     "metasched.comparing": ("compare",),
@@ -74,7 +76,7 @@ __all__ = [  # noqa: RUF022 - in the order of the README
     "format_rows",
     "read_task",
     "adapt",
-    "get_kind",
+    "get_spec",
     "Heuristic",
     "Estimate",
     "ExperimentConfig",

@@ -1,11 +1,12 @@
 """Adaptation of a trained policy to a task."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.task import Task
-from meta.adaptation import adapt_parameters, learned_policy, load_meta_policy, save_adapted
+from meta.adaptation import adapt_policy, load_meta_policy, save_adapted
 from meta.tasks import read_task
 from rllib_configs.policy_files import Decode, LearnedPolicy
 from tune_jobs.adapting.windows import in_steady_operation
@@ -57,7 +58,7 @@ def adapt(
     else:
         target = read_task(task, policy.task)
         played, warmup = in_steady_operation(target, task)
-    steps = adapt_parameters(
+    adaptation = adapt_policy(
         policy,
         played,
         num_steps,
@@ -67,11 +68,8 @@ def adapt(
         warmup=warmup,
     )
     if folder is not None:
-        save_adapted(policy, target, steps[-1], folder)
-    return [
-        learned_policy(policy, target, parameters, f"{policy.name} +{step}", decode)
-        for step, parameters in enumerate(steps)
-    ]
+        save_adapted(policy, target, adaptation.parameters[-1], folder)
+    return replace(adaptation, task=target).policies(decode)
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -7,7 +7,7 @@ import gymnasium
 from gymnasium.vector import VectorEnv
 
 from cluster_env.core.task import Task
-from cluster_env.envs import ClusterEnv, ClusterVectorEnv, register_environments
+from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 
 DEFAULT_ENVIRONMENT = "DeepRM-v0"
 
@@ -35,7 +35,6 @@ def make_env(env: str | Task = DEFAULT_ENVIRONMENT, **options: Any) -> gymnasium
     """
     if isinstance(env, Task):
         return ClusterEnv(**{**_of_task(env), **options})
-    register_environments()
     return gymnasium.make(env, **options)
 
 
@@ -59,7 +58,6 @@ def make_vec_env(
     """
     if isinstance(env, Task):
         return ClusterVectorEnv(num_envs, **{**_of_task(env), **options})
-    register_environments()
     return gymnasium.make_vec(env, num_envs=num_envs, **options)
 
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 from cluster_env.core.policy import Policy
-from cluster_env.core.world import World, build_world, kind_of
+from cluster_env.core.spec import build_world, spec_of
+from cluster_env.core.world import World
 
 
 def heuristics(world: World | str | dict[str, Any] = "deeprm") -> dict[str, Policy]:
@@ -21,5 +22,5 @@ def heuristics(world: World | str | dict[str, Any] = "deeprm") -> dict[str, Poli
         InputError: if there is no such world.
     """
     made = build_world(world)
-    registry = kind_of(made).heuristics
+    registry = spec_of(made).heuristics
     return {name: registry.get(name).make(made, "") for name in registry.names()}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.recorded import RecordedJobs
 
 HEAD = "JobIDRaw|JobID|User|Account|Partition|State|Submit|Eligible|Start|End|ElapsedRaw|Timelimit"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from tests.golden import stored
 

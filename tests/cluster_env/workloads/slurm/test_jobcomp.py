@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from cluster_env.workloads.recorded import RecordedJobs
 
 LINE = (

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tests.cluster_env.workloads.slurm.planted_exports import PLANTS, Truth, write_export
 
 COUNT = 100

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.workloads.logs import read_log
+from cluster_env.workloads.formats import read_log
 from tests.cluster_env.workloads.slurm.sacct_rows import (
     HEAD,
     T0,

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.worlds.accrual import Accrual
+from cluster_env.worlds.accrual.orders import ALLOCATIONS
 from cluster_env.worlds.accrual.utilities import read_utility
 
 FUNCTIONS = ("linear", "square", "root", "0.5:1 1:0.75 3:0.25", "1:1 4:0 ^3")
@@ -33,8 +34,8 @@ def small_jobsets(draw: Any, processors: int = 6) -> JobSet:
 
 
 @st.composite
-def small_worlds(draw: Any, processors: int = 6) -> Accrual:
-    """All options of a small server."""
+def small_worlds(draw: Any, processors: int = 6, machines: int = 1) -> Accrual:
+    """All options of a small server, or of several with one queue, at most so many."""
     return Accrual(
         processors=processors,
         longest=7,
@@ -44,4 +45,6 @@ def small_worlds(draw: Any, processors: int = 6) -> Accrual:
         grow_first=draw(st.booleans()),
         drop_expired=draw(st.booleans()),
         max_time=draw(st.sampled_from((12, 2**31 - 1))),
+        machines=draw(st.integers(1, machines)),
+        allocation=draw(st.sampled_from(ALLOCATIONS)),
     )

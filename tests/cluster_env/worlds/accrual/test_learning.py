@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cluster_env.objectives import UTILITY
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.play import Rule
+from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.td import learn, new_learners
 from cluster_env.worlds.accrual.values import (
     NETWORK,
@@ -42,7 +42,7 @@ def test_two_states_get_the_values_of_the_closed_form(per_time: bool) -> None:
         learn(it, 0, float(state), 0.0, 0.0, earned, now)
         earned, now = earned + reward[state], now + steps[state]
         state = state ^ (chance < (a, b)[state])
-    assert it.of["rho"][0] == pytest.approx(rho, rel=0.02)
+    assert it.memory["rho"][0] == pytest.approx(rho, rel=0.02)
     assert it.p[0, 0] - it.p[0, 4] == pytest.approx(difference, rel=0.05)
     assert not it.p[0, [1, 2, 3, 5, 6, 7]].any()
 
@@ -83,7 +83,7 @@ def test_learners_of_several_rows_are_independent_of_each_other() -> None:
         simulator.load([jobsets[k] for k in which], UTILITY)
         it = new_learners(RULEBASE, np.zeros((len(which), 8)), 0.1, 0.1, 100.0, False)
         simulator.play(rule, learners=it, learning=True)
-        assert (it.of["count"] > 20).all()
+        assert (it.memory["count"] > 20).all()
         return it.p
 
     together = learned([0, 1, 2])

@@ -7,15 +7,20 @@ from hypothesis import strategies as st
 
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility
 from cluster_env.worlds.accrual import Accrual
-from cluster_env.worlds.accrual.arrays import CANDIDATE, HEADER
-from cluster_env.worlds.accrual.heuristics import AccrualPolicy
-from cluster_env.worlds.accrual.plain import (
+from cluster_env.worlds.accrual.heuristics import HEURISTICS, AccrualPolicy
+from cluster_env.worlds.accrual.rules import Rule
+from cluster_env.worlds.accrual.state import CANDIDATE, HEADER
+from cluster_env.worlds.accrual.td import new_learners
+from cluster_env.worlds.accrual.values import RULEBASE, value_of
+from cluster_env.worlds.accrual.workloads import PoissonWorkload
+from rllib_configs.worlds.accrual.plain import (
     Choice,
     PlainLearner,
     PlainServer,
@@ -23,12 +28,8 @@ from cluster_env.worlds.accrual.plain import (
     nothing,
     smallest,
 )
-from cluster_env.worlds.accrual.play import Rule
-from cluster_env.worlds.accrual.promises import PROMISES
-from cluster_env.worlds.accrual.td import new_learners
-from cluster_env.worlds.accrual.values import RULEBASE, value_of
-from cluster_env.worlds.accrual.workloads import PoissonWorkload
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs, small_jobsets, small_worlds
+from tests.cluster_env.worlds.accrual.step_rule import complete_until
 
 parameters = st.lists(st.sampled_from((-2.0, -0.5, 0.0, 0.25, 1.0, 3.0)), min_size=8, max_size=8)
 
@@ -76,7 +77,7 @@ def test_it_does_what_the_plain_server_does(
     plain.play()
     policy = AccrualPolicy(world, scorer, Rule("best_fit", scorer), parameters=tuple(p))
     schedule = evaluate(policy, [jobset], world)
-    complete = PROMISES.complete_until(world)
+    complete = complete_until(world)
     check_schedule(schedule, [jobset], complete_until=complete)
     assert_same(schedule, plain)
 
@@ -93,9 +94,9 @@ def test_it_learns_what_the_plain_server_learns(
     simulator.load([jobset], UTILITY)
     simulator.play(Rule("best_fit", "value"), learners=it, learning=True)
     assert_same(simulator.schedule(), server)
-    assert it.of["count"].tolist() == [plain.count]
+    assert it.memory["count"].tolist() == [plain.count]
     np.testing.assert_allclose(it.p[0], plain.p, rtol=1e-9, atol=1e-9)
-    assert it.of["rho"][0] == pytest.approx(plain.rho, rel=1e-12)
+    assert it.memory["rho"][0] == pytest.approx(plain.rho, rel=1e-12)
 
 
 @given(
@@ -120,7 +121,7 @@ def test_work_is_conserved_and_the_return_is_what_the_schedule_is_worth(
         total[rows] += rewards[: rows.size]
         rows = np.flatnonzero(simulator.active).astype(np.int32)
     schedule = simulator.schedule()
-    complete = PROMISES.complete_until(world)
+    complete = complete_until(world)
     check_schedule(schedule, jobsets, complete_until=complete)
     if schedule.finished.all() and schedule.job.size == sum(one.num_jobs for one in jobsets):
         np.testing.assert_allclose(total, -objective.cost_of_episodes(schedule), atol=1e-9)
@@ -142,6 +143,56 @@ def test_decision_by_decision_a_rule_makes_the_same_schedule(
     stepped = simulator.schedule()
     for name in ("start", "finish", "end"):
         np.testing.assert_array_equal(getattr(stepped, name), getattr(played, name))
+
+
+def rules_of(world: Accrual) -> list[str]:
+    """All rules by name that a world has, with the columns of figure 2."""
+    columns = [name for name in ("preempt", "squeeze") if getattr(world, name)]
+    deciding = [f"{name}:{column}" for name in ("aggressive", "rulebase") for column in columns]
+    return [*HEURISTICS.names(), *deciding]
+
+
+@given(small_worlds(machines=3), st.lists(small_jobsets(), min_size=1, max_size=2))
+def test_rules_that_choose_in_a_simulator_make_the_schedules_that_they_play(
+    world: Accrual, jobsets: list[JobSet]
+) -> None:
+    width = {one.attributes["tuf"].shape[1] for one in jobsets}
+    jobsets = jobsets if len(width) == 1 else jobsets[:1]
+    simulator, rewards = world.simulator(), np.empty(len(jobsets))
+    simulator.load(jobsets, UTILITY)
+    for name in rules_of(world):
+        policy = get_heuristic(name, world)
+        simulator.reset()
+        while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+            actions = choose(policy, simulator, rows, np.zeros(rows.size))
+            simulator.step(rows, actions, rewards)
+        stepped, played = simulator.schedule(), evaluate(policy, jobsets, world)
+        for field in ("start", "finish", "end"):
+            np.testing.assert_array_equal(getattr(stepped, field), getattr(played, field))
+        assert stepped.pieces is not None
+        assert played.pieces is not None
+        for field in ("job", "begin", "end", "units", "node"):
+            np.testing.assert_array_equal(
+                getattr(stepped.pieces, field), getattr(played.pieces, field)
+            )
+
+
+def test_an_order_that_is_chosen_late_holds_from_then_on() -> None:
+    """Three jobs of one processor wait behind the first one; the last has the first deadline."""
+    world = Accrual(processors=1, longest=15)
+    jobset = jobs([0, 1, 1, 1], [1, 1, 1, 1], [5, 4, 15, 3])
+    simulator, one = world.simulator(), np.zeros(1, np.int32)
+    void, rewards = np.array([world.candidates], np.int32), np.empty(1)
+    edf = get_heuristic("edf", world)
+    simulator.load([jobset], UTILITY)
+    simulator.step(one, void, rewards)
+    while simulator.active[0]:
+        simulator.step(one, choose(edf, simulator, one, np.zeros(1)), rewards)
+    assert simulator.schedule().start.tolist() == [0, 8, 12, 5]
+    simulator.reset()  # best fit again, of equal sizes the one that is worth most
+    while simulator.active[0]:
+        simulator.step(one, void, rewards)
+    assert simulator.schedule().start.tolist() == [0, 20, 5, 24]
 
 
 @pytest.mark.parametrize("name", ["none", "aggressive", "rulebase", "edf", "density", "dasa"])
@@ -183,9 +234,9 @@ def test_a_state_says_what_its_candidates_lose_otherwise() -> None:
     simulator.load([jobs([0, 2], [8, 8], [8, 2])], UTILITY)
     simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), np.empty(1))
     state = simulator.states[0]
-    seen = dict(zip(HEADER, state[: len(HEADER)].tolist(), strict=True))
+    seen = dict(zip(HEADER._fields, state[: len(HEADER)].tolist(), strict=True))
     assert (seen["slope"], seen["promised"]) == (8, 64)
-    seen = dict(zip(CANDIDATE, state[len(HEADER) :].tolist(), strict=False))
+    seen = dict(zip(CANDIDATE._fields, state[len(HEADER) :].tolist(), strict=False))
     assert (seen["full_utility"], seen["wait_utility"]) == (1_000_000, 0)
     assert seen["lost"] == 64 * 2 / 8
     lost = world.features(simulator.states).items[0, 0, -1]
@@ -200,11 +251,11 @@ def test_pieces_find_room_however_many_there_are() -> None:
     jobset = workload.sample(np.random.default_rng(1))
     simulator, rewards = world.simulator(), np.empty(1)
     simulator.load([jobset], UTILITY)
-    room = simulator._rows.pieces.shape[1]
+    room = simulator._servers.pieces.shape[1]
     while simulator.active[0]:
         simulator.step(np.zeros(1, np.int32), np.zeros(1, np.int32), rewards)
-    assert simulator._rows.pieces.shape[1] > room
-    check_schedule(simulator.schedule(), [jobset], complete_until=PROMISES.complete_until(world))
+    assert simulator._servers.pieces.shape[1] > room
+    check_schedule(simulator.schedule(), [jobset], complete_until=complete_until(world))
 
 
 def test_a_state_under_way_is_taken_over_whole() -> None:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import build_world, get_heuristic
+from cluster_env.core.spec import build_world, get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.evaluation.metrics import cost_of, get_metric
 from cluster_env.objectives import UTILITY, get_objective
 from cluster_env.objectives.utility import final_utility, unit_utility
 from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.utilities import read_utility
-from cluster_env.worlds.accrual.workloads import LogWorkload, PoissonWorkload
+from cluster_env.worlds.accrual.workloads import AccrualLog, PoissonWorkload
 from cluster_env.worlds.deeprm import DeepRM
 from tests.cluster_env.worlds.accrual.accrual_jobs import jobs
 
@@ -75,11 +75,26 @@ def test_workloads_that_make_no_sense_are_refused(options: dict[str, int]) -> No
 
 
 @pytest.mark.parametrize(
-    "options", [{"processors": 0}, {"candidates": 0}, {"growth": "fast"}, {"longest": 0}]
+    "options",
+    [
+        *({"processors": 0}, {"candidates": 0}, {"growth": "fast"}, {"longest": 0}),
+        *({"processors": "24"}, {"processors": 24.5}, {"preempt": 1}, {"growth": 2}),
+    ],
 )
 def test_worlds_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InputError):
         build_world({"kind": "accrual", **options})
+
+
+@pytest.mark.parametrize(
+    "states", [np.zeros((2, 20), np.int32), np.zeros((2, 169)), np.zeros(169, np.int32)]
+)
+def test_states_of_another_shape_or_type_are_refused(states: np.ndarray) -> None:
+    world = Accrual()
+    with pytest.raises(InputError, match="169"):
+        world.features(states)
+    with pytest.raises(InputError, match="169"):
+        get_heuristic("aggressive", world).act(states, np.zeros(2))
 
 
 def test_jobs_that_cannot_run_are_refused() -> None:
@@ -135,7 +150,7 @@ def test_jobs_of_a_log_are_worth_nothing_at_a_multiple_of_the_estimate(
     lines += [f"{100 * k},{50 + k},4,{200 + k}" for k in range(40)]
     path = tmp_path / "log.csv"
     path.write_text("\n".join(lines))
-    workload = LogWorkload(path, processors=8, jobs=5, deadline=3.0)
+    workload = AccrualLog(path, processors=8, jobs=5, deadline=3.0)
     jobset = workload.part(split).sample(np.random.default_rng(0))
     assert jobset.num_jobs == 5
     estimate = jobset.duration + 150

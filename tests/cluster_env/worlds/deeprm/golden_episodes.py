@@ -10,9 +10,9 @@ import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import RELEASED_RULES
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 
 def cluster_of(file: Any, meta: dict[str, Any]) -> Cluster:
@@ -52,11 +52,11 @@ class Episode:
             arrival, lengths[arrival], file["size_seqs"][sequence][arrival], window=lengths.size
         )
         self.cluster = cluster_of(file, meta)
-        self.simulator = DeepRMSimulator(
+        self.simulator = DeepRM(
             self.cluster,
             replace(RELEASED_RULES, stop=meta["config"]["end"]),
             max_time=meta["episode_max_length"],
-        )
+        ).simulator()
         self.simulator.load([self.jobset], get_objective("slowdown"))
 
     def states(self) -> Iterator[tuple[int, np.ndarray]]:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.compact import compact, compact_size
+from cluster_env.worlds.deeprm.observations import compact, compact_size
 from cluster_env.worlds.deeprm.state import StateLayout
 
 
@@ -15,13 +15,13 @@ def test_small_state_by_hand() -> None:
     state[0, layout.since] = 4
     assert compact_size(layout) == 13
     expected = [3, 3, 4, 0, 2, 2, 0, 0, 0, 2, 3, 1, 9]
-    assert compact(state, layout)[0].tolist() == expected
+    assert compact(layout, state)[0].tolist() == expected
 
 
 def test_a_given_array_is_written(states: np.ndarray, layout: StateLayout) -> None:
     out = np.full((len(states), compact_size(layout)), np.nan, np.float32)
-    assert compact(states, layout, out) is out
-    assert np.array_equal(out, compact(states, layout))
+    assert compact(layout, states, out) is out
+    assert np.array_equal(out, compact(layout, states))
 
 
 @pytest.mark.golden
@@ -30,6 +30,6 @@ def test_numbers_are_the_last_columns_of_the_released_code(golden_states) -> Non
     for name, layout, states, stored in golden_states():
         # The first columns count the placed jobs at each step, which a state does not keep.
         expected = stored["compact"][:, layout.cluster.horizon :]
-        assert np.array_equal(compact(states, layout), expected), name
+        assert np.array_equal(compact(layout, states), expected), name
         seen += len(states)
     assert seen > 10_000

@@ -3,16 +3,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from cluster_env.core.world import Features
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.features import (
-    context_feature_names,
-    slot_feature_names,
-    slot_features,
-    window_features,
-)
-from cluster_env.worlds.deeprm.masks import placeable_mask, start_now_mask
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
+from cluster_env.worlds.deeprm.features import context_feature_names, slot_feature_names
+from cluster_env.worlds.deeprm.observations import placeable_mask, start_now_mask
+from cluster_env.worlds.deeprm.rules import Rules
 from cluster_env.worlds.deeprm.state import StateLayout
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 
@@ -27,7 +24,7 @@ def test_small_state_by_hand() -> None:
     state[0, layout.backlog] = 3
     state[0, layout.since] = 2
     state[0, layout.waited] = (5, 0, 2)
-    slots, context = slot_features(state, layout)
+    slots, context, _ = DeepRM(cluster).features(state)
     first = dict(zip(slot_feature_names(cluster), slots[0, 0].tolist(), strict=True))
     last = dict(zip(slot_feature_names(cluster), slots[0, 2].tolist(), strict=True))
     assert first == pytest.approx(
@@ -64,7 +61,7 @@ def test_small_state_by_hand() -> None:
     )
     assert not slots[0, 1].any()
     free = [3 / 4, 0] * 2 + [1, 1] * 3
-    assert context[0].tolist() == pytest.approx([*free, 3 / 6, 2 / 5, 2 / 3])
+    assert context[0, :-1].tolist() == pytest.approx([*free, 3 / 6, 2 / 5, 2 / 3])
 
 
 def test_a_job_without_room_has_the_latest_start_and_no_other() -> None:
@@ -74,7 +71,7 @@ def test_a_job_without_room_has_the_latest_start_and_no_other() -> None:
     layout.occupied_of(state)[0, 1] = 2
     layout.slots_of(state)[0, 0] = (2, 1)
     names = slot_feature_names(cluster)
-    found = dict(zip(names, slot_features(state, layout)[0][0, 0].tolist(), strict=True))
+    found = dict(zip(names, DeepRM(cluster).features(state).items[0, 0].tolist(), strict=True))
     assert (found["starts_now"], found["starts_later"], found["first_start"]) == (0, 0, 1)
 
 
@@ -83,7 +80,8 @@ def test_features_lie_between_0_and_1_and_agree_with_the_masks(
 ) -> None:
     cluster = layout.cluster
     for try_last_start in (True, False):
-        slots, context = slot_features(states, layout, try_last_start)
+        world = DeepRM(cluster, Rules(try_last_start=try_last_start))
+        slots, context, _ = world.features(states)
         classes = cluster.num_classes if cluster.num_classes > 1 else 0
         num_features = 11 + cluster.num_resources + classes
         assert slots.shape == (len(states), cluster.num_slots, num_features)
@@ -96,8 +94,8 @@ def test_features_lie_between_0_and_1_and_agree_with_the_masks(
             slots[:, :, names.index("starts_now")],
             slots[:, :, names.index("starts_later")],
         )
-        assert np.array_equal(now, start_now_mask(states, layout, try_last_start)[:, :-1])
-        assert np.array_equal(now + later, placeable_mask(states, layout, try_last_start)[:, :-1])
+        assert np.array_equal(now, start_now_mask(world, states)[:, :-1])
+        assert np.array_equal(now + later, placeable_mask(world, states)[:, :-1])
 
 
 def test_classes_are_shown_one_hot_behind_all_other_features() -> None:
@@ -110,12 +108,12 @@ def test_classes_are_shown_one_hot_behind_all_other_features() -> None:
     layout.slots_of(state)[0, 0] = (2, 3, 0)
     layout.slots_of(state)[0, 2] = (2, 4, 1)
     state[0, layout.classes] = (0, 0, 2)  # the slot in the middle is empty
-    slots, context = slot_features(state, layout)
+    slots, context, _ = DeepRM(cluster).features(state)
     names = slot_feature_names(cluster)
     assert names == (*slot_feature_names(plain), "class_0", "class_1", "class_2")
     assert slots[0, :, -3:].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
     assert not slots[1].any()
-    without = slot_features(state[:, : StateLayout(plain).size].copy(), StateLayout(plain))
+    without = DeepRM(plain).features(state[:, : StateLayout(plain).size].copy())
     assert np.array_equal(slots[:, :, :-3], without[0])
     assert np.array_equal(context, without[1])
 
@@ -128,9 +126,10 @@ def test_one_class_is_not_shown() -> None:
 
 
 def test_given_arrays_are_written(states: np.ndarray, layout: StateLayout) -> None:
-    fresh = slot_features(states, layout)
-    out = tuple(np.full_like(part, np.nan) for part in fresh)
-    written = slot_features(states, layout, out=out)
+    world = DeepRM(layout.cluster)
+    fresh = world.features(states)
+    out = Features(*(np.full_like(part, np.nan) for part in fresh))
+    written = world.features(states, out)
     assert all(part is given for part, given in zip(written, out, strict=True))
     assert all(np.array_equal(part, given) for part, given in zip(fresh, out, strict=True))
 
@@ -142,18 +141,18 @@ def test_the_window_of_the_task_is_told_and_what_is_left_of_it_is_not() -> None:
     )
     long = replace(workload, window=600)
     rng = np.random.default_rng(0)
-    simulator = DeepRMSimulator(cluster)
+    simulator = DeepRM(cluster).simulator()
     simulator.load([workload.sample(rng), long.sample(rng)], get_objective("slowdown"))
     void = np.full(2, cluster.num_slots, np.int32)
     for _ in range(3):
-        told = window_features(simulator.states, simulator.layout)
-        assert told.dtype == np.float32
-        assert told[:, 0].tolist() == pytest.approx([2 * 10 / 80, 2 * 10 / 255])
+        window = simulator.world.features(simulator.states).context[:, -1]
+        assert window.dtype == np.float32
+        assert window.tolist() == pytest.approx([2 * 10 / 80, 2 * 10 / 255])
         simulator.step_all(void)
 
 
 def test_a_window_of_at_most_two_horizons_counts_as_short() -> None:
-    layout = StateLayout(Cluster(horizon=20))
-    states = np.zeros((2, layout.size), np.uint8)
-    states[:, layout.window] = (40, 3)
-    assert window_features(states, layout).tolist() == [[1.0], [1.0]]
+    world = DeepRM(Cluster(horizon=20))
+    states = np.zeros((2, world.layout.size), np.uint8)
+    states[:, world.layout.window] = (40, 3)
+    assert world.features(states).context[:, -1].tolist() == [1.0, 1.0]

@@ -11,7 +11,6 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from cluster_env.worlds.deeprm.state import StateLayout
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
 
@@ -23,7 +22,7 @@ def state_of(jobs: list[tuple[int, int, int]], wait: int = 0) -> np.ndarray:
     """Code of a cluster with these (duration, demand, demand) in its slots after some steps."""
     duration, *demand = (list(column) for column in zip(*jobs, strict=True))
     jobset = JobSet.of([0] * len(jobs), duration, np.transpose(demand), window=100)
-    simulator = DeepRMSimulator(CLUSTER)
+    simulator = DeepRM(CLUSTER).simulator()
     simulator.load([jobset], get_objective("slowdown"))
     for _ in range(wait):
         simulator.step_all(np.array([VOID], np.int32))
@@ -65,7 +64,7 @@ def test_ties_of_tetris_are_broken_as_in_the_released_code(
     chosen: int,
 ) -> None:
     world = DeepRM(Cluster(capacity=capacity, horizon=20, num_slots=2))
-    simulator = DeepRMSimulator(world.cluster)
+    simulator = DeepRM(world.cluster).simulator()
     simulator.load(
         [JobSet.of([0, 0], list(durations), demands, window=10)], get_objective("slowdown")
     )
@@ -93,7 +92,7 @@ def test_tetris_rounds_its_score_as_the_released_code_does(knob: float) -> None:
 
 def test_a_job_that_cannot_start_now_is_passed_over() -> None:
     full = state_of([(3, 9, 9), (1, 2, 1), (5, 1, 1)])
-    simulator = DeepRMSimulator(CLUSTER)
+    simulator = DeepRM(CLUSTER).simulator()
     simulator.load(
         [JobSet.of([0, 0, 0], [3, 1, 5], [[9, 9], [2, 1], [1, 1]], 100)], get_objective("slowdown")
     )
@@ -111,9 +110,10 @@ def test_hold_rule_withholds_long_jobs_until_arrivals_pause() -> None:
 
 
 def test_random_takes_every_action_equally_often() -> None:
-    policy = get_heuristic("random", DeepRM(CLUSTER))
+    world = DeepRM(CLUSTER)
+    policy = get_heuristic("random", world)
     uniforms = (np.arange(600) + 0.5) / 600
-    actions = policy.act(np.zeros((600, 1), np.uint8), uniforms)
+    actions = policy.act(np.zeros((600, world.layout.size), np.uint8), uniforms)
     assert np.bincount(actions).tolist() == [100] * 6
 
 

@@ -52,7 +52,7 @@ def test_three_jobs_by_hand() -> None:
         "000 000 000 00 00 00 00",
     ]
     rows = [[int(cell) for cell in row.replace(" ", "")] for row in expected]
-    assert image(state, layout)[0].tolist() == rows
+    assert image(layout, state)[0].tolist() == rows
 
 
 def test_blocks_tile_the_image(cluster: Cluster) -> None:
@@ -71,7 +71,7 @@ def test_images_of_played_episodes_follow_the_definition(
 ) -> None:
     chosen = states[:: max(1, len(states) // 40)]
     expected = np.stack([drawn_cell_by_cell(state, layout) for state in chosen])
-    assert np.array_equal(image(chosen, layout), expected)
+    assert np.array_equal(image(layout, chosen), expected)
     assert expected.any()
 
 
@@ -92,30 +92,30 @@ def test_any_state_of_any_small_cluster_follows_the_definition(data: st.DataObje
     limits = np.asarray([cluster.horizon, *cluster.capacity]) + 1
     layout.slots_of(state)[:] = rng.integers(0, limits, size=(cluster.num_slots, limits.size))
     state[0, layout.backlog] = rng.integers(0, 256)
-    assert np.array_equal(image(state, layout)[0], drawn_cell_by_cell(state[0], layout))
+    assert np.array_equal(image(layout, state)[0], drawn_cell_by_cell(state[0], layout))
 
 
 def test_a_given_array_is_overwritten_and_returned(states: np.ndarray, layout: StateLayout) -> None:
     out = np.full((len(states), *ImageLayout(layout.cluster).shape), 7, np.uint8)
-    assert image(states, layout, out) is out
-    assert np.array_equal(out, image(states, layout))
+    assert image(layout, states, out) is out
+    assert np.array_equal(out, image(layout, states))
 
 
 def test_arrays_of_another_shape_or_type_are_refused() -> None:
     layout = StateLayout(Cluster())
     with pytest.raises(InputError, match=r"\(n, 83\)"):
-        image(np.zeros((3, 71), np.uint8), layout)
+        image(layout, np.zeros((3, 71), np.uint8))
     with pytest.raises(InputError, match="uint8"):
-        image(np.zeros((3, 83), np.int32), layout)
+        image(layout, np.zeros((3, 83), np.int32))
     with pytest.raises(InputError, match="out must have the shape"):
-        image(np.zeros((3, 83), np.uint8), layout, np.zeros((2, 20, 223), np.uint8))
+        image(layout, np.zeros((3, 83), np.uint8), np.zeros((2, 20, 223), np.uint8))
 
 
 @pytest.mark.golden
 def test_images_hash_to_those_of_the_released_code(golden_states) -> None:
     seen = 0
     for name, layout, states, stored in golden_states():
-        for k, picture in enumerate(image(states, layout)):
+        for k, picture in enumerate(image(layout, states)):
             digest = hashlib.sha256(picture.tobytes()).hexdigest()[:16]
             assert digest == stored["img_hash"][k], f"{name} state {k}"
             seen += 1

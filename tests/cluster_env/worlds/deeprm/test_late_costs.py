@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import LateCost, Objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 CLUSTER = Cluster(capacity=(4, 3), horizon=6, num_slots=2, backlog_view=2)
 RULES = {
@@ -55,7 +55,7 @@ def rewards_of(
     objective: Objective, jobset: JobSet, rules: Rules, actions: NDArray[np.int32]
 ) -> tuple[list[float], list[int]]:
     """Reward of each decision, and the clock that a step is charged at."""
-    simulator = DeepRMSimulator(CLUSTER, rules, max_time=40)
+    simulator = DeepRM(CLUSTER, rules, max_time=40).simulator()
     simulator.load([jobset], objective)
     rewards, clocks = [], []
     for action in actions:
@@ -112,7 +112,7 @@ def test_another_episode_begins_without_the_late_costs_of_the_last() -> None:
             ),
         ),
     )
-    simulator = DeepRMSimulator(CLUSTER, RELEASED_RULES, max_time=60)
+    simulator = DeepRM(CLUSTER, RELEASED_RULES, max_time=60).simulator()
     simulator.load(jobsets, objective, episodes_per_jobset=2)
     actions = rng.integers(CLUSTER.num_actions, size=(40, 4)).astype(np.int32)
     first = [simulator.step_all(chosen)[0] for chosen in actions]
@@ -126,7 +126,7 @@ def test_another_episode_begins_without_the_late_costs_of_the_last() -> None:
 def test_a_job_cannot_be_late_before_it_arrives() -> None:
     jobset = JobSet.of([0], [1], [[1, 1]], window=1)
     with pytest.raises(InputError, match="charges a job 2 steps before it arrives"):
-        DeepRMSimulator(CLUSTER).load([jobset], late_objective(([1.0], [-2])))
+        DeepRM(CLUSTER).simulator().load([jobset], late_objective(([1.0], [-2])))
 
 
 def test_a_job_that_is_never_late_costs_nothing() -> None:

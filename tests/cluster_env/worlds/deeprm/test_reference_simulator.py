@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 CLASS_WEIGHTS = tuple((7 * c % 5) / 2 for c in range(16))
 BY_CLASS = f"class_slowdown({', '.join(map(str, CLASS_WEIGHTS))})"
@@ -206,7 +206,7 @@ def random_actions(rng: np.random.Generator, cluster: Cluster, busy: float) -> N
 
 def play(cluster: Cluster, jobset: JobSet, actions: NDArray[np.int32], max_time: int) -> None:
     """Drives both simulators through one episode and compares all that can be seen."""
-    compiled = {name: DeepRMSimulator(cluster, max_time=max_time) for name in OBJECTIVES}
+    compiled = {name: DeepRM(cluster, max_time=max_time).simulator() for name in OBJECTIVES}
     for name, simulator in compiled.items():
         simulator.load([jobset], get_objective(name))
     reference = Reference(cluster, jobset, max_time)

@@ -10,7 +10,6 @@ from cluster_env.objectives import get_objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.render import allocation
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 from tests.cluster_env.worlds.deeprm.golden_episodes import golden_episodes
 
 SMALL = Cluster(capacity=(3, 2), horizon=4, num_slots=2, backlog_view=4)
@@ -19,7 +18,7 @@ JOBS = JobSet.of([0, 0, 0], [2, 3, 1], [[1, 1], [2, 1], [2, 2]], window=1)
 
 
 def test_cells_are_given_from_the_left_in_the_order_of_placing() -> None:
-    simulator = DeepRMSimulator(SMALL)
+    simulator = DeepRM(SMALL).simulator()
     simulator.load([JOBS, JOBS], get_objective("slowdown"))
     for actions in ((2, 1), (2, 0), (2, 1)):  # job 1, then job 0, then job 2 from the backlog
         simulator.step_all(np.asarray(actions, np.int32))

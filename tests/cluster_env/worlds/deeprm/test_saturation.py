@@ -4,8 +4,8 @@ import numpy as np
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import get_objective
+from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.simulator import DeepRMSimulator
 
 VOID = np.array([1], np.int32)
 
@@ -13,7 +13,7 @@ VOID = np.array([1], np.int32)
 def test_times_and_numbers_stop_at_what_a_byte_holds() -> None:
     cluster = Cluster(capacity=(2,), horizon=3, num_slots=1, backlog_view=3)
     jobset = JobSet.of([0] * 300, [1] * 300, [[1]] * 300, window=1000)
-    simulator = DeepRMSimulator(cluster, max_time=2000)
+    simulator = DeepRM(cluster, max_time=2000).simulator()
     simulator.load([jobset], get_objective("slowdown"))
     layout = simulator.layout
     (waited_at,) = range(layout.size)[layout.waited]
@@ -38,7 +38,7 @@ def test_of_jobs_that_wait_for_long_each_keeps_behind_those_that_came_before() -
     """Three slots, arrivals at 0, 3 twice, and 7, and nothing starts before step 300."""
     cluster = Cluster(capacity=(2,), horizon=3, num_slots=3, backlog_view=3)
     jobset = JobSet.of([0, 3, 3, 7], [1] * 4, [[1]] * 4, window=8)
-    simulator = DeepRMSimulator(cluster, max_time=2000)
+    simulator = DeepRM(cluster, max_time=2000).simulator()
     simulator.load([jobset], get_objective("slowdown"))
     void = np.array([3], np.int32)
     shown = simulator.states[0, simulator.layout.waited]

@@ -14,13 +14,14 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.envs import check_cluster_env
 from cluster_env.workloads import sample_jobsets
+from cluster_env.workloads.csv_jobs import read_csv_jobs
 from cluster_env.workloads.workload import DividedWorkload, Workload
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.trace import TraceWorkload
-from cluster_env.worlds.deeprm.trace_file import read_jobs
+from cluster_env.worlds.deeprm.log import DeepRMLog
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from tests.cluster_env.worlds.deeprm.random_trace import make_trace
+from tests.cluster_env.worlds.deeprm.step_rule import check_step
 
 WIDE = Cluster(capacity=(255, 255), horizon=20)
 WINDOW = 20
@@ -49,29 +50,30 @@ def test_columns_come_in_any_order_and_jobs_need_not_be_sorted(tmp_path: Path) -
         tmp_path,
         "\ufeffgpu, duration ,arrival,cpu\n1,3,107,4\n\n0,2,100,5\n 2,1,107,6\n,,,\n",
     )
-    trace = read_jobs(path, 2)
+    trace = read_csv_jobs(path, 2)
+    jobs = trace.jobset()
     assert trace.resources == ("gpu", "cpu")
-    assert trace.jobs.arrival.tolist() == [0, 7, 7]
-    assert trace.jobs.duration.tolist() == [2, 3, 1]
-    assert trace.jobs.demand.tolist() == [[0, 5], [1, 4], [2, 6]]  # equal arrivals keep their order
-    assert trace.jobs.window == 8
+    assert jobs.arrival.tolist() == [0, 7, 7]
+    assert jobs.duration.tolist() == [2, 3, 1]
+    assert jobs.demand.tolist() == [[0, 5], [1, 4], [2, 6]]  # equal arrivals keep their order
+    assert jobs.window == 8
     assert trace.line.tolist() == [4, 2, 5]
 
 
 def test_arrivals_may_be_timestamps(tmp_path: Path) -> None:
-    jobs = read_jobs(
+    jobs = read_csv_jobs(
         written(tmp_path, f"arrival,duration,cpu\n{10**15},1,1\n{10**15 + 5},1,1"), 1
-    ).jobs
+    ).jobset()
     assert jobs.arrival.tolist() == [0, 5]
 
 
 def test_jobs_keep_the_classes_of_the_file_through_sorting_and_windows(tmp_path: Path) -> None:
     rows = "".join(f"{399 - k},{(399 - k) % 3},1,1,1\n" for k in range(400))
     path = written(tmp_path, "arrival,class,duration,cpu,memory\n" + rows)
-    trace = read_jobs(path, 2)
+    trace = read_csv_jobs(path, 2)
     assert trace.resources == ("cpu", "memory")
-    assert np.array_equal(trace.jobs.job_class, trace.jobs.arrival % 3)
-    workload = TraceWorkload(path, Cluster(num_classes=3), WINDOW)
+    assert np.array_equal(trace.jobset().job_class, trace.jobset().arrival % 3)
+    workload = DeepRMLog(path, Cluster(num_classes=3), window=WINDOW)
     first = {int(part.sample(np.random.default_rng(0)).job_class[0]) for part in parts_of(workload)}
     assert len(first) > 1
     for part in parts_of(workload):
@@ -80,7 +82,7 @@ def test_jobs_keep_the_classes_of_the_file_through_sorting_and_windows(tmp_path:
             assert np.all(np.diff(jobset.job_class.astype(int)) % 3 == 1)
 
 
-def parts_of(workload: TraceWorkload) -> list[Workload]:
+def parts_of(workload: DeepRMLog) -> list[Workload]:
     return [workload, *(workload.part(split) for split in Split)]
 
 
@@ -90,7 +92,7 @@ def test_a_class_that_the_cluster_lacks_is_named_with_its_line(tmp_path: Path) -
     with pytest.raises(
         InputError, match=r"line 53: the job has class 2, .* num_classes=3, or leav"
     ):
-        TraceWorkload(path, window=WINDOW)
+        DeepRMLog(path, window=WINDOW)
 
 
 HEADER = "arrival,duration,cpu,memory\n"
@@ -123,19 +125,19 @@ HEADER = "arrival,duration,cpu,memory\n"
 )
 def test_a_broken_line_gives_one_sentence(tmp_path: Path, text: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence) as caught:
-        read_jobs(written(tmp_path, text), 2)
+        read_csv_jobs(written(tmp_path, text), 2)
     assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.csv", tmp_path):
         with pytest.raises(InputError, match=r"cannot read the trace .*: (No such|Is a directory)"):
-            TraceWorkload(path)
+            DeepRMLog(path)
         with pytest.raises(InputError, match="cannot read the trace"):
-            read_jobs(path, 2)
+            read_csv_jobs(path, 2)
     (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(InputError, match="no CSV file in UTF-8"):
-        read_jobs(tmp_path / "bytes.csv", 2)
+        read_csv_jobs(tmp_path / "bytes.csv", 2)
 
 
 @pytest.mark.parametrize(
@@ -153,24 +155,24 @@ def test_a_trace_that_cannot_be_used_is_refused(
     numbered: Path, cluster: Cluster, options: dict[str, int], sentence: str
 ) -> None:
     with pytest.raises(InputError, match=sentence):
-        TraceWorkload(numbered, cluster, **options)
+        DeepRMLog(numbered, cluster, **options)
 
 
 def test_a_job_beyond_the_horizon_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER + "9,21,1,1\n3,20,1,1\n4,30,1,1\n")
     with pytest.raises(InputError, match=r"line 2: the job lasts 21 steps, .* only 20 \(2 of 3"):
-        TraceWorkload(path)
+        DeepRMLog(path)
 
 
 def test_a_part_without_jobs_is_refused(tmp_path: Path) -> None:
     lines = [f"{step},1,1,1" for step in (*range(60), *range(80, 100))]
     path = written(tmp_path, HEADER + "\n".join(lines))
     with pytest.raises(InputError, match=r"between 60 % and 80 % .* validation jobs"):
-        TraceWorkload(path, window=10)
+        DeepRMLog(path, window=10)
 
 
 def test_the_splits_share_no_job(numbered: Path) -> None:
-    workload = TraceWorkload(numbered, WIDE, WINDOW)
+    workload = DeepRMLog(numbered, WIDE, window=WINDOW)
     spans = {}
     for split in Split:
         jobsets = sample_jobsets(workload, 0, split, range(3000))
@@ -185,7 +187,7 @@ def test_the_splits_share_no_job(numbered: Path) -> None:
 
 
 def test_a_jobset_is_a_window_of_the_trace_shifted_to_0(numbered: Path) -> None:
-    workload = TraceWorkload(numbered, WIDE, WINDOW)
+    workload = DeepRMLog(numbered, WIDE, window=WINDOW)
     assert isinstance(workload, DividedWorkload)
     for jobset in sample_jobsets(workload, 0, Split.HELD_OUT, range(50)):
         offset = set(steps_of(jobset) - jobset.arrival)
@@ -200,7 +202,9 @@ def test_a_jobset_is_a_window_of_the_trace_shifted_to_0(numbered: Path) -> None:
 
 def test_the_first_steps_can_be_left_out(numbered: Path) -> None:
     whole, later = (
-        sample_jobsets(TraceWorkload(numbered, WIDE, WINDOW, first), 0, Split.TRAIN, range(40))
+        sample_jobsets(
+            DeepRMLog(numbered, WIDE, window=WINDOW, first_step=first), 0, Split.TRAIN, range(40)
+        )
         for first in (0, 1)
     )
     assert any(jobset.arrival[0] == 0 for jobset in whole)
@@ -212,15 +216,15 @@ def test_the_first_steps_can_be_left_out(numbered: Path) -> None:
 
 def test_a_jobset_depends_on_its_index_alone(tmp_path: Path) -> None:
     path = make_trace(tmp_path / "jobs.csv")
-    together = sample_jobsets(TraceWorkload(path), 3, Split.TRAIN, range(5))
-    workload = pickle.loads(pickle.dumps(TraceWorkload(str(path))))
+    together = sample_jobsets(DeepRMLog(path), 3, Split.TRAIN, range(5))
+    workload = pickle.loads(pickle.dumps(DeepRMLog(str(path))))
     alone = sample_jobsets(workload, 3, Split.TRAIN, [4])[0]
     assert np.array_equal(together[4].arrival, alone.arrival)
     assert np.array_equal(together[4].demand, alone.demand)
 
 
 def test_the_load_is_measured(numbered: Path) -> None:
-    workload = TraceWorkload(numbered, WIDE, WINDOW)
+    workload = DeepRMLog(numbered, WIDE, window=WINDOW)
     assert workload.arrival_rate == 200 / 399
     assert workload.load == pytest.approx((200 * 10.5 + 20 * 55) / 2 / 255 / 399)
     part = workload.part(Split.VALIDATION)  # jobs 120 to 159, in 80 steps
@@ -233,25 +237,25 @@ def test_the_load_means_what_it_means_for_made_up_jobs(tmp_path: Path) -> None:
     jobs = made_up.sample(np.random.default_rng(0))
     rows = np.column_stack([jobs.arrival, jobs.duration, jobs.demand])
     text = HEADER + "\n".join(",".join(map(str, row)) for row in rows)
-    workload = TraceWorkload(written(tmp_path, text))
+    workload = DeepRMLog(written(tmp_path, text))
     assert workload.load == pytest.approx(0.9, rel=0.05)
     assert workload.arrival_rate == pytest.approx(made_up.arrival_rate, rel=0.05)
 
 
 def test_a_file_that_changed_is_read_anew(tmp_path: Path) -> None:
     path = make_trace(tmp_path / "jobs.csv")
-    before = TraceWorkload(path).trace
-    assert TraceWorkload(path, window=20).trace is before
+    before = DeepRMLog(path).recorded
+    assert DeepRMLog(path, window=20).recorded is before
     make_trace(path, seed=1)
     os.utime(path, ns=(0, 0))
-    assert not np.array_equal(TraceWorkload(path).trace.jobs.arrival, before.jobs.arrival)
+    assert not np.array_equal(DeepRMLog(path).recorded.submit, before.submit)
 
 
 @pytest.mark.parametrize("rules", ["DeepRM-v0", "DeepRMReleased-v0"])
 def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None:
-    workload = TraceWorkload(make_trace(tmp_path / "jobs.csv"), window=30)
+    workload = DeepRMLog(make_trace(tmp_path / "jobs.csv"), window=30)
     env = gymnasium.make(rules, workload=workload, observation="state")
-    check_cluster_env(env, num_episodes=2)
+    check_cluster_env(env, num_episodes=2, step_rule=check_step)
     expected = sample_jobsets(workload, 5, Split.TRAIN, range(3))
     for index, jobset in enumerate(expected):
         env.reset(seed=5 if index == 0 else None)
@@ -259,7 +263,7 @@ def test_environments_play_the_training_part(tmp_path: Path, rules: str) -> None
 
 
 def test_vector_environments_play_it_too(numbered: Path) -> None:
-    workload = TraceWorkload(numbered, WIDE, WINDOW)
+    workload = DeepRMLog(numbered, WIDE, window=WINDOW)
     envs = gymnasium.make_vec(
         "DeepRM-v0", num_envs=4, world=DeepRM(WIDE), workload=workload, observation="state"
     )

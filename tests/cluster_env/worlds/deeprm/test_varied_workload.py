@@ -6,15 +6,14 @@ import pytest
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.workloads import sample_jobsets
-from cluster_env.worlds.deeprm.varied import Ranges
-from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Mixture
+from cluster_env.worlds.deeprm.workloads import BimodalWorkload, Ranges
 
 WIDE = Ranges(load=(0.1, 1.84), window=(50, 200, 500), small_share=(0.6, 0.95))
 
 
 def drawn(ranges: Ranges, count: int) -> list[BimodalWorkload]:
-    mixture = Mixture(BimodalWorkload(load=0.7), ranges)
-    return [mixture.draw(generator(0, Purpose.JOBSET, 0, k)) for k in range(count)]
+    base = BimodalWorkload(load=0.7)
+    return [ranges.draw(base, generator(0, Purpose.JOBSET, 0, k)) for k in range(count)]
 
 
 def test_every_draw_lies_in_its_range() -> None:

@@ -10,8 +10,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.seeding import Split
 from cluster_env.workloads import sample_jobsets
 from cluster_env.worlds.deeprm.cluster import Cluster
-from cluster_env.worlds.deeprm.varied import Ranges
-from cluster_env.worlds.deeprm.workloads import PHASE_STEPS, BimodalWorkload
+from cluster_env.worlds.deeprm.workloads import PHASE_STEPS, BimodalWorkload, Ranges
 
 
 def test_load_and_arrival_rate_convert_both_ways() -> None:

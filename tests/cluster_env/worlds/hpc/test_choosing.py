@@ -14,7 +14,7 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC

@@ -8,7 +8,7 @@ import pytest
 
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.published import LOOPS, SCORES

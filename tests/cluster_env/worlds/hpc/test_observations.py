@@ -12,6 +12,7 @@ from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.views import CompactView, ImageView
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
+from tests.cluster_env.worlds.hpc.step_rule import check_step
 
 FIGURE_4_3 = HPC(3, queue=2, time_step=1, horizon=5, horizon_step=1)
 FIGURE_4_5 = HPC(3, queue=2, time_step=1, every_step=True, horizon=4)
@@ -103,7 +104,7 @@ def test_environments_with_these_observations_keep_their_promises(
     options = {"world": world, "observation": observation}
     if memory:  # nobody generates jobs that ask for it
         options["workload"] = Always(jobset)
-    check_cluster_env(ClusterEnv(**options), num_episodes=2)
+    check_cluster_env(ClusterEnv(**options), num_episodes=2, step_rule=check_step)
     alone, several = ClusterEnv(**options), ClusterVectorEnv(2, **options)
     one, _ = alone.reset(seed=3)
     both, _ = several.reset(seed=[3, 3])

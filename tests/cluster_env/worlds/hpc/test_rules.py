@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.rules import (

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
+from cluster_env.core.spec import get_heuristic
 from cluster_env.core.task import Task
-from cluster_env.core.world import get_heuristic
 from cluster_env.envs import ClusterEnv, check_cluster_env
 from cluster_env.evaluation import evaluate, summarize
 from cluster_env.objectives import get_objective
 from cluster_env.workloads.windows import filling_time
-from cluster_env.worlds.hpc import HPC, KIND
-from cluster_env.worlds.hpc.traces import TraceWorkload
-from cluster_env.worlds.hpc.workloads import LublinWorkload
+from cluster_env.worlds.hpc import HPC, SPEC
+from cluster_env.worlds.hpc.workloads import HPCLog, LublinWorkload
+from tests.cluster_env.worlds.hpc.step_rule import check_step
 
 HOUR = 3600
 
@@ -34,8 +34,8 @@ def path(tmp_path: Path) -> Path:
 def test_windows_measure_twenty_mean_runs_behind_a_warm_up_that_fills_the_machine(
     path: Path,
 ) -> None:
-    workload = TraceWorkload(path, (4,))
-    given, warmup = KIND.steady(task_on(workload))
+    workload = HPCLog(path, (4,))
+    given, warmup = SPEC.presentation.steady(task_on(workload))
     mean_run = float(workload.recorded.run.mean())
     assert mean_run == pytest.approx((23 + 11) / 24 * HOUR)
     assert given["window"] - 2 * warmup >= 20 * mean_run
@@ -47,8 +47,8 @@ def test_windows_measure_twenty_mean_runs_behind_a_warm_up_that_fills_the_machin
 def test_a_short_log_gives_what_it_has(tmp_path: Path) -> None:
     rows = [f"{600 * k},{30 * HOUR},1" for k in range(1000)]
     (tmp_path / "jobs.csv").write_text("\n".join(["arrival,duration,processors", *rows]))
-    workload = TraceWorkload(tmp_path / "jobs.csv", (4,))
-    given, warmup = KIND.steady(task_on(workload))
+    workload = HPCLog(tmp_path / "jobs.csv", (4,))
+    given, warmup = SPEC.presentation.steady(task_on(workload))
     shortest = int(workload.recorded.span * 0.2)
     assert given["window"] == pytest.approx(shortest, rel=0.02)
     assert 0 < 2 * warmup <= given["window"] / 2
@@ -56,17 +56,17 @@ def test_a_short_log_gives_what_it_has(tmp_path: Path) -> None:
 
 def test_who_says_how_many_jobs_or_asks_for_all_gets_them(path: Path) -> None:
     for workload in (
-        TraceWorkload(path, (4,), jobs=100),
-        TraceWorkload(path, (4,), whole=True),
+        HPCLog(path, (4,), jobs=100),
+        HPCLog(path, (4,), whole=True),
         LublinWorkload(256),
     ):
-        assert KIND.steady(task_on(workload)) == ({}, 0)
+        assert SPEC.presentation.steady(task_on(workload)) == ({}, 0)
 
 
 def test_jobs_of_a_windows_own_warm_up_fill_the_machine_and_cost_nothing(path: Path) -> None:
     """Returns are what the counted jobs cost, and nothing else is measured."""
     plain, warmed = (
-        TraceWorkload(path, (1,), window=12 * HOUR, offset=26 * HOUR - warmup, warmup=warmup)
+        HPCLog(path, (1,), window=12 * HOUR, offset=26 * HOUR - warmup, warmup=warmup)
         for warmup in (0, 3 * HOUR)  # the long job of the second day is before the window
     )
     bare, jobset = (one.sample(np.random.default_rng(0)) for one in (plain, warmed))
@@ -91,9 +91,10 @@ def test_jobs_of_a_windows_own_warm_up_fill_the_machine_and_cost_nothing(path: P
     assert summary.num_jobs.tolist() == [bare.num_jobs]
     empty = evaluate(get_heuristic("fcfs", world), [bare], world)
     assert summary.means["bounded_slowdown"] > summarize(empty).means["bounded_slowdown"]
-    check_cluster_env(ClusterEnv(world=world, workload=warmed, objective=objective), num_episodes=2)
+    env = ClusterEnv(world=world, workload=warmed, objective=objective)
+    check_cluster_env(env, num_episodes=2, step_rule=check_step)
 
 
 def test_a_warm_up_goes_with_windows_by_time(path: Path) -> None:
     with pytest.raises(InputError, match="goes with windows by time"):
-        TraceWorkload(path, (1,), jobs=10, warmup=60)
+        HPCLog(path, (1,), jobs=10, warmup=60)

@@ -12,13 +12,14 @@ from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc import HPC, KIND, state
+from cluster_env.worlds.hpc import HPC, SPEC, state
 from cluster_env.worlds.hpc.state import HEADER
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, small_jobsets
+from tests.cluster_env.worlds.hpc.step_rule import check_step
 
 WORLD = HPC(PROCESSORS, queue=16)
 
@@ -149,10 +150,12 @@ def test_features_do_not_know_the_size_of_the_machine() -> None:
 def test_environments_keep_their_promises(observation: str) -> None:
     world = HPC(16, queue=6)
     options = {"world": world, "workload": LublinWorkload(16, jobs=20), "observation": observation}
-    check_cluster_env(ClusterEnv(**options, objective="bounded_slowdown"), num_episodes=3)
+    env = ClusterEnv(**options, objective="bounded_slowdown")
+    check_cluster_env(env, num_episodes=3, step_rule=check_step)
     killing = HPC(16, queue=6, kill_at_estimate=True)
     workload = LublinWorkload(16, jobs=20, estimates="under:0.5")
-    check_cluster_env(ClusterEnv(**options | {"world": killing, "workload": workload}))
+    env = ClusterEnv(**options | {"world": killing, "workload": workload})
+    check_cluster_env(env, step_rule=check_step)
     several = ClusterVectorEnv(3, **options)
     several.reset(seed=0)
     rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(60))
@@ -196,7 +199,7 @@ def test_arrays_of_another_world_are_refused() -> None:
         with pytest.raises(InputError, match="states of this world have the shape"):
             WORLD.features(wrong)
         for name in ("jobs", "image", "compact", "events"):
-            view = KIND.observations.get(name)(WORLD)
+            view = SPEC.environments.observations.get(name)(WORLD)
             with pytest.raises(InputError, match="states of this world have the shape"):
                 view.write(wrong, create_empty_array(view.space, n=1))
     out = HPC(PROCESSORS, queue=15).features(np.zeros((1, 15 * 3 + 16), np.int32))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
-from cluster_env.worlds.panda.scoring import PAIR
+from cluster_env.worlds.panda.features import PAIR
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from cluster_env.worlds.panda.workloads import ClusteredWorkload
 

@@ -9,7 +9,7 @@ from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
-from cluster_env.worlds.panda.episode import AgentEpisode
+from cluster_env.worlds.panda.multiagent import PandaParallelEnv
 from cluster_env.worlds.panda.objectives import expected_time
 from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
 
@@ -47,17 +47,17 @@ def test_agents_are_paid_what_the_objective_says(name: str) -> None:
     world = Panda(observed=4, held=4, max_time=300)
     workload = ClusteredWorkload(world.nodes, window=15, feedback=0.5)
     task = Task(world, workload, get_objective(name), seed=1)
-    episode = AgentEpisode(task)
-    seen, total = episode.restart(), 0.0
+    env = PandaParallelEnv(task)
+    (seen, _), total = env.reset(), 0.0
     start = world.feature_names[0].index("best_fit")
     size = len(world.feature_names[0])
     while seen:
         actions = {key: one["observation"][start : 8 * size : size] for key, one in seen.items()}
         bits = {key: np.append(value, 0) for key, value in actions.items()}
-        seen, rewards, _, _, now = episode.advance(bits)
+        seen, rewards, *_ = env.step(bits)
         total += sum(rewards.values())
-        seen = {key: one for key, one in seen.items() if key in now}
-    cost = task.objective.cost_of_episodes(episode._simulator.schedule())
+        seen = {key: one for key, one in seen.items() if key in env.agents}
+    cost = task.objective.cost_of_episodes(env.simulator.schedule())
     assert -total == pytest.approx(float(cost[0]), rel=1e-9)
 
 

@@ -7,14 +7,9 @@ from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.episode import AgentEpisode
+from cluster_env.worlds.panda.multiagent import PandaParallelEnv
 from cluster_env.worlds.panda.workloads import ClusteredWorkload, Supply
 from rllib_configs.worlds.panda.multi_agent import PandaMultiAgentEnv
-
-try:
-    from cluster_env.worlds.panda.parallel import PandaParallelEnv
-except ModuleNotFoundError:
-    PandaParallelEnv = None
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +19,9 @@ def task() -> Task:
     return Task(world, workload, get_objective("completion_time"), seed=0)
 
 
-@pytest.mark.skipif(PandaParallelEnv is None, reason="pettingzoo is not installed")
 def test_pettingzoo_accepts_the_parallel_environment(task: Task) -> None:
-    from pettingzoo.test import parallel_api_test
-
-    parallel_api_test(PandaParallelEnv(task), num_cycles=150)
+    pettingzoo = pytest.importorskip("pettingzoo.test")
+    pettingzoo.parallel_api_test(PandaParallelEnv(task), num_cycles=150)
 
 
 def _best_fit(seen: dict[str, dict[str, np.ndarray]], task: Task) -> dict[str, np.ndarray]:
@@ -44,19 +37,19 @@ def _best_fit(seen: dict[str, dict[str, np.ndarray]], task: Task) -> dict[str, n
 def test_returns_are_minus_the_times_in_the_system_and_agents_stay_until_they_depart(
     task: Task,
 ) -> None:
-    episode = AgentEpisode(task, seed=3)
-    seen = episode.restart()
-    returns, over = dict.fromkeys(episode.names, 0.0), set()
+    env = PandaParallelEnv(task, seed=3)
+    seen, _ = env.reset()
+    returns, over = dict.fromkeys(env.possible_agents, 0.0), set()
     while seen:
         actions = _best_fit(seen, task)
-        seen, rewards, ended, cut, now = episode.advance(actions)
+        seen, rewards, ended, cut, _ = env.step(actions)
         assert not over & set(seen), "nobody comes back"
         over |= {name for name in seen if ended[name] or cut[name]}
         for name, reward in rewards.items():
             returns[name] += reward
-        seen = {name: value for name, value in seen.items() if name in now}
-    assert over == set(episode.names)
-    schedule = episode._simulator.schedule()
+        seen = {name: value for name, value in seen.items() if name in env.agents}
+    assert over == set(env.possible_agents)
+    schedule = env.simulator.schedule()
     assert schedule.finished.all()
     assert np.allclose([-value for value in returns.values()], schedule.completion)
 

@@ -7,9 +7,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
+from cluster_env.worlds.panda.features import PAIR, Proposals, proposals
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.proposals import Proposals, proposals
-from cluster_env.worlds.panda.scoring import PAIR
 from cluster_env.worlds.panda.simulator import PandaSimulator
 
 FOUR = Nodes((2, 2), (4, 2), (1.0, 2.0), (8, 4), (0, 1), 2, 1)
@@ -25,9 +24,11 @@ def loaded(jobset: Consumers, world: Panda = WORLD) -> PandaSimulator:
 
 def proposed(simulator: PandaSimulator, row: int = 0) -> tuple[Proposals, list[set[int]]]:
     """What is proposed to an agent, and the nodes of each plan."""
-    found = proposals(simulator.states[row : row + 1], 8)
+    observed, held = simulator.world.observed, simulator.world.held
+    found = proposals(simulator.states[row : row + 1], observed + held)
     shown = simulator.observed[row]
-    return found, [set(shown[np.flatnonzero(plan[:4])].tolist()) for plan in found.members[0]]
+    members = found.members[0, :, :observed]
+    return found, [set(shown[np.flatnonzero(plan)].tolist()) for plan in members]
 
 
 def weights(**given: float) -> np.ndarray:
@@ -134,6 +135,13 @@ def test_the_scorer_holds_back_what_scores_no_more_than_nothing() -> None:
     simulator = loaded(Consumers.with_supply([0], [5], [4]))
     simulator.play(("scored", "arrival"), weights=weights(waited=1.0))
     assert simulator.schedule().start.tolist() == [16]
+
+
+@pytest.mark.parametrize("num_items", [7, 9])
+def test_plans_are_not_read_from_states_of_another_world(num_items: int) -> None:
+    states = loaded(Consumers.with_supply([0], [12], [4])).states
+    with pytest.raises(InputError, match="states of this world have the shape"):
+        proposals(states, num_items)
 
 
 def test_a_number_of_rounds_below_one_is_refused() -> None:

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.nodes import Nodes
+from cluster_env.worlds.panda.plans import BEST_FIT, FASTEST
 
 FOUR = Nodes((2, 2), (4, 2), (1.0, 2.0), (8, 4), (0, 1), 2, 1)
 """Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
@@ -84,14 +85,14 @@ def test_random_draws_from_the_keys_of_episodes() -> None:
     assert (one == evaluate(policy, [jobset, jobset], world).finish[:20]).all()
 
 
-@pytest.mark.parametrize("rule", ["best_fit", "fastest_fit"])
-def test_an_agent_alone_picks_what_the_central_rule_gives_it(rule: str) -> None:
+@pytest.mark.parametrize(("rule", "order"), [("best_fit", BEST_FIT), ("fastest_fit", FASTEST)])
+def test_an_agent_alone_picks_what_the_central_rule_gives_it(rule: str, order: int) -> None:
     world = Panda(FOUR)
     jobset = Consumers.with_supply([0], [8], [5], memory=[3])
-    simulator, policy = world.simulator(), get_heuristic(rule, world)
+    simulator = world.simulator()
     simulator.load([jobset], get_objective("slowdown"))
     rows = np.zeros(1, np.int32)
-    simulator.step(rows, policy.act(simulator.states, np.zeros(1)), np.empty(1))
+    simulator.step(rows, world.ruled(simulator.states, order), np.empty(1))
     (run,), nodes, _ = simulator.runs()
     (expected,) = placed(rule, jobset)
     assert (run["begin"], set(nodes[0, : run["held"]].tolist())) == expected

@@ -1,5 +1,6 @@
 """The compiled supervisor against a plain one, its invariants, and cases worked by hand."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,27 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
-from cluster_env.core.world import get_heuristic
+from cluster_env.core.policy import choose
+from cluster_env.core.spec import get_heuristic
 from cluster_env.objectives import LateCost, Objective, get_objective
 from cluster_env.worlds.panda import Panda
-from cluster_env.worlds.panda.arrays import DONE, NODE_SEEN, NODES_AT, RUNNING, WAITING
 from cluster_env.worlds.panda.consumers import NEVER, Consumers
+from cluster_env.worlds.panda.features import COLUMN, CONTEXT, ITEM
 from cluster_env.worlds.panda.heuristics import HEURISTICS
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.plain import Action, PlainCloud
+from cluster_env.worlds.panda.plans import BEST_FIT
 from cluster_env.worlds.panda.simulator import PandaSimulator
+from cluster_env.worlds.panda.state import (
+    DONE,
+    HEADER,
+    NODE_SEEN,
+    NODES_AT,
+    PLAN_SEEN,
+    PLANS,
+    RUNNING,
+    WAITING,
+)
+from tests.cluster_env.worlds.panda.plain_cloud import Action, PlainCloud
 
 FOUR = Nodes(count=(2, 2), cores=(4, 2), speed=(1.0, 2.0), memory=(8, 4), core_type=(0, 1), racks=2)
 """Nodes 0 and 1 are slow, 2 and 3 fast; 0 and 2 stand in rack 0, 1 and 3 in rack 1."""
@@ -143,7 +156,7 @@ def test_it_does_what_the_plain_one_does(world: Panda, jobset: Consumers, seed: 
             seen = [node for node in simulator.observed[row].tolist() if node >= 0]
             assert set(seen) <= free  # in particular, none that has left
             assert len(seen) == min(world.observed, sum(plain._suits(int(row), n) for n in free))
-            assert simulator.states[row, 15] == plain.satisfied(int(row))
+            assert simulator.states[row, HEADER.satisfied] == plain.satisfied(int(row))
         bits, needs = bits_of(world, simulator, rng, rows)
         actions = {
             int(row): action_of(world, simulator, int(row), bits[k], needs[k])
@@ -182,6 +195,78 @@ def test_whole_episodes_keep_the_rules(
     for k, (node, begin, end) in enumerate(used):
         assert all(n != node or e <= begin or b >= end for n, b, e in used[:k])
         assert not any(n == node and b < end and begin < e for n, _, b, e in jobset.away)
+
+
+@given(
+    world=worlds,
+    jobset=consumers(),
+    rule=st.sampled_from([name for name in HEURISTICS.names() if name != "random"]),
+    hybrid=st.sampled_from([0.0, 0.5]),
+)
+def test_a_rule_that_chooses_decision_by_decision_does_what_it_plays(
+    world: Panda, jobset: Consumers, rule: str, hybrid: float
+) -> None:
+    """And agents are charged what its schedule costs, as if they had decided so."""
+    world = replace(world, hybrid=hybrid)
+    policy, simulator, rewards = get_heuristic(rule, world), world.simulator(), np.zeros(12)
+    simulator.load([jobset, jobset], COSTS)
+    policy.play(simulator, np.zeros(simulator.num_rows, np.uint64))
+    played = simulator.schedule()
+    simulator.reset()
+    total = 0.0
+    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+        left = simulator.step(rows, choose(policy, simulator, rows, np.zeros(rows.size)), rewards)
+        assert left == simulator.active[rows].sum()
+        total += rewards[: rows.size].sum()
+    chosen = simulator.schedule()
+    for name in ("start", "finish", "end"):
+        assert getattr(chosen, name).tolist() == getattr(played, name).tolist()
+    assert chosen.pieces is not None
+    assert played.pieces is not None
+    for name in ("job", "begin", "end", "units", "node"):
+        assert getattr(chosen.pieces, name).tolist() == getattr(played.pieces, name).tolist()
+    assert total == pytest.approx(-COSTS.cost_of_jobs(chosen).sum(), abs=1e-9)
+
+
+def test_what_no_action_can_say_is_refused() -> None:
+    """A rule by what one agent sees, a draw without the key of its episode, and a rule for some."""
+    world, rows, zeros = Panda(FOUR), np.arange(2, dtype=np.int32), np.zeros(2)
+    simulator = world.simulator()
+    simulator.load([Consumers.with_supply([0, 0], [5, 5], [4, 4])], COSTS)
+    with pytest.raises(InputError, match="'best_fit' knows all nodes"):
+        get_heuristic("best_fit", world).act(simulator.states, zeros)
+    with pytest.raises(InputError, match="'random' draws by the keys of whole episodes"):
+        choose(get_heuristic("random", world), simulator, rows, zeros)
+    mixed = choose(get_heuristic("best_fit", world), simulator, rows, zeros)
+    mixed[1] = 0
+    with pytest.raises(InputError, match="it does so for all agents"):
+        simulator.step(rows, mixed, zeros)
+
+
+def test_columns_have_their_places_and_a_state_says_by_hand_what_they_are() -> None:
+    for columns in (HEADER, PLAN_SEEN, NODE_SEEN, ITEM, CONTEXT, COLUMN):
+        assert list(columns) == list(range(len(columns._fields)))
+    jobset = Consumers.with_supply(
+        *([0, 0], [12, 7], [6, 1]), memory=[10, 2], core_type=[-1, 1], topology=[2, 0]
+    )
+    world = Panda(FOUR, observed=4, held=2)
+    simulator = play_one(world, jobset, {0: Action({2: 1.0}, wait=True)})
+    state = simulator.states[0]
+    header = dict(zip(HEADER._fields, state[: len(HEADER)].tolist(), strict=True))
+    assert header == {
+        **{"waited": 1, "left": 12, "cores": 6, "memory": 10, "core_type": 0, "topology": 2},
+        **{"held_cores": 2, "held_memory": 4, "held_nodes": 1, "free_nodes": 3, "free_cores": 10},
+        **{"waiting": 2, "waiting_cores": 7, "running": 0, "ahead": 0, "satisfied": 0},
+        "free_work": 4 + 4 + 4,
+    }
+    size = len(NODE_SEEN)
+    nodes = state[NODES_AT:].reshape(-1, size)[:, : NODE_SEEN.plans]
+    assert simulator.observed[0, 0] == 0  # beside the held one
+    assert nodes[0].tolist() == [1, 4, 8, 100, 1, 1, 0]
+    assert nodes[4].tolist() == [1, 2, 4, 200, 1, 1, 0]
+    plans = state[len(HEADER) : NODES_AT].reshape(len(PLANS), len(PLAN_SEEN))
+    tight = dict(zip(PLAN_SEEN._fields, plans[0].tolist(), strict=True))
+    assert tight == {"nodes": 2, "cores": 6, "work": 4 + 4, "steps": 12, "wanted": 100}
 
 
 def play_one(world: Panda, jobset: Consumers, *steps: dict[int, Action]) -> PandaSimulator:
@@ -283,7 +368,7 @@ def test_an_announced_departure_is_seen_and_a_sudden_one_is_not() -> None:
     jobset = Consumers.with_supply([0], [9], [8], away=away)
     simulator = play_one(Panda(FOUR), jobset, {})
     seen = simulator.observed[0].tolist()
-    notice = simulator.states[0, NODES_AT + 6 :: len(NODE_SEEN)]
+    notice = simulator.states[0, NODES_AT + NODE_SEEN.notice :: len(NODE_SEEN)]
     assert notice[seen.index(0)] == 6  # 1 + the 5 steps from 1 to 6
     assert notice[seen.index(1)] == 0
 
@@ -310,13 +395,13 @@ def test_episodes_side_by_side_and_under_way_are_as_they_are_alone() -> None:
     ]
     many, later = world.simulator(), world.simulator()
     many.load(sets, get_objective("slowdown"), 2)
-    policy, rewards = get_heuristic("best_fit", world), np.empty(10)
+    rewards = np.empty(10)
 
     def go_on(simulator: PandaSimulator, steps: int) -> PandaSimulator:
         for _ in range(steps):
             rows = np.flatnonzero(simulator.active).astype(np.int32)
             if rows.size:
-                simulator.step(rows, policy.act(simulator.states[rows], rewards * 0), rewards)
+                simulator.step(rows, world.ruled(simulator.states[rows], BEST_FIT), rewards)
         return simulator
 
     go_on(many, 3)

@@ -1,23 +1,25 @@
 """Nodes, consumers, workloads, metrics and commands of the world of elastic nodes."""
 
 import csv
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cluster_env.core.batch import Batch
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.schedule import schedule_of_starts
+from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.core.world import build_world
+from cluster_env.core.spec import build_world
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.panda import Panda
 from cluster_env.worlds.panda.consumers import Consumers
 from cluster_env.worlds.panda.nodes import Nodes
-from cluster_env.worlds.panda.workloads import ClusteredWorkload, LogWorkload, Supply
+from cluster_env.worlds.panda.workloads import ClusteredWorkload, PandaLog, Supply
 from tune_jobs import cli
 
 
@@ -75,6 +77,14 @@ def test_absences_that_cannot_be_are_refused(away: list[tuple[int, ...]]) -> Non
         Consumers.with_supply([0], [1], [1], away=away)
 
 
+def test_consumers_travel_with_the_absences_of_nodes_which_nobody_can_write() -> None:
+    jobset = Consumers.with_supply([0], [1], [1], away=[(0, 1, 2, 3)])
+    for same in (jobset, pickle.loads(pickle.dumps(jobset))):
+        assert same.away.tolist() == [[0, 1, 2, 3]]
+        with pytest.raises(ValueError, match="read-only"):
+            same.away[0, 0] = 5
+
+
 def test_clustered_consumers_have_the_load_and_the_classes_that_are_asked_for() -> None:
     world = Panda()
     workload = ClusteredWorkload(world.nodes, load=0.6, window=4000, spread=0.2)
@@ -114,6 +124,7 @@ def test_the_mix_drifts_around_the_same_mean() -> None:
     assert np.allclose(mix.mean(axis=0), 0.25)
     assert mix.min() == pytest.approx(0, abs=1e-12)
     assert np.allclose(ClusteredWorkload(classes=4).mix(np.array([0.0, 0.3])), 0.25)
+    assert ClusteredWorkload(classes=1, drift=1.0).mix(np.array([0.2, 0.5])).tolist() == [[1], [1]]
 
 
 def test_nodes_are_there_for_the_share_that_is_asked_for() -> None:
@@ -139,7 +150,7 @@ def test_jobs_of_a_log_are_consumers(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     lines = [f"{100 * k},{50 + k},{4 + k % 3},{200 + k}" for k in range(40)]
     path.write_text("\n".join(["submit,run,processors,estimate", *lines]))
-    workload = LogWorkload(path, jobs=5, seconds=60, supply=Supply(stays=50))
+    workload = PandaLog(path, jobs=5, seconds=60, supply=Supply(stays=50))
     jobset = workload.part(Split.HELD_OUT).sample(np.random.default_rng(0))
     Panda().check(jobset)
     assert jobset.num_jobs == 5
@@ -147,11 +158,20 @@ def test_jobs_of_a_log_are_consumers(tmp_path: Path) -> None:
     assert jobset.away.size
 
 
+def schedule_of_starts(jobset: JobSet, starts: list[int], end: int) -> Schedule:
+    """All jobs have arrived by the end, and run on two units without a pause."""
+    batch = Batch([jobset], get_objective("slowdown"))
+    start, clock = np.array(starts), np.array([end])
+    finish = batch.finish_of(start, clock)
+    return batch.schedule(
+        arrived=batch.num_jobs, start=start, finish=finish, end=clock, capacity=[2]
+    )
+
+
 def test_metrics_of_departures_are_those_worked_by_hand() -> None:
     """Total times 4 and 8 in class 0, and 6 in class 1; departures at 4, 10 and 10."""
     jobset = JobSet.of([0, 2, 4], [4, 4, 6], [[1]] * 3, job_class=[0, 0, 1])
-    starts = np.array([[0, 6, 4]])
-    schedule = schedule_of_starts([jobset], np.zeros(1, np.int32), starts, np.array([10]), [2])
+    schedule = schedule_of_starts(jobset, [0, 6, 4], end=10)
 
     def value(name: str) -> float:
         return float(get_metric(name).values(schedule).mean())
@@ -167,10 +187,9 @@ def test_metrics_of_departures_are_those_worked_by_hand() -> None:
 def test_a_schedule_with_an_empty_system_for_long_is_not_valid() -> None:
     """Definition 4.1: the second leaves at 21, but both spent 2 steps in the system."""
     jobset = JobSet.of([0, 20], [1, 1], [[1]] * 2)
-    one = np.zeros(1, np.int32)
-    schedule = schedule_of_starts([jobset], one, np.array([[0, 20]]), np.array([21]), [2])
+    schedule = schedule_of_starts(jobset, [0, 20], end=21)
     assert get_metric("valid").values(schedule).tolist() == [0.0]
-    cut = schedule_of_starts([jobset], one, np.array([[-1, -1]]), np.array([21]), [2])
+    cut = schedule_of_starts(jobset, [-1, -1], end=21)
     assert get_metric("valid").values(cut).tolist() == [0.0]
     assert get_metric("flow_rate").values(cut).tolist() == [0.0]
 

@@ -1,0 +1,274 @@
+"""What may be decided: the states that a machine would be in (section 4.1, steps 2 to 11).
+
+A state of a machine is described by three numbers (section 3.3): x1, the unit utility that running
+jobs are expected to reach, mean over the processors that they hold; x2, the steps until the first
+of them finishes; x3, the processors that are idle. A candidate is a waiting job and the state that
+the machine would be in at once if that job were started, by preempting others or squeezed. What
+happens afterwards with processors that preemption frees beyond need is not in it.
+"""
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.accrual.events import (
+    final_utility,
+    preempt_job,
+    start_job,
+    steps_on,
+    unit_utility_at,
+)
+from cluster_env.worlds.accrual.state import (
+    CANDIDATE,
+    HEADER,
+    MILLION,
+    PASSING,
+    PREEMPTING,
+    SQUEEZING,
+    Server,
+    candidate_of,
+)
+
+_MOST = 2**31 - 1  # that a state can hold
+
+
+@njit_inlined
+def list_candidates(server: Server, whole: bool) -> int:
+    """Writes the state of a machine, with the candidates of the first stage that has any.
+
+    Args:
+        server: the machine.
+        whole: whether all of the state is written, for a network, or what the paper's values need.
+
+    Returns:
+        How many there are; 0 if there is nothing more to decide at this instant.
+    """
+    episode, options = server.episode, server.options
+    if episode.num_waiting == 0:
+        return 0
+    while episode.stage < PASSING:
+        count = 0
+        if episode.stage == PREEMPTING and options.preempt:
+            count = list_preemptions(server, whole)
+        elif episode.stage == SQUEEZING and options.squeeze and server.machine.free > 0:
+            count = list_squeezes(server, whole)
+        if count > 0:
+            write_header(server, episode.stage + 1, count, whole)
+            server.machine.considered = True
+            return count
+        episode.stage += 1
+    return 0
+
+
+@njit_inlined
+def apply_candidate(server: Server, k: int) -> None:
+    """Does what the k-th candidate says, for as many candidates as there are; else nothing."""
+    stage = server.episode.stage
+    server.episode.stage = stage + 1
+    if stage >= PASSING or not 0 <= k < server.options.candidates:
+        return
+    if candidate_of(server.state, k)[CANDIDATE.present] == 0:
+        return
+    job = server.shown[k]
+    size = server.jobs[job].size
+    # Preempted jobs make room for it; where it is squeezed, it takes what is free.
+    if stage == PREEMPTING:
+        order_victims(server)
+        v = 0
+        while server.machine.free < size:
+            preempt_job(server, server.scratch.order[v])
+            v += 1
+    start_job(server, job, min(size, server.machine.free))
+    server.machine.acted = True
+
+
+@njit_inlined
+def machine_state(server: Server) -> tuple[float, int, int]:
+    """x1, x2 and x3 of a machine as it is; x1 and x2 are 0 where nothing runs."""
+    weighted, held, soonest = 0.0, 0, 0
+    for k in range(server.machine.num_running):
+        own = server.progress[server.running[k]]
+        steps = own.end - server.episode.time
+        weighted += own.held * own.unit_utility
+        held += own.held
+        soonest = steps if soonest == 0 else min(soonest, steps)
+    return (weighted / held if held else 0.0), soonest, server.machine.free
+
+
+@njit_inlined
+def order_victims(server: Server) -> None:
+    """Writes the running jobs in the order in which they are preempted into `Scratch.order`.
+
+    That is by rising *remaining utility*, unit utility at completion over the time until then
+    (section 4.1, step 4), which is written beside it, into `Scratch.urgency`.
+    """
+    order, urgency = server.scratch.order, server.scratch.urgency
+    for k in range(server.machine.num_running):
+        job = server.running[k]
+        own = server.progress[job]
+        value = own.unit_utility / (own.end - server.episode.time)
+        # Insertion, of equal ones by number.
+        i = k
+        while i > 0 and (
+            urgency[i - 1] > value or (urgency[i - 1] == value and order[i - 1] > job)
+        ):
+            order[i], urgency[i] = order[i - 1], urgency[i - 1]
+            i -= 1
+        order[i], urgency[i] = job, value
+
+
+@njit_inlined
+def list_preemptions(server: Server, whole: bool) -> int:
+    """Waiting jobs that need not preempt a job of a higher remaining utility than their own."""
+    now, free, running = server.episode.time, server.machine.free, server.machine.num_running
+    order_victims(server)
+    victims, urgency = server.scratch.order, server.scratch.urgency
+    # Of the jobs that stay if the first v are preempted: their unit utility times processors, their
+    # processors, and the steps until the first of them finishes.
+    weights, held, soonest = server.scratch.weights, server.scratch.held, server.scratch.soonest
+    weights[running], held[running], soonest[running] = 0.0, 0, 0
+    for v in range(running - 1, -1, -1):
+        own = server.progress[victims[v]]
+        steps = own.end - now
+        weights[v] = weights[v + 1] + own.held * own.unit_utility
+        held[v] = held[v + 1] + own.held
+        soonest[v] = steps if soonest[v + 1] == 0 else min(soonest[v + 1], steps)
+    count = 0
+    for k in range(server.episode.num_waiting):
+        job = server.waiting[k]
+        size = server.jobs[job].size
+        steps = steps_on(server, job, size)
+        unit = unit_utility_at(server, job, now + steps)
+        # As few victims as make room for it, none of which may be more urgent.
+        v = 0
+        while free + held[0] - held[v] < size and urgency[v] <= unit / steps:
+            v += 1
+        room = free + held[0] - held[v]
+        if room < size:
+            continue
+        # The machine without them and with the job.
+        mean = (weights[v] + size * unit) / (held[v] + size)
+        first_end = steps if soonest[v] == 0 else min(soonest[v], steps)
+        place = add_candidate(server, count, job, mean, first_end, room - size, unit, steps)
+        if whole and place >= 0:
+            # What each victim loses if it waits until the job is done.
+            lost = 0.0
+            for i in range(v):
+                own = server.progress[victims[i]]
+                later = unit_utility_at(server, victims[i], own.end + steps)
+                lost += final_utility(server, victims[i], own.unit_utility - later)
+            add_prospects(server, place, soonest[0], lost)
+        count = min(count + 1, server.options.candidates)
+    return count
+
+
+@njit_inlined
+def list_squeezes(server: Server, whole: bool) -> int:
+    """All waiting jobs, each on all processors that are free."""
+    mean, soonest, free = machine_state(server)
+    processors = server.options.processors
+    count = 0
+    for k in range(server.episode.num_waiting):
+        job = server.waiting[k]
+        steps = steps_on(server, job, free)
+        unit = unit_utility_at(server, job, server.episode.time + steps)
+        # The machine with the job: no processor is idle.
+        then = (mean * (processors - free) + unit * free) / processors
+        first_end = steps if soonest == 0 else min(soonest, steps)
+        place = add_candidate(server, count, job, then, first_end, 0, unit, steps)
+        if whole and place >= 0:
+            add_prospects(server, place, soonest, 0.0)
+        count = min(count + 1, server.options.candidates)
+    return count
+
+
+@njit_inlined
+def add_candidate(
+    server: Server, count: int, job: int, x1: float, x2: int, x3: int, unit: float, steps: int
+) -> int:
+    """Adds a candidate; where there are too many, the job that would be worth least is left out.
+
+    Args:
+        server: the machine.
+        count: candidates that it has.
+        job: the candidate.
+        x1: of the machine if it were taken, and so are the next two.
+        x2: likewise.
+        x3: likewise.
+        unit: unit utility that the job would reach.
+        steps: that it would run.
+
+    Returns:
+        Its place; -1 if it is the one that is left out.
+    """
+    place = count
+    if count == server.options.candidates:
+        place, least = -1, final_utility(server, job, unit)
+        for k in range(count):
+            unit_of_other = candidate_of(server.state, k)[CANDIDATE.job_utility] / MILLION
+            utility = final_utility(server, server.shown[k], unit_of_other)
+            if utility < least:
+                place, least = k, utility
+        if place < 0:
+            return -1
+    server.shown[place] = job
+    candidate = candidate_of(server.state, place)
+    candidate[CANDIDATE.present] = 1
+    candidate[CANDIDATE.unit_utility] = round(x1 * MILLION)
+    candidate[CANDIDATE.time_left], candidate[CANDIDATE.idle] = x2, x3
+    candidate[CANDIDATE.job_utility] = round(unit * MILLION)
+    candidate[CANDIDATE.size], candidate[CANDIDATE.steps] = server.jobs[job].size, steps
+    return place
+
+
+@njit_inlined
+def add_prospects(server: Server, place: int, soonest: int, lost: float) -> None:
+    """Adds to a candidate what becomes of its job otherwise, and of those that it preempts."""
+    job, candidate = server.shown[place], candidate_of(server.state, place)
+    end = server.episode.time + steps_on(server, job, server.jobs[job].size)
+    now, later = unit_utility_at(server, job, end), unit_utility_at(server, job, end + soonest)
+    candidate[CANDIDATE.full_utility] = round(now * MILLION)
+    candidate[CANDIDATE.wait_utility] = round(later * MILLION)
+    candidate[CANDIDATE.lost] = whole_utility(lost)
+
+
+@njit_inlined
+def whole_utility(utility: float) -> int:
+    """The nearest whole number that a state can hold."""
+    return round(min(utility, 2.0**31 - 2))
+
+
+@njit_inlined
+def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
+    """Writes the header, and zeros where no candidate is.
+
+    Args:
+        server: the machine.
+        stage: 1 + the stage that is to be decided; 0 if nothing is.
+        count: candidates.
+        whole: see `list_candidates`.
+    """
+    state, num_waiting = server.state, server.episode.num_waiting
+    end = len(HEADER) + count * len(CANDIDATE)
+    x1, x2, x3 = machine_state(server)
+    state[HEADER.stage], state[HEADER.unit_utility] = stage, round(x1 * MILLION)
+    state[HEADER.time_left], state[HEADER.idle] = x2, x3
+    if not whole:
+        if end < state.size:
+            state[end] = 0  # no candidate is present from there on
+        return
+    # What the jobs that wait could still gain, if they started now.
+    work, slope, units = 0, 0, 0.0
+    for k in range(num_waiting):
+        job = server.waiting[k]
+        size = server.jobs[job].size
+        unit = unit_utility_at(server, job, server.episode.time + steps_on(server, job, size))
+        work += server.progress[job].work_left
+        units += unit
+        slope += size if unit > 0 else 0
+    # What those that run will gain.
+    promised = 0.0
+    for k in range(server.machine.num_running):
+        job = server.running[k]
+        promised += final_utility(server, job, server.progress[job].unit_utility)
+    state[HEADER.waiting], state[HEADER.waiting_work] = num_waiting, min(work, _MOST)
+    state[HEADER.waiting_utility] = round(units / num_waiting * MILLION) if num_waiting else 0
+    state[HEADER.slope], state[HEADER.promised] = min(slope, _MOST), whole_utility(promised)
+    state[end:] = 0

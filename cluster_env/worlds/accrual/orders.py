@@ -1,0 +1,251 @@
+"""Which jobs get free processors before anything is decided (section 4.1, step 1; section 4.2).
+
+Squeezed jobs get processors back, and waiting jobs start that fit. Best fit is the paper's order.
+The others are from the literature on real-time systems, brought to jobs of several processors:
+whatever of the order fits starts.
+
+* ``edf``: earliest deadline first (Liu and Layland, 1973); the deadline is the clock from which a
+  job is worth nothing.
+* ``density``: highest final utility over the work that is left first.
+* ``dasa``: jobs join a plan by falling density, as long as the plan stays feasible; those of the
+  plan start by deadline (Clark, 1990, for jobs that depend on nothing).
+* ``lbesa``: all that can still gain something is planned by deadline; while the plan is not
+  feasible, the job of the least density before the first one that is late is shed (after Locke,
+  1986).
+
+A plan is feasible if, for each of its deadlines, the work that is due by then, with all that runs,
+is no more than the processors can do until then: a bound of fluid work, which says nothing of how
+jobs fit beside each other. Where nothing would run, the densest of the others start, so that no
+machine stands idle before a queue.
+
+Where several machines have one queue, they start jobs one after the other; with
+``allocation="job"`` and best fit, each job, in order of arrival, finds the machine that it fits
+best (section 4.2).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.accrual.events import (
+    NEVER,
+    final_utility,
+    hold,
+    record_progress,
+    start_job,
+    steps_on,
+    unit_utility_at,
+)
+from cluster_env.worlds.accrual.state import Pool, Server, server_of
+
+ORDERS = ("best_fit", "edf", "density", "dasa", "lbesa")
+BEST_FIT, EDF, DENSITY, DASA, LBESA = range(len(ORDERS))
+
+GROWTH = ("arrival", "utility", "shortfall")
+BY_ARRIVAL, BY_UTILITY, BY_SHORTFALL = range(len(GROWTH))
+
+ALLOCATIONS = ("machine", "job")
+"""What is fixed while the other is chosen by best fit."""
+
+
+@njit_inlined
+def allocate(pool: Pool, first: int, last: int) -> None:
+    """Gives away the free processors of some machines of an episode.
+
+    These are all of them when an instant begins, and one after it has preempted or squeezed jobs.
+
+    Args:
+        pool: the episode.
+        first: number of the first machine.
+        last: one more than that of the last machine.
+    """
+    options = pool.options
+    by_job = options.by_job and pool.episode.order == BEST_FIT and last - first > 1
+    if options.drop_expired and (last - first > 1 or server_of(pool, first).machine.free > 0):
+        drop_expired(pool)
+    if by_job:
+        if options.grow_first:
+            for number in range(first, last):
+                grow_jobs(server_of(pool, number))
+        fit_jobs(pool)
+    for number in range(first, last):
+        server = server_of(pool, number)
+        if server.machine.free > 0:
+            for part in range(2):
+                if options.grow_first == (part == 0):
+                    grow_jobs(server)
+                else:
+                    start_fitting(pool, server)
+
+
+@njit_inlined
+def grow_jobs(server: Server) -> None:
+    """Gives free processors to squeezed jobs, one job after the other."""
+    machine, growth = server.machine, server.options.growth
+    while machine.free > 0:
+        # The squeezed job that comes first, by what the option says.
+        best, best_score = -1, -np.inf
+        for k in range(machine.num_running):
+            job = server.running[k]
+            own = server.progress[job]
+            missing = server.jobs[job].size - own.held
+            if missing <= 0:
+                continue
+            if growth == BY_ARRIVAL:
+                score = -float(job)
+            elif growth == BY_UTILITY:
+                score = own.unit_utility / (own.end - server.episode.time)
+            else:
+                score = -float(missing)
+            if score > best_score:
+                best, best_score = job, score
+        if best < 0:
+            return
+        # It gets all that it misses, or all that is free.
+        record_progress(server, best)
+        held = server.progress[best].held
+        more = min(machine.free, server.jobs[best].size - held)
+        hold(server, best, held + more)
+        machine.free -= more
+
+
+@njit_inlined
+def drop_expired(pool: Pool) -> None:
+    """Lets waiting jobs go that would be worth nothing even if they started now."""
+    kept = 0
+    for k in range(pool.episode.num_waiting):
+        job = pool.waiting[k]
+        if utility_now(pool, job) > 0:
+            pool.waiting[kept] = job
+            kept += 1
+    pool.episode.num_waiting = kept
+
+
+@njit_inlined
+def utility_now(server: Pool | Server, job: int) -> float:
+    """Final utility of a waiting job that starts now with all its processors."""
+    end = server.episode.time + steps_on(server, job, server.jobs[job].size)
+    return final_utility(server, job, unit_utility_at(server, job, end))
+
+
+@njit_inlined
+def fit_jobs(pool: Pool) -> None:
+    """Starts each waiting job that fits anywhere where the fewest processors stay idle."""
+    server = server_of(pool, 0)
+    k = 0
+    while k < server.episode.num_waiting:
+        job = server.waiting[k]
+        size = server.jobs[job].size
+        best, least = -1, NEVER
+        for number in range(pool.options.machines):
+            free = server_of(pool, number).machine.free
+            if size <= free < least:
+                best, least = number, free
+        if best < 0:
+            k += 1
+        else:  # the next job moves up to the same place of the queue
+            start_job(server_of(pool, best), job, size)
+
+
+@njit_inlined
+def start_fitting(pool: Pool, server: Server) -> None:
+    """Starts waiting jobs on a machine, on all that they ask for, until none fits."""
+    episode, machine, order = server.episode, server.machine, server.episode.order
+    if episode.num_waiting == 0:
+        return
+    planned = order >= DASA
+    if planned:
+        plan_jobs(pool)
+        order = EDF
+    while True:
+        # The first of the fitting jobs in the order, of all or of the planned ones; of equal ones
+        # that of the highest final utility.
+        best, best_score = -1, -np.inf
+        for k in range(episode.num_waiting):
+            job = server.waiting[k]
+            own = server.jobs[job]
+            if own.size > machine.free or (planned and not server.scratch.planned[job]):
+                continue
+            if order == BEST_FIT:
+                score = float(own.size)
+            elif order == EDF:
+                score = -float(own.deadline)
+            else:
+                score = utility_now(server, job) / server.progress[job].work_left
+            if score > best_score or (
+                score == best_score and utility_now(server, job) > utility_now(server, best)
+            ):
+                best, best_score = job, score
+        if best >= 0:
+            start_job(server, best, server.jobs[best].size)
+        elif planned and machine.num_running == 0:
+            planned, order = False, DENSITY  # rather others than none
+        else:
+            return
+
+
+@njit_inlined
+def plan_jobs(pool: Pool) -> None:
+    """Writes into `Scratch.planned` which waiting jobs are not shed, a number for each job."""
+    options, server = pool.options, server_of(pool, 0)
+    now, order = server.episode.time, server.episode.order
+    scratch = server.scratch
+    candidates, planned = scratch.held, scratch.planned
+    density, deadline = scratch.urgency, scratch.weights
+    by_deadline, by_density = scratch.soonest, scratch.order
+    # Only what can still gain something is a candidate; LBESA begins with all of them planned.
+    count = 0
+    for k in range(server.episode.num_waiting):
+        job = server.waiting[k]
+        planned[job] = 0
+        utility = utility_now(server, job)
+        if utility > 0:
+            candidates[count] = job
+            density[count] = utility / server.progress[job].work_left
+            deadline[count] = server.jobs[job].deadline
+            planned[job] = order == LBESA
+            count += 1
+    _sort(deadline, 1.0, by_deadline, count)
+    _sort(density, -1.0, by_density, count)
+    # Work that running jobs still have.
+    running = 0
+    for number in range(options.machines):
+        server = server_of(pool, number)
+        for k in range(server.machine.num_running):
+            own = server.progress[server.running[k]]
+            running += own.work_left - own.held * (now - own.since)
+    processors = options.processors * options.machines
+    for k in range(count):
+        newest = candidates[by_density[k]]
+        if order == DASA:
+            planned[newest] = 1
+        # The first planned job by deadline that comes too late, if one does.
+        late, work = -1, running
+        for i in range(count):
+            job = candidates[by_deadline[i]]
+            if planned[job]:
+                work += server.progress[job].work_left
+                if work > processors * (server.jobs[job].deadline - now):
+                    late = i
+                    break
+        if order == DASA and late >= 0:
+            planned[newest] = 0
+        elif order == LBESA and late < 0:
+            break
+        elif order == LBESA:
+            shed = -1
+            for i in by_deadline[: late + 1]:
+                if planned[candidates[i]] and (shed < 0 or density[i] < density[shed]):
+                    shed = i
+            planned[candidates[shed]] = 0
+
+
+@njit_inlined
+def _sort(values: NDArray[np.float64], sign: float, order: NDArray[np.int64], count: int) -> None:
+    """Writes the places of the first values by rising value times the sign; stable."""
+    for k in range(count):
+        i = k
+        while i > 0 and sign * values[order[i - 1]] > sign * values[k]:
+            order[i] = order[i - 1]
+            i -= 1
+        order[i] = k

@@ -1,0 +1,95 @@
+"""The registration of the world of utility accrual."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.observation import features_observation
+from cluster_env.core.registry import Registry
+from cluster_env.core.spec import (
+    Axis,
+    Environments,
+    Presentation,
+    Tools,
+    Training,
+    Value,
+    WorldSpec,
+)
+from cluster_env.core.task import Task
+from cluster_env.workloads.log import LogWorkload
+from cluster_env.worlds.accrual.heuristics import HEURISTICS
+from cluster_env.worlds.accrual.values import RULEBASE, RULES, mean_values
+from cluster_env.worlds.accrual.workloads import WORKLOADS
+from cluster_env.worlds.accrual.world import Accrual
+
+
+def _columns(task: Task) -> dict[str, Value]:
+    world: Any = task.world
+    return {
+        "machines": world.machines,
+        "processors": world.processors,
+        "preempt": world.preempt,
+        "squeeze": world.squeeze,
+        "time_utility": getattr(task.workload, "utility", ""),
+    }
+
+
+def _describe(columns: Mapping[str, Any]) -> str:
+    """``24 processors, linear utility, preemption and squeezing``."""
+    named = (("preempt", "preemption"), ("squeeze", "squeezing"))
+    allowed = [word for key, word in named if str(columns[key]) == "True"]
+    machines = int(columns.get("machines", 1))  # tables of older versions have no such column
+    return (
+        f"{f'{machines:,} machines of ' if machines > 1 else ''}"
+        f"{int(float(columns['processors'])):,} processors, {columns['time_utility']} utility, "
+        f"{' and '.join(allowed) or 'neither preemption nor squeezing'}"
+    )
+
+
+def _words(task: Task) -> str:
+    """``0.1 jobs a step``, ``trace theta.swf.gz``."""
+    workload: Any = task.workload
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
+    if hasattr(workload, "rate"):
+        return f"{workload.rate:g} jobs a step"
+    return type(workload).__name__
+
+
+def _warm(world: Accrual, jobsets: Sequence[JobSet]) -> None:
+    """Computes values of states as networks of values do."""
+    mean_values(RULEBASE, np.zeros((1, len(RULES))), np.zeros((1, 3), np.float32), np.empty(1))
+
+
+SPEC = WorldSpec(
+    world=Accrual,
+    workloads=WORKLOADS,
+    heuristics=HEURISTICS,
+    baselines=("none", "aggressive", "density", "edf", "dasa", "lbesa"),
+    metrics=("utility", "utilization", "wait", "longest_wait", "slowdown", "completion_time"),
+    presentation=Presentation(
+        columns=_columns,
+        describe=_describe,
+        words=_words,
+        axis=Axis("workload.rate", "{:g} jobs a step".format),
+    ),
+    environments=Environments(
+        ids={"Accrual-v0": {"world": {"kind": "accrual"}, "objective": "utility"}},
+        observations=Registry(
+            "observation",
+            {"candidates": partial(features_observation, items="candidates", low=0, high=1)},
+        ),
+        loses_jobs=lambda world: bool(world.drop_expired),
+    ),
+    training=Training(
+        objective="utility",
+        transfers=(
+            *("processors", "longest", "candidates", "growth", "grow_first", "max_time"),
+            *("machines", "allocation"),
+        ),
+    ),
+    tools=Tools(warm=_warm),
+)

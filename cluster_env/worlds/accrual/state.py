@@ -1,0 +1,300 @@
+"""What a policy sees of a machine, and the records that compiled code works on.
+
+An episode has one machine or several with one queue. Compiled functions get a `Server`, one machine
+of an episode with its jobs and its queue, or `Servers` and the row of an episode. They allocate
+nothing, so that nothing has to count references to arrays.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.batch import Batch, CostTable
+from cluster_env.core.compiled import njit
+from cluster_env.core.errors import InputError
+from cluster_env.objectives.utility import time_utility_functions
+
+MILLION = 1_000_000
+
+BEGINNING, PREEMPTING, SQUEEZING, PASSING = range(-1, 3)
+"""What is still to be decided on a machine at an instant: first preemption, then squeezing, then
+nothing. Before the first instant an episode is beginning."""
+
+
+class Header(NamedTuple):
+    """Columns that a state begins with, each an int32; the candidates follow."""
+
+    stage: int  # 1 + the stage that is to be decided; 0 if nothing can be
+    unit_utility: int  # x1 of the machine as it is, in millionths
+    time_left: int  # x2, in steps
+    idle: int  # x3, processors
+    waiting: int  # jobs
+    waiting_work: int  # processors x steps
+    waiting_utility: int  # mean unit utility of waiting jobs if they started now, in millionths
+    slope: int  # processors that waiting jobs ask for which are still worth something
+    promised: int  # final utility that running jobs are expected to reach
+
+
+class Candidate(NamedTuple):
+    """Columns of each candidate, each an int32; all are 0 where no candidate is."""
+
+    present: int
+    unit_utility: int  # x1 of the machine if this candidate were taken, in millionths
+    time_left: int  # x2
+    idle: int  # x3
+    job_utility: int  # unit utility that the job would reach, in millionths
+    size: int  # processors that it asks for
+    steps: int  # that it would still run
+    full_utility: int  # that the job would reach if it had all that it asks for from now on
+    wait_utility: int  # or from the next finish on
+    lost: int  # final utility that preempted jobs lose if they wait until it is done
+
+
+HEADER = Header(*range(len(Header._fields)))
+CANDIDATE = Candidate(*range(len(Candidate._fields)))
+
+JOB = np.dtype([(name, np.int64) for name in ("arrival", "size", "duration", "deadline")])
+"""A job: clock of its arrival, processors that it asks for, its steps on all of them, and the clock
+from which it is worth nothing."""
+
+PROGRESS = np.dtype(
+    [
+        ("work_left", np.int64),  # processors x steps, when it got the processors that it holds
+        ("held", np.int64),  # processors
+        ("since", np.int64),  # clock at which it got them
+        ("end", np.int64),  # clock at which it will finish on them
+        ("unit_utility", np.float64),  # that it will reach then
+        ("start", np.int64),  # clock of its first start, -1 before
+        ("finish", np.int64),  # clock of its finish, -1 before
+    ]
+)
+"""What has become of a job in an episode."""
+
+EPISODE = np.dtype(
+    [
+        ("first_job", np.int64),  # where its jobs begin among those of all jobsets
+        ("num_jobs", np.int64),
+        ("place", np.int64),  # where they begin among those of all episodes
+        ("window", np.int64),
+        ("time", np.int64),
+        ("num_arrived", np.int64),
+        ("num_waiting", np.int64),
+        ("order", np.int64),  # in which fitting jobs start
+        ("turn", np.int64),  # number of the machine that decides
+        ("stage", np.int64),  # that it has come to
+        ("pending_reward", np.float64),  # since the last decision
+        ("active", np.bool_),
+        ("truncated", np.bool_),
+        ("decided", np.bool_),  # whether a decision has been taken
+        ("paused", np.bool_),  # in the middle of a step, while there is no room for more pieces
+    ],
+    align=True,
+)
+
+MACHINE = np.dtype(
+    [
+        ("free", np.int64),  # processors
+        ("num_running", np.int64),
+        ("num_pieces", np.int64),
+        ("busy", np.int64),  # processors x steps that jobs have used
+        ("earned", np.float64),  # final utility of all that has finished on it
+        ("changed", np.bool_),  # a job finished or started at this instant
+        ("considered", np.bool_),  # there was a candidate at this instant
+        ("acted", np.bool_),  # a job was preempted or squeezed at this instant
+    ],
+    align=True,
+)
+"""A machine of an episode. Compiled code reads records faster than as many arrays, and compiles
+faster."""
+
+
+class Options(NamedTuple):
+    """The options of `cluster_env.worlds.accrual.world.Accrual`, as compiled code reads them."""
+
+    processors: int
+    longest: int  # MaxJobLength
+    machines: int
+    by_job: bool  # whether each job looks for a machine, rather than each machine for jobs
+    preempt: bool
+    squeeze: bool
+    candidates: int
+    growth: int  # index in `GROWTH`
+    grow_first: bool
+    drop_expired: bool
+    max_time: int
+
+
+class Scratch(NamedTuple):
+    """Room to work in, for one machine at a time: an element for every job and processor."""
+
+    order: NDArray[np.int64]
+    held: NDArray[np.int64]
+    soonest: NDArray[np.int64]
+    planned: NDArray[np.int64]
+    urgency: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+class Servers(NamedTuple):
+    """All episodes side by side, and their machines, those of an episode one after the other."""
+
+    options: Options
+    costs: CostTable  # of all jobs
+    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of all jobsets
+    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1), time-utility functions
+    episodes: NDArray[np.void]  # (num_rows,) of `EPISODE`
+    machines: NDArray[np.void]  # (num_rows * machines,) of `MACHINE`
+    progress: NDArray[np.void]  # (num_places,) of `PROGRESS`, of the jobs of all episodes
+    waiting: NDArray[np.int64]  # (num_places,), the queues
+    running: NDArray[np.int64]  # (num_rows * machines, processors), jobs
+    shown: NDArray[np.int64]  # (num_rows, candidates), jobs
+    pieces: NDArray[np.int32]  # (num_rows * machines, room, 4): job, begin, end, processors
+    states: NDArray[np.int32]  # (num_rows, state_size)
+    scratch: Scratch
+
+
+class Pool(NamedTuple):
+    """One episode: its machines with one queue."""
+
+    options: Options
+    costs: CostTable  # of all jobs; those of the episode begin at `first_job`
+    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of the episode
+    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1)
+    episode: Any  # a record of `EPISODE`
+    first_machine: int  # where its machines begin among those of all episodes
+    machines: NDArray[np.void]  # of all episodes, see `Servers`
+    progress: NDArray[np.void]  # (num_jobs,) of `PROGRESS`
+    waiting: NDArray[np.int64]  # (num_jobs,), the first `num_waiting` are jobs by arrival
+    running: NDArray[np.int64]  # of all episodes, see `Servers`
+    shown: NDArray[np.int64]  # (candidates,), job of each candidate
+    pieces: NDArray[np.int32]  # of all episodes, see `Servers`
+    state: NDArray[np.int32]  # (state_size,)
+    scratch: Scratch
+
+
+class Server(NamedTuple):
+    """One machine of an episode, with the jobs and the queue of the episode."""
+
+    options: Options
+    costs: CostTable  # of all jobs; those of the episode begin at `first_job`
+    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of the episode
+    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1)
+    episode: Any  # a record of `EPISODE`
+    machine: Any  # a record of `MACHINE`
+    progress: NDArray[np.void]  # (num_jobs,) of `PROGRESS`
+    waiting: NDArray[np.int64]  # (num_jobs,), the first `num_waiting` are jobs by arrival
+    running: NDArray[np.int64]  # (processors,), the first `num_running` are jobs
+    shown: NDArray[np.int64]  # (candidates,), job of each candidate
+    pieces: NDArray[np.int32]  # (room, 4)
+    state: NDArray[np.int32]  # (state_size,)
+    scratch: Scratch
+
+
+@njit(inline="always")
+def pool_of(servers: Servers, row: int) -> Pool:
+    """The episode of a row."""
+    episode = servers.episodes[row]
+    first, place, count = episode.first_job, episode.place, episode.num_jobs
+    return Pool(
+        servers.options,
+        servers.costs,
+        servers.jobs[first : first + count],
+        servers.functions[first : first + count],
+        episode,
+        row * servers.options.machines,
+        servers.machines,
+        servers.progress[place : place + count],
+        servers.waiting[place : place + count],
+        servers.running,
+        servers.shown[row],
+        servers.pieces,
+        servers.states[row],
+        servers.scratch,
+    )
+
+
+@njit(inline="always")
+def server_of(pool: Pool, number: int) -> Server:
+    """A machine of an episode, by its number there."""
+    return Server(
+        pool.options,
+        pool.costs,
+        pool.jobs,
+        pool.functions,
+        pool.episode,
+        pool.machines[pool.first_machine + number],
+        pool.progress,
+        pool.waiting,
+        pool.running[pool.first_machine + number],
+        pool.shown,
+        pool.pieces[pool.first_machine + number],
+        pool.state,
+        pool.scratch,
+    )
+
+
+@njit(inline="always")
+def candidate_of(state: NDArray[np.int32], k: int) -> NDArray[np.int32]:
+    """The columns of the k-th candidate: a view."""
+    begin = len(HEADER) + k * len(CANDIDATE)
+    return state[begin : begin + len(CANDIDATE)]
+
+
+def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers:
+    """Makes room for episodes that are to begin.
+
+    Raises:
+        InputError: if the jobs' time-utility functions have different numbers of breakpoints.
+    """
+    counts = {(time_utility_functions(one).shape[1] - 1) // 2 for one in batch.jobsets}
+    if len(counts) > 1:
+        raise InputError(
+            f"jobs that run side by side need time-utility functions of as many breakpoints, but "
+            f"there are some of {' and '.join(map(str, sorted(counts)))}"
+        )
+    functions = batch.column(time_utility_functions, np.float64)
+    jobs = np.zeros(functions.shape[0], JOB)
+    jobs["arrival"] = batch.column("arrival", np.int64)
+    jobs["duration"] = batch.column("duration", np.int64)
+    jobs["size"] = batch.column("demand", np.int64)[:, 0]
+    jobs["deadline"] = _deadlines(jobs, functions)
+
+    episodes = np.zeros(batch.num_episodes, EPISODE)
+    episodes["first_job"] = batch.first[batch.jobset]
+    episodes["num_jobs"], episodes["place"] = batch.num_jobs, batch.place
+    episodes["window"] = batch.window[batch.jobset]
+
+    num_machines = episodes.size * options.machines
+    scratch = batch.most_jobs + options.processors + 1
+    pieces = batch.most_jobs + 12 * options.processors + 16  # there may be more, see `has_room`
+    return Servers(
+        options=options,
+        costs=batch.costs,
+        jobs=jobs,
+        functions=functions,
+        episodes=episodes,
+        machines=np.zeros(num_machines, MACHINE),
+        progress=np.zeros(batch.num_places, PROGRESS),
+        waiting=np.zeros(batch.num_places, np.int64),
+        running=np.zeros((num_machines, options.processors), np.int64),
+        shown=np.zeros((episodes.size, options.candidates), np.int64),
+        pieces=np.zeros((num_machines, pieces, 4), np.int32),
+        states=np.zeros((episodes.size, state_size), np.int32),
+        scratch=Scratch(*np.zeros((4, scratch), np.int64), *np.zeros((2, scratch))),
+    )
+
+
+def _deadlines(jobs: NDArray[np.void], functions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The clock from which each job is worth nothing; a very large one if it always is worth some.
+
+    Args:
+        jobs: of `JOB`.
+        functions: float64 ``(num_jobs, 2 P + 1)``.
+    """
+    points = (functions.shape[1] - 1) // 2
+    worthless = functions[:, points : 2 * points] <= 0
+    expires = worthless.any(axis=1)
+    last = np.where(expires, worthless.argmax(axis=1), points - 1)
+    relative = functions[np.arange(jobs.size), last] * jobs["duration"]
+    return np.where(expires, jobs["arrival"] + np.floor(relative), 2.0**40)

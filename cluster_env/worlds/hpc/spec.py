@@ -1,0 +1,211 @@
+"""The registration of the world of batch-scheduled machines."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cluster_env.core.durations import duration
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.seeding import Split
+from cluster_env.core.spec import (
+    Axis,
+    CliOption,
+    Environments,
+    Presentation,
+    Tools,
+    Training,
+    Value,
+    WorldSpec,
+)
+from cluster_env.core.task import Task
+from cluster_env.objectives import get_objective
+from cluster_env.workloads import part_of
+from cluster_env.workloads.histories import histories
+from cluster_env.workloads.log import LogPart, LogWorkload
+from cluster_env.workloads.windows import filling_time, natural_length
+from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
+from cluster_env.worlds.hpc.rules import HEURISTICS
+from cluster_env.worlds.hpc.scorer import Scorer
+from cluster_env.worlds.hpc.views import OBSERVATIONS
+from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload, any_site, capability_site
+from cluster_env.worlds.hpc.world import HPC
+
+_SHIPPED = Path(__file__).parent / "policies"
+
+
+def _columns(task: Task) -> dict[str, Value]:
+    part: Any = part_of(task.workload, Split.HELD_OUT)
+    world: Any = task.world
+    log = task.workload if isinstance(task.workload, LogWorkload) else None
+    return {
+        "trace": log.name if log else "",
+        "left_out": log.num_too_large if log else 0,
+        "processors": world.processors,
+        "jobset_size": getattr(part, "jobs", 0) or 0,
+        "window_s": part.window if isinstance(part, LogPart) and part.jobs is None else 0,
+        "backfilling": world.backfilling,
+    }
+
+
+def _describe(columns: Mapping[str, Any]) -> str:
+    """``256 processors, 256 jobs each, easy backfilling unless named``; or windows, as days."""
+    size, window = int(float(columns["jobset_size"])), float(columns.get("window_s") or 0)
+    warmup = float(columns.get("warmup") or 0)
+    jobs = f"{size:,} jobs each" if size else f"windows of {_time(window)}"
+    if warmup:
+        jobs += f", the first and last {_time(warmup)} not counted"
+    left_out = int(float(columns.get("left_out") or 0))
+    return (
+        f"{int(float(columns['processors'])):,} processors, {jobs}, {columns['backfilling']} "
+        f"backfilling unless named{f'; {left_out:,} larger jobs left out' if left_out else ''}"
+    )
+
+
+def _time(seconds: float) -> str:
+    """``3 days``, ``7.5 hours``, ``90 s``."""
+    for name, length in (("days", 86_400), ("hours", 3600)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.3g} {name}"
+    return f"{seconds:.0f} s"
+
+
+def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    if not any(row.get("trace") and row.get("protocol", "unseen") == "unseen" for row in rows):
+        return []
+    return [
+        "Jobsets are windows of the last part of the log and may overlap: intervals say nothing of "
+        "other jobs than these."
+    ]
+
+
+def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+    """Long windows of a log that begin on a filled machine, and leave out how it fills and empties.
+
+    What is measured between two warm-ups lasts 20 mean run times or longer. In a log that is too
+    short for it, windows are as long as the part that they are cut from, and a quarter at each end
+    is left out.
+    """
+    workload = task.workload
+    if not isinstance(workload, LogWorkload) or workload.jobs is not None or workload.whole:
+        return {}, 0
+    measured = max(workload.window, natural_length(workload.recorded))
+    warmup = max(measured // 4, filling_time(workload.recorded))
+    parts = (workload.part(split).recorded for split in (Split.VALIDATION, Split.HELD_OUT))
+    longest = min(part.span for part in parts)
+    window = min(measured + 2 * warmup, longest)
+    return {"window": window}, min(warmup, window // 4)
+
+
+def _words(task: Task) -> str:
+    """``load 90%``, ``trace theta.swf.gz``."""
+    workload: Any = task.workload
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
+    load = getattr(workload, "load", 0)
+    return f"load {load:.0%}" if load else type(workload).__name__
+
+
+def _thesis(**options: Any) -> dict[str, Any]:
+    """A formulation of the thesis, see `HPC`; the thesis steps by the second."""
+    return {
+        "world": {"kind": "hpc", **options},
+        "workload": {"jobs": 64},
+        "objective": "slowdown",
+    }
+
+
+def _warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
+    """Draws and corrects estimates, plays and chooses by a scorer, and plays a published loop."""
+    rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
+    LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
+    histories(one, one, np.ones(1), one)
+    simulator = world.simulator()
+    simulator.load(jobsets, get_objective("bounded_slowdown"))
+    simulator.choose(Scorer.linear(), simulator.episode)
+    simulator.play(Scorer.linear())
+    PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
+
+
+SPEC = WorldSpec(
+    world=HPC,
+    workloads=WORKLOADS,
+    heuristics=HEURISTICS,
+    baselines=("saf", "sjf", "wspt", "fcfs", "saf-strict", "wspt-strict"),
+    metrics=(
+        *("bounded_slowdown", "bounded_slowdown_narrow", "bounded_slowdown_medium"),
+        *("bounded_slowdown_wide", "utilization", "utilization_to_end", "wait", "longest_wait"),
+        *("slowdown", "completion_time", "makespan"),
+    ),
+    side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
+    presentation=Presentation(
+        columns=_columns,
+        describe=_describe,
+        remarks=_remarks,
+        words=_words,
+        time=duration,
+        time_unit="s",
+        axis=Axis("workload.load", "load {:.0%}".format),
+        options={
+            "processors": CliOption("world.processors", "Processors of the machine."),
+            "memory": CliOption("world.memory", "Units of memory; 0 if it is not counted."),
+            "gpus": CliOption("world.gpus", "GPUs; 0 if they are not counted."),
+            "backfilling": CliOption(
+                "world.backfilling",
+                "What may start before the first waiting job, where a policy does not name it: "
+                "strict, skip, easy or conservative.",
+            ),
+            "kill-at-estimate": CliOption(
+                "world.kill_at_estimate",
+                "Whether jobs are killed when their estimate is over (true, false).",
+            ),
+            "window": CliOption(
+                "workload.window",
+                "Seconds of a window of a log. By default 20 mean run times or more, between two "
+                "warm-ups in which the machine fills.",
+            ),
+            "log-format": CliOption(
+                "workload.log_format",
+                "Format of a log: auto, by its first line and name; swf, csv, sacct or jobcomp.",
+            ),
+            "time-zone": CliOption(
+                "workload.time_zone",
+                "Zone of the times in a log of Slurm that name none, such as Europe/Berlin; by "
+                "default UTC.",
+            ),
+            "run-times": CliOption(
+                "workload.run_times",
+                "What is believed of the run times of a log's jobs: user (what users ask for), "
+                "recent (mean of the user's last two), learned, or actual.",
+            ),
+        },
+        steady=_steady,
+    ),
+    environments=Environments(
+        ids={
+            "HPC-v0": {"world": {"kind": "hpc"}, "objective": "bounded_slowdown"},
+            "HPCBase-v0": _thesis(reward="base", time_step=60, every_step=True),
+            "HPCSparse-v0": _thesis(reward="sparse", time_step=60),
+            "HPCReduced-v0": _thesis(reward="reduced", time_step=60),
+            "HPCOptions-v0": _thesis(reward="options", time_step=60),
+        },
+        observations=OBSERVATIONS,
+        returns_cost=lambda world: bool(world.reward == "at_start"),
+    ),
+    training=Training(
+        objective="bounded_slowdown",
+        # Limits in training are relative to it, too; the best baseline may leave the machine idle.
+        reference=lambda world: "saf" if world.backfilling == "easy" else "saf:easy",
+        families={"any-site": any_site, "capability": capability_site},
+        transfers=(
+            *("processors", "queue", "backfilling", "priority", "kill_at_estimate", "max_time"),
+            *("horizon", "horizon_step"),
+        ),
+        policies={
+            file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
+        },
+        discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
+    ),
+    tools=Tools(protocols=PROTOCOLS, warm=_warm),
+)

@@ -1,0 +1,86 @@
+"""The registration of the world of heterogeneous, elastic nodes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import cluster_env.worlds.panda.objectives  # noqa: F401  enters the paper's rewards
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.spec import (
+    Axis,
+    Environments,
+    Presentation,
+    Tools,
+    Training,
+    Value,
+    WorldSpec,
+)
+from cluster_env.core.task import Task
+from cluster_env.workloads.log import LogWorkload
+from cluster_env.worlds.panda.features import proposals
+from cluster_env.worlds.panda.heuristics import HEURISTICS
+from cluster_env.worlds.panda.workloads import WORKLOADS
+from cluster_env.worlds.panda.world import Panda
+
+
+def _columns(task: Task) -> dict[str, Value]:
+    world: Any = task.world
+    workload: Any = task.workload
+    return {
+        "nodes": world.nodes.num_nodes,
+        "cores": int(world.nodes.of("cores").sum()),
+        "load": getattr(workload, "load", float("nan")),
+        "drift": getattr(workload, "drift", 0.0),
+        "node_stays": workload.supply.stays,
+    }
+
+
+def _describe(columns: Mapping[str, Any]) -> str:
+    """``16 nodes with 160 cores, which stay 200 steps; the mix drifts``."""
+    words = f"{int(float(columns['nodes'])):,} nodes with {int(float(columns['cores'])):,} cores"
+    if float(columns["node_stays"]):
+        words += f", which stay {float(columns['node_stays']):g} steps"
+    return words + ("; the mix drifts" if float(columns["drift"]) else "")
+
+
+def _words(task: Task) -> str:
+    """``load 70%``, ``trace theta.swf.gz``."""
+    workload: Any = task.workload
+    if isinstance(workload, LogWorkload):
+        return f"trace {workload.name}"
+    return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
+
+
+def _warm(world: Panda, jobsets: Sequence[JobSet]) -> None:
+    """Reads the plans of a state, as networks of agents do."""
+    size = int(world.state_space.shape[0])
+    proposals(np.zeros((1, size), np.int32), world.observed + world.held)
+
+
+SPEC = WorldSpec(
+    world=Panda,
+    workloads=WORKLOADS,
+    heuristics=HEURISTICS,
+    baselines=tuple(name for name in HEURISTICS.names() if name != "random"),
+    metrics=(
+        *("completion_time", "wait", "run_time", "longest_wait", "slowdown"),
+        *("flow_rate", "utilization", "class_deviation", "jain_index", "valid"),
+    ),
+    side_metrics={"utilization": 0.1, "longest_wait": 0.25, "class_deviation": 0.25},
+    presentation=Presentation(
+        columns=_columns,
+        describe=_describe,
+        words=_words,
+        axis=Axis("workload.load", "load {:.0%}".format),
+    ),
+    environments=Environments(agents=True),
+    training=Training(
+        objective="completion_time",
+        transfers=(
+            *("nodes", "collision", "on_loss", "pace", "across_racks", "across_regions", "strict"),
+            *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
+        ),
+    ),
+    tools=Tools(warm=_warm),
+)

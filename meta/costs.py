@@ -1,0 +1,173 @@
+"""What policies cost on a task, and the heuristics that they are measured against."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import Policy
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Split
+from cluster_env.core.spec import WorldSpec, get_heuristic
+from cluster_env.core.task import Task
+from cluster_env.evaluation import (
+    Metric,
+    by_size,
+    check_warmup,
+    choose,
+    cost_of,
+    evaluate,
+    get_metric,
+    tuned_numbers,
+)
+from cluster_env.evaluation.summary import is_measured
+
+TUNING_JOBSETS = 100
+"""Validation jobsets on which the numbers of heuristics are chosen, for each task anew."""
+
+DEFAULT_JOBSETS = 100
+"""Held-out jobsets of a task that costs are means over."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a policy costs on a task.
+
+    Attributes:
+        policy: its name.
+        value: mean of the task's cost over all jobs that are measured, or episodes, of all jobsets;
+            NaN without any.
+        num_unfinished: measured jobs that had not finished when their episode ended, or were
+            dropped; they make the cost a lower bound.
+        side_metrics: means of `WorldSpec.side_metrics`, which a low cost may be bought with, and of
+            the world's headline by size of jobs.
+    """
+
+    policy: str
+    value: float
+    num_unfinished: int
+    side_metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def mean_cost(metric: Metric, schedule: Schedule) -> float:
+    """Mean of a metric over all jobs that count, or episodes, of a schedule; NaN if none do."""
+    values = metric.values(schedule)
+    if metric.per == "job":
+        kept = is_measured(schedule, 0)
+        values = values[kept if metric.counts is None else kept & metric.counts(schedule)]
+    elif metric.counts is not None:
+        values = values[metric.counts(schedule)]
+    return float(values.mean()) if values.size else float("nan")
+
+
+def costs_on(
+    policies: Sequence[Policy],
+    task: Task,
+    *,
+    num_jobsets: int = DEFAULT_JOBSETS,
+    split: Split = Split.HELD_OUT,
+    warmup: int = 0,
+) -> list[Cost]:
+    """Evaluates policies on the same jobsets of a task, with the same random numbers.
+
+    Args:
+        policies: what decides.
+        task: jobs, world and cost.
+        num_jobsets: how many of its jobsets, from the first, at least 1.
+        split: which of them; what is reported rests on `Split.HELD_OUT`.
+        warmup: units of time at both ends of a window whose jobs are not measured, see
+            `cluster_env.evaluation.summarize`.
+
+    Raises:
+        InputError: if the warm-up leaves nothing of a window.
+    """
+    jobsets = _jobsets(task, split, num_jobsets, warmup)
+    return [_cost(policy, task, jobsets) for policy in policies]
+
+
+def heuristics_for(task: Task, names: Sequence[str], *, warmup: int = 0) -> dict[str, Policy]:
+    """Heuristics for a task, by name; the name of one that takes a number says which.
+
+    It gets the one with the lowest cost on validation jobsets of the task, the first of equals;
+    this makes it stronger than any fixed one.
+
+    Args:
+        task: what they are for.
+        names: as `cluster_env.core.world.get_heuristic` takes them.
+        warmup: see `costs_on`.
+    """
+    jobsets = _jobsets(task, Split.VALIDATION, TUNING_JOBSETS, warmup)
+    heuristics = {}
+    for name in names:
+        numbers = tuned_numbers(name, task.world)
+        if not numbers:
+            heuristics[name] = get_heuristic(name, task.world)
+            continue
+        by_number = {number: get_heuristic(f"{name}:{number}", task.world) for number in numbers}
+        best = choose(by_number, lambda policy: _cost(policy, task, jobsets).value)
+        heuristics[name] = by_number[best]
+    return heuristics
+
+
+def heuristic_costs(
+    task: Task,
+    names: Sequence[str] | None = None,
+    *,
+    num_jobsets: int = DEFAULT_JOBSETS,
+    split: Split = Split.HELD_OUT,
+    warmup: int = 0,
+) -> dict[str, Cost]:
+    """Costs of heuristics on a task, by name; other arguments are those of `costs_on`.
+
+    Args:
+        task: what they are measured on.
+        names: of the heuristics; by default the world's baselines, then all others.
+        num_jobsets: see `costs_on`, as for the next two.
+        split: see there.
+        warmup: see there.
+    """
+    if names is None:
+        names = tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
+    policies = heuristics_for(task, names, warmup=warmup)
+    costs = costs_on(
+        [*policies.values()], task, num_jobsets=num_jobsets, split=split, warmup=warmup
+    )
+    return dict(zip(policies, costs, strict=True))
+
+
+def baseline_of(spec: WorldSpec, costs: Mapping[str, Cost]) -> Cost:
+    """The lowest cost of a world's baselines, the first of equals; other costs are divided by it.
+
+    Args:
+        spec: says which heuristics are baselines.
+        costs: of these at least, by name.
+    """
+    return min((costs[name] for name in spec.baselines), key=lambda cost: cost.value)
+
+
+def baselines_of(
+    tasks: Sequence[Task], num_jobsets: int, split: Split = Split.HELD_OUT
+) -> list[Cost]:
+    """The lowest cost of the baselines on each task, on so many jobsets of a split."""
+    lowest = []
+    for task in tasks:
+        names = task.spec.baselines
+        costs = heuristic_costs(task, names, num_jobsets=num_jobsets, split=split)
+        lowest.append(baseline_of(task.spec, costs))
+    return lowest
+
+
+def _jobsets(task: Task, split: Split, count: int, warmup: int) -> list[JobSet]:
+    """The first jobsets of a split, of which jobs of a warm-up do not count."""
+    jobsets = task.jobsets(split, range(count))
+    check_warmup(warmup, (jobset.window for jobset in jobsets))
+    return [jobset.counting(warmup) for jobset in jobsets]
+
+
+def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet]) -> Cost:
+    """What a policy costs on jobsets, beside what a low cost may be bought with."""
+    schedule, spec = evaluate(policy, jobsets, task.world), task.spec
+    unfinished = int((~schedule.finished & is_measured(schedule, 0)).sum())
+    sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
+    names = (*spec.side_metrics, *sizes)
+    side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}
+    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, side_metrics)

@@ -1,0 +1,333 @@
+"""DeepRM's image as look-ups in a table, for a dense layer that reads the image.
+
+In every block of the image, the ones are those of a prefix: the first k columns of a row, the
+upper left d x k cells, or the first k cells row by row. A block therefore adds to the output of a
+dense layer one of a few sums of the layer's weights, and ``image @ weight`` is the sum of one row
+of a table of such sums for each block: 61 rows instead of 4,460 products with the default cluster.
+The table is linear in the weight, so a gradient finds its way back through the transpose.
+
+The released code appends a column to the image that is not made of ones: the time since the last
+arrival, up to 10 steps, as a share of 10 in every row. It is one more look-up.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.checks import output, require_states
+from cluster_env.core.compiled import njit
+from cluster_env.core.errors import InputError
+from cluster_env.worlds.deeprm.image import ImageLayout
+from cluster_env.worlds.deeprm.state import StateLayout
+
+Floats = NDArray[Any]  # float32 or float64
+Kind = Literal["occupied", "slot", "backlog", "since"]
+
+LONGEST_PAUSE = 10
+"""Time steps since the last arrival at which the released code's column saturates."""
+
+_SHARES = np.arange(LONGEST_PAUSE + 1) / LONGEST_PAUSE
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of the image and its part of the table.
+
+    The part has ``rows x prefixes`` entries, row-major. With ``w`` the weights of the block's
+    cells, ``(horizon, width, hidden)``:
+
+    * ``occupied``: ``horizon`` rows, one look-up each; entry (h, k) is ``w[h, :k].sum(0)``.
+    * ``slot``: ``horizon + 1`` rows, one look-up; entry (d, k) is ``w[:d, :k].sum((0, 1))``.
+    * ``backlog``: one row, one look-up; entry k is the sum of the first k cells, row by row.
+    * ``since``: one row, one look-up; entry k is ``k / 10 * w[:, 0].sum(0)``.
+
+    Attributes:
+        kind: which of these.
+        columns: columns of the image.
+        entries: entries of the table.
+        rows: see above.
+        prefixes: one more than the largest k.
+    """
+
+    kind: Kind
+    columns: slice
+    entries: slice
+    rows: int
+    prefixes: int
+
+
+@dataclass(frozen=True)
+class LookupLayout:
+    """The table's entries, and which of them a state looks up.
+
+    Look-ups and entries follow the columns of the image: for each resource, the cluster block
+    (one look-up for each time step of the horizon), then one for each slot; at last the backlog
+    and, where it is shown, the time since the last arrival.
+
+    Attributes:
+        layout: where the parts of a state lie.
+        since_column: whether the image has the released code's last column. The weight then has
+            `horizon` more rows at its end, those of that column.
+    """
+
+    layout: StateLayout
+    since_column: bool = False
+
+    @cached_property
+    def image(self) -> ImageLayout:
+        """The image that the look-ups stand for."""
+        return ImageLayout(self.layout.cluster)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, in the order of their columns; their entries fill the table."""
+        cluster = self.layout.cluster
+        found: list[Block] = []
+
+        def add(kind: Kind, columns: slice, rows: int, prefixes: int) -> None:
+            first = found[-1].entries.stop if found else 0
+            entries = slice(first, first + rows * prefixes)
+            found.append(Block(kind, columns, entries, rows, prefixes))
+
+        for r, units in enumerate(cluster.capacity):
+            add("occupied", self.image.occupied_columns(r), cluster.horizon, units + 1)
+            for slot in range(cluster.num_slots):
+                columns = self.image.slot_columns(r, slot)
+                add("slot", columns, cluster.horizon + 1, units + 1)
+        add("backlog", self.image.backlog_columns, 1, cluster.backlog_view + 1)
+        if self.since_column:
+            last = self.image.backlog_columns.stop
+            add("since", slice(last, last + 1), 1, LONGEST_PAUSE + 1)
+        return tuple(found)
+
+    @property
+    def num_lookups(self) -> int:
+        """Entries that each state looks up; 61 for the default cluster."""
+        cluster = self.layout.cluster
+        shown = (cluster.horizon + cluster.num_slots) * cluster.num_resources + 1
+        return shown + int(self.since_column)
+
+    @property
+    def num_inputs(self) -> int:
+        """Rows of the weight: the cells of the image; 4,460 for the default cluster."""
+        extra = self.layout.cluster.horizon if self.since_column else 0
+        return int(self.image.size) + extra
+
+    @property
+    def num_entries(self) -> int:
+        """Entries (rows) of the table; 5,121 for the default cluster."""
+        return int(self.blocks[-1].entries.stop)
+
+    def lookups(
+        self, states: NDArray[np.uint8], out: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Returns the entries whose sum is ``image @ weight``.
+
+        Args:
+            states: uint8 ``(n, state_size)``.
+            out: written if given, int32 ``(n, num_lookups)``.
+
+        Returns:
+            int32 ``(n, num_lookups)``.
+
+        Raises:
+            InputError: if an array has the wrong shape or type.
+        """
+        require_states(states, self.layout.space)
+        cluster = self.layout.cluster
+        found: NDArray[np.int32] = output(out, (states.shape[0], self.num_lookups), np.int32)
+        _look_up(
+            states,
+            self.layout.shape.capacity,
+            cluster.horizon,
+            cluster.num_slots,
+            cluster.backlog_view,
+            self.since_column,
+            found,
+        )
+        return found
+
+    def prefix_table(self, weight: Floats, out: Floats | None = None) -> Floats:
+        """Returns the table of a weight; sums are taken in float64.
+
+        Args:
+            weight: float32 or float64 ``(num_inputs, hidden)``.
+            out: written if given, of the weight's type, ``(num_entries, hidden)``.
+
+        Returns:
+            The table, of the weight's type, ``(num_entries, hidden)``.
+
+        Raises:
+            InputError: if an array has the wrong shape or type.
+        """
+        hidden = _width_of(weight, self.num_inputs, "a weight")
+        table = output(out, (self.num_entries, hidden), weight.dtype)
+        cells, column = self._cut(np.ascontiguousarray(weight))
+        for block in self.blocks:
+            part = table[block.entries].reshape(block.rows, block.prefixes, hidden)
+            if block.kind == "occupied":
+                _sum_rows(cells[:, block.columns], part)
+            elif block.kind == "slot":
+                _sum_rectangles(cells[:, block.columns], part)
+            elif block.kind == "backlog":
+                _sum_cells(cells[:, block.columns], part[0])
+            else:
+                part[0] = _SHARES[:, None] * column.sum(axis=0, dtype=np.float64)
+        return table
+
+    def spread_table_gradient(self, gradient: Floats, out: Floats | None = None) -> Floats:
+        """Returns the gradient of the weight, given that of the table: the transposed map.
+
+        Args:
+            gradient: float32 or float64 ``(num_entries, hidden)``.
+            out: written if given, of the gradient's type, ``(num_inputs, hidden)``.
+
+        Returns:
+            Of the gradient's type, ``(num_inputs, hidden)``.
+
+        Raises:
+            InputError: if an array has the wrong shape or type.
+        """
+        hidden = _width_of(gradient, self.num_entries, "a table's gradient")
+        spread = output(out, (self.num_inputs, hidden), gradient.dtype)
+        cells, column = self._cut(spread)
+        for block in self.blocks:
+            part = gradient[block.entries].reshape(block.rows, block.prefixes, hidden)
+            if block.kind == "occupied":
+                _spread_rows(part, cells[:, block.columns])
+            elif block.kind == "slot":
+                _spread_rectangles(part, cells[:, block.columns])
+            elif block.kind == "backlog":
+                _spread_cells(part[0], cells[:, block.columns])
+            else:
+                column[:] = (_SHARES[:, None] * part[0]).sum(axis=0)
+        return spread
+
+    def _cut(self, weight: Floats) -> tuple[Floats, Floats]:
+        """Weights of the image's cells and of the last column, by row."""
+        size, hidden = int(self.image.size), weight.shape[1]
+        return weight[:size].reshape(*self.image.shape, hidden), weight[size:]
+
+
+def _width_of(array: Floats, rows: int, what: str) -> int:
+    if array.ndim != 2 or array.shape[0] != rows or array.dtype not in (np.float32, np.float64):
+        raise InputError(
+            f"{what} has the shape ({rows}, hidden) and the type float32 or float64, but "
+            f"{array.shape} and {array.dtype} were given"
+        )
+    return int(array.shape[1])
+
+
+@njit(cache=True, nogil=True)
+def _look_up(
+    states: NDArray[np.uint8],
+    capacity: NDArray[np.int64],
+    horizon: int,
+    num_slots: int,
+    backlog_view: int,
+    since_column: bool,
+    out: NDArray[np.int32],
+) -> None:
+    resources = capacity.size
+    slots_at = horizon * resources
+    backlog_at = slots_at + num_slots * (1 + resources)
+    for i in range(states.shape[0]):
+        state = states[i]
+        k = 0
+        entry = 0
+        for r in range(resources):
+            prefixes = capacity[r] + 1
+            for h in range(horizon):
+                out[i, k] = entry + state[h * resources + r]
+                entry += prefixes
+                k += 1
+            for slot in range(num_slots):
+                place = slots_at + slot * (1 + resources)
+                out[i, k] = entry + state[place] * prefixes + state[place + 1 + r]
+                entry += (horizon + 1) * prefixes
+                k += 1
+        out[i, k] = entry + min(int(state[backlog_at]), backlog_view)
+        if since_column:
+            out[i, k + 1] = (
+                entry + backlog_view + 1 + min(int(state[backlog_at + 1]), LONGEST_PAUSE)
+            )
+
+
+@njit(cache=True, nogil=True)
+def _sum_rows(cells: Floats, table: Floats) -> None:
+    hidden = cells.shape[2]
+    total = np.empty(hidden)
+    for h in range(cells.shape[0]):
+        total[:] = 0.0
+        table[h, 0] = 0.0
+        for k in range(cells.shape[1]):
+            for j in range(hidden):
+                total[j] += cells[h, k, j]
+                table[h, k + 1, j] = total[j]
+
+
+@njit(cache=True, nogil=True)
+def _sum_rectangles(cells: Floats, table: Floats) -> None:
+    units, hidden = cells.shape[1], cells.shape[2]
+    row = np.empty(hidden)
+    total = np.zeros((units, hidden))
+    table[0] = 0.0
+    for h in range(cells.shape[0]):
+        row[:] = 0.0
+        table[h + 1, 0] = 0.0
+        for k in range(units):
+            for j in range(hidden):
+                row[j] += cells[h, k, j]
+                total[k, j] += row[j]
+                table[h + 1, k + 1, j] = total[k, j]
+
+
+@njit(cache=True, nogil=True)
+def _sum_cells(cells: Floats, table: Floats) -> None:
+    width, hidden = cells.shape[1], cells.shape[2]
+    total = np.zeros(hidden)
+    table[0] = 0.0
+    for k in range(table.shape[0] - 1):
+        for j in range(hidden):
+            total[j] += cells[k // width, k % width, j]
+            table[k + 1, j] = total[j]
+
+
+@njit(cache=True, nogil=True)
+def _spread_rows(table: Floats, cells: Floats) -> None:
+    hidden = cells.shape[2]
+    total = np.empty(hidden)
+    for h in range(cells.shape[0]):
+        total[:] = 0.0
+        for k in range(cells.shape[1] - 1, -1, -1):
+            for j in range(hidden):
+                total[j] += table[h, k + 1, j]
+                cells[h, k, j] = total[j]
+
+
+@njit(cache=True, nogil=True)
+def _spread_rectangles(table: Floats, cells: Floats) -> None:
+    units, hidden = cells.shape[1], cells.shape[2]
+    row = np.empty(hidden)
+    total = np.zeros((units, hidden))
+    for h in range(cells.shape[0] - 1, -1, -1):
+        row[:] = 0.0
+        for k in range(units - 1, -1, -1):
+            for j in range(hidden):
+                row[j] += table[h + 1, k + 1, j]
+                total[k, j] += row[j]
+                cells[h, k, j] = total[k, j]
+
+
+@njit(cache=True, nogil=True)
+def _spread_cells(table: Floats, cells: Floats) -> None:
+    width, hidden = cells.shape[1], cells.shape[2]
+    total = np.zeros(hidden)
+    for k in range(cells.shape[0] * width - 1, -1, -1):
+        for j in range(hidden):
+            if k + 1 < table.shape[0]:
+                total[j] += table[k + 1, j]
+            cells[k // width, k % width, j] = total[j]

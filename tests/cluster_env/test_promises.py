@@ -1,0 +1,367 @@
+"""What every registered world keeps, over its switches, objectives and rules.
+
+A world is held to all of this by its registration alone; the smallest one that we know, of
+`tests.toy_world`, is among them.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_type_hints
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.vector.utils import create_empty_array
+
+from cluster_env.core.batch import served
+from cluster_env.core.errors import InputError
+from cluster_env.core.invariants import check_schedule
+from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import PlayedPolicy, choose
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.seeding import Purpose, Split, generator
+from cluster_env.core.spec import WORLDS, Environments, build_world, get_heuristic
+from cluster_env.core.task import build_workload
+from cluster_env.envs import ClusterEnv, ClusterVectorEnv
+from cluster_env.evaluation import evaluate
+from cluster_env.objectives import OBJECTIVES, get_objective, mixture
+from cluster_env.workloads import sample_jobsets
+
+MOST_JOBS = 16
+
+NEEDED = {("hpc", "every_step"): {"time_step": 60}}
+"""Options that a switch has to have beside it."""
+
+
+REGISTRIES = (WORLDS, OBJECTIVES)
+
+
+@contextmanager
+def toy_registered() -> Iterator[None]:
+    """Registers the toy world, which no other test is to see."""
+    before = [registry._things for registry in REGISTRIES]
+    for registry in REGISTRIES:
+        registry._things = dict(registry._things)
+    sys.modules.pop("tests.toy_world", None)
+    importlib.import_module("tests.toy_world")
+    yield
+    sys.modules.pop("tests.toy_world", None)
+    for registry, things in zip(REGISTRIES, before, strict=True):
+        registry._things = things
+
+
+@pytest.fixture(scope="module", autouse=True)
+def with_the_toy_world() -> Iterator[None]:
+    with toy_registered():
+        yield
+
+
+def switches(kind: str) -> list[str]:
+    hints = get_type_hints(WORLDS.get(kind).world)
+    return [entry.name for entry in fields(WORLDS.get(kind).world) if hints[entry.name] is bool]
+
+
+def options_of(kind: str) -> Iterator[Any]:
+    """A world as it is by default, and with each of its switches turned over."""
+    yield pytest.param({"kind": kind}, id=kind)
+    for name in switches(kind):
+        turned = not getattr(build_world(kind), name)
+        options = {"kind": kind, name: turned, **NEEDED.get((kind, name), {})}
+        yield pytest.param(options, id=f"{kind}-{name}={turned}")
+
+
+with toy_registered():
+    KINDS = WORLDS.names()
+    OPTIONS = [options for kind in KINDS for options in options_of(kind)]
+    RULES = [(kind, rule) for kind in KINDS for rule in WORLDS.get(kind).heuristics.names()]
+    SINGLE = [kind for kind in KINDS if not WORLDS.get(kind).environments.agents]
+    OBJECTIVE_NAMES = (
+        *OBJECTIVES.names(),
+        *("utility", "class_slowdown(0.1, 1, 10)", "normalized_time(4)", "class_spread(4)"),
+        mixture({"slowdown": 1 / 3, "makespan": 2 / 3}).name,
+        mixture({"bounded_slowdown": 0.1, "utilization": 7}).name,
+    )
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_single = pytest.mark.parametrize("kind", SINGLE)
+every_rule = pytest.mark.parametrize(("kind", "rule"), RULES)
+every_objective = pytest.mark.parametrize("objective", OBJECTIVE_NAMES)
+
+
+@pytest.fixture(params=OPTIONS)
+def world(request: pytest.FixtureRequest) -> Any:
+    return build_world(request.param)
+
+
+def jobsets_of(world: Any, seed: int = 0, num: int = 3) -> list[JobSet]:
+    """Jobsets of the world's first workload, cut short; every other job asks for half its time."""
+    name = WORLDS.get(world.kind).workloads.names()[0]
+    drawn = sample_jobsets(build_workload(world, name, {}), seed, Split.TRAIN, range(20 * num))
+    short = [jobset.select(slice(0, MOST_JOBS)) for jobset in drawn if jobset.num_jobs][:num]
+    assert len(short) == num
+    return [with_column(jobset, "estimate", asked(jobset)) for jobset in short]
+
+
+def asked(jobset: JobSet) -> Any:
+    halves = np.maximum(jobset.duration // 2, 1)
+    return np.where(np.arange(jobset.num_jobs) % 2 == 1, halves, jobset.duration)
+
+
+def with_column(jobset: JobSet, name: str, column: Any) -> JobSet:
+    return replace(jobset, attributes={**jobset.attributes, name: column})
+
+
+@dataclass
+class Played:
+    """Episodes that were played to their ends, and what they returned."""
+
+    schedule: Schedule
+    returns: Any  # (num_episodes,)
+    ended: Any  # (num_episodes,), by themselves and not by the world's end of time
+
+
+def play_at_random(world: Any, jobsets: Sequence[JobSet], objective: Any) -> Played:
+    simulator = world.simulator()
+    simulator.load(jobsets, objective)
+    rng = generator(3, Purpose.POLICY)
+    returns = np.zeros(len(jobsets))
+    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+        rewards = np.zeros(rows.size)
+        actions = rng.integers(world.num_actions, size=rows.size).astype(np.int32)
+        simulator.step(rows, actions, rewards)
+        np.add.at(returns, simulator.episode[rows], rewards)
+    cut = np.bincount(simulator.episode, simulator.truncated, len(jobsets)) > 0
+    return Played(simulator.schedule(), returns, ~cut)
+
+
+def is_taken(world: Any, jobsets: Sequence[JobSet], objective: Any) -> bool:
+    """Whether the world can reward these jobs so; if not it says why."""
+    try:
+        world.simulator().load(jobsets, objective)
+    except InputError:
+        return False
+    return True
+
+
+def test_each_world_takes_its_own_objective(world):
+    objective = get_objective(WORLDS.get(world.kind).training.objective)
+    assert is_taken(world, jobsets_of(world), objective)
+
+
+@every_objective
+def test_the_return_is_minus_what_the_schedule_costs(world, objective):
+    chosen, jobsets = get_objective(objective), jobsets_of(world)
+    if not is_taken(world, jobsets, chosen):
+        return
+    played = play_at_random(world, jobsets, chosen)
+    assert played.ended.any()
+    costs = chosen.cost_of_episodes(played.schedule)
+    np.testing.assert_allclose(-played.returns[played.ended], costs[played.ended], 1e-9, 1e-9)
+
+
+@every_objective
+def test_jobs_of_a_warm_up_cost_nothing(world, objective):
+    chosen = get_objective(objective)
+    marked = [
+        with_column(one, "counted", (np.arange(one.num_jobs) % 3 > 0).astype(np.int8))
+        for one in jobsets_of(world)
+    ]
+    if not is_taken(world, marked, chosen):
+        return
+    played = play_at_random(world, marked, chosen)
+    assert played.ended.any()
+    costs = chosen.cost_of_episodes(played.schedule)
+    np.testing.assert_allclose(-played.returns[played.ended], costs[played.ended], 1e-9, 1e-9)
+    if chosen.busy_cost or chosen.utilization_gain:
+        return  # of the machine, on which all jobs run
+    none = [with_column(one, "counted", np.zeros(one.num_jobs, np.int8)) for one in marked]
+    assert (play_at_random(world, none, chosen).returns == 0).all()
+
+
+def test_schedules_could_have_happened(world):
+    jobsets = jobsets_of(world)
+    objective = get_objective(WORLDS.get(world.kind).training.objective)
+    played = play_at_random(world, jobsets, objective)
+    check_schedule(played.schedule, [served(world, jobset) for jobset in jobsets])
+
+
+def step_by_choice(world: Any, jobsets: Sequence[JobSet], policy: Any) -> Schedule:
+    simulator = world.simulator()
+    simulator.load(jobsets, get_objective(WORLDS.get(world.kind).training.objective))
+    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+        actions = choose(policy, simulator, rows, np.full(rows.size, 0.5))
+        simulator.step(rows, actions, np.zeros(rows.size))
+    return simulator.schedule()
+
+
+@every_rule
+def test_a_rule_chooses_what_it_plays(kind, rule):
+    if rule == "random":
+        return  # its numbers are others, decision by decision
+    world = build_world(kind)
+    policy = get_heuristic(rule, world)
+    jobsets = jobsets_of(world)
+    played = evaluate(policy, jobsets, world)
+    chosen = step_by_choice(world, jobsets, policy)
+    check_schedule(played, [served(world, jobset) for jobset in jobsets])
+    for name in ("episode", "job", "start", "finish", "end"):
+        np.testing.assert_array_equal(getattr(chosen, name), getattr(played, name), name)
+
+
+@every_rule
+def test_names_of_rules_read_back(kind, rule):
+    world = build_world(kind)
+    policy = get_heuristic(rule, world)
+    again = get_heuristic(policy.name, world)
+    assert again.name == policy.name
+    if isinstance(policy, PlayedPolicy):
+        jobsets = jobsets_of(world, num=1)
+        schedules = [evaluate(one, jobsets, world) for one in (policy, again)]
+        np.testing.assert_array_equal(schedules[0].start, schedules[1].start)
+
+
+@every_objective
+def test_names_of_objectives_read_back(objective):
+    first = get_objective(objective)
+    again = get_objective(first.name)
+    assert again.name == first.name
+    assert again.busy_cost == first.busy_cost
+    assert again.utilization_gain == first.utilization_gain
+
+
+def test_the_weights_of_a_mixture_read_back_to_the_last_bit():
+    weights = {"slowdown": 1 / 3, "makespan": 2 / 3}
+    assert get_objective(mixture(weights).name).busy_cost == mixture(weights).busy_cost == 2 / 3
+
+
+def wrong_states(world: Any) -> Iterator[Any]:
+    (size,), dtype = world.state_space.shape, world.state_space.dtype
+    yield np.zeros((2, size + 3), dtype)
+    yield np.zeros((2, max(size - 1, 0)), dtype)
+    yield np.zeros((2, size), np.float64)
+    yield np.zeros(size, dtype)
+
+
+@every_kind
+def test_wrong_states_are_refused(kind):
+    world = build_world(kind)
+    looks = [world.features]
+    for name in WORLDS.get(kind).environments.observations.names():
+        observation = WORLDS.get(kind).environments.observations.get(name)(world)
+        buffer = create_empty_array(observation.space, 2)
+        looks.append(lambda states, one=observation, into=buffer: one.write(states, into))
+    for states in wrong_states(world):
+        for look in looks:
+            with pytest.raises(InputError, match="states"):
+                look(states)
+
+
+@every_rule
+def test_wrong_states_are_refused_by_rules(kind, rule):
+    world = build_world(kind)
+    policy = get_heuristic(rule, world)
+    for states in wrong_states(world):
+        with pytest.raises(InputError):
+            policy.act(states, np.zeros(2))
+
+
+def wrong_options(kind: str) -> Iterator[tuple[str, Any]]:
+    wrong: dict[Any, tuple[Any, ...]] = {
+        int: ("64", 64.5, None, True),
+        float: ("0.5", None),
+        bool: ("yes", 1, None),
+        str: (3, None),
+    }
+    hints = get_type_hints(WORLDS.get(kind).world)
+    for entry in fields(WORLDS.get(kind).world):
+        for value in wrong.get(hints[entry.name], ()):
+            yield entry.name, value
+    yield "no_such_option", 1
+
+
+@every_kind
+def test_wrong_options_are_refused(kind):
+    for name, value in wrong_options(kind):
+        with pytest.raises(InputError, match=name):
+            build_world({"kind": kind, name: value})
+
+
+@every_kind
+def test_wrong_options_are_refused_from_python(kind):
+    made = WORLDS.get(kind).world
+    for name, value in wrong_options(kind):
+        if name != "no_such_option":
+            with pytest.raises(InputError, match=name):
+                made(**{name: value})
+
+
+@dataclass(frozen=True)
+class MostlyEmpty:
+    """A workload at a light load: most of its jobsets have no job."""
+
+    jobset: JobSet
+
+    def sample(self, rng: np.random.Generator) -> JobSet:
+        return self.jobset if rng.random() < 0.2 else self.jobset.select(slice(0, 0))
+
+
+@every_single
+def test_empty_jobsets_never_reach_a_user(kind):
+    world = build_world(kind)
+    workload = MostlyEmpty(jobsets_of(world, num=1)[0])
+    objective = WORLDS.get(kind).training.objective
+    env = ClusterEnv(world=world, workload=workload, objective=objective)
+    for seed in range(20):
+        env.reset(seed=seed)
+        assert env.jobset.num_jobs
+        env.step(0)  # which an episode that has ended would refuse
+    many = ClusterVectorEnv(4, world=world, workload=workload, objective=objective)
+    many.reset(seed=0)
+    decisions, ended = np.zeros(4, np.int64), np.zeros(4, np.bool_)
+    for _ in range(4 * MOST_JOBS):
+        decisions = np.where(ended, 0, decisions + 1)
+        _, _, terminated, truncated, infos = many.step(np.zeros(4, np.int64))
+        ended = terminated | truncated
+        assert (decisions[ended] > 0).all()
+        assert infos["action_mask"].shape[0] == 4
+
+
+@every_single
+def test_a_jobset_without_a_job_is_refused(kind):
+    world = build_world(kind)
+    [jobset] = jobsets_of(world, num=1)
+    empty = jobset.select(slice(0, 0))
+    env = ClusterEnv(world=world, objective=WORLDS.get(kind).training.objective)
+    with pytest.raises(InputError, match="needs a job"):
+        env.reset(seed=0, options={"jobset": empty})
+    many = ClusterVectorEnv(2, world=world, objective=WORLDS.get(kind).training.objective)
+    with pytest.raises(InputError, match="needs a job"):
+        many.reset(seed=0, options={"jobsets": [jobset, empty]})
+
+
+@every_kind
+def test_arrays_of_jobsets_cannot_be_written(kind):
+    for jobset in jobsets_of(build_world(kind)):
+        arrays = {entry.name: getattr(jobset, entry.name) for entry in fields(jobset)}
+        for name in ("arrival", "duration", "demand", "job_class"):
+            with pytest.raises(ValueError, match="read-only"):
+                arrays[name][0] = 1
+        for column in jobset.attributes.values():
+            with pytest.raises(ValueError, match="read-only"):
+                column[0] = 1
+
+
+@every_kind
+def test_gymnasium_knows_the_environments_of_a_world_as_soon_as_it_is_registered(kind):
+    name = f"Own-{kind}-v0"
+    spec = WORLDS.get(kind)
+    options = {"world": {"kind": f"own-{kind}"}, "objective": spec.training.objective}
+    WORLDS.register(f"own-{kind}")(replace(spec, environments=Environments({name: options})))
+    try:
+        assert name in gymnasium.registry
+    finally:
+        WORLDS._things.pop(f"own-{kind}")
+        gymnasium.registry.pop(name, None)

@@ -1,0 +1,35 @@
+"""What every step in this world keeps, beside what the checker of environments knows."""
+
+from typing import Any
+
+from cluster_env.envs.checker import Moment, require
+from cluster_env.worlds.accrual import Accrual
+
+
+def check_step(
+    core: Any, before: Moment, after: Moment, action: int, reward: float, where: str
+) -> None:
+    """Time stands still only where a candidate was there to be chosen.
+
+    Jobs hold no more processors than the machines have, and those of one that are idle are what the
+    state shows.
+    """
+    goes_on = not (after.terminated or after.truncated)
+    offered = bool(before.mask[:-1].any())
+    require(after.time > before.time or offered or not goes_on, f"time stands still {where}")
+    pieces = core.schedule().pieces
+    if not goes_on or pieces is None:
+        return
+    until = pieces.end == after.time
+    used = int(pieces.units[until, 0].sum())
+    idle = int(core.simulator.states[0, 3])
+    require(used <= core.world.capacity, f"more processors are used than there are {where}")
+    require(0 <= idle <= core.world.processors, f"{idle} processors are idle {where}")
+
+
+def complete_until(world: Accrual) -> int | None:
+    """Clock up to which an episode that has ended has finished all jobs; None if it may lose some.
+
+    One that is cut ends at max_time itself.
+    """
+    return None if world.drop_expired else world.max_time - 1

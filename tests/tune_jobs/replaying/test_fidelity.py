@@ -1,0 +1,84 @@
+"""How near simulated waits come to recorded ones, by hand."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+
+from tune_jobs.replaying import fidelity as near
+
+
+def waits(*values: int) -> NDArray[np.int64]:
+    return np.array(values, np.int64)
+
+
+def calibration(
+    recorded: NDArray[np.int64], gap_s: int = near.WEEK_S, **simulated: NDArray[np.int64]
+) -> near.Calibration:
+    arrival = gap_s * np.arange(recorded.size)
+    num_weeks = int(arrival[-1] // near.WEEK_S) + 1
+    classes = {"all": np.ones(recorded.size, np.bool_)}
+    weeks = [f"{k + 1}" for k in range(num_weeks)]
+    return near.Calibration(arrival, recorded, simulated, classes, weeks)
+
+
+def test_the_numbers_of_four_jobs_by_hand() -> None:
+    found = near.fidelity(waits(0, 1000, 2000, 9000), waits(600, 1000, 3000, 5000))
+    assert found["recorded"] == 3000
+    assert found["simulated"] == 2400
+    assert found["difference"] == 800  # of 0, 600, 1000, 4000
+    assert found["near"] == 0.5  # 600 s is near, 1000 of 2000 is not
+    assert found["rank"] == 1
+    # The median, 1500, is off by 1500, 500, 500 and 7500: 2500 in the mean, and these by 1400.
+    assert found["gain"] == pytest.approx(1 - 1400 / 2500)
+
+
+def test_ranks_are_spearmans_and_unknown_where_all_waits_are_equal() -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 9, (2, 60))
+    assert near.fidelity(first, second)["rank"] == pytest.approx(spearmanr(first, second)[0])
+    found = near.fidelity(waits(5, 5, 5), waits(1, 2, 3))
+    assert math.isnan(found["rank"])
+    assert math.isnan(found["gain"])  # the median says it all
+
+
+def test_the_ratio_has_an_interval_where_there_are_five_weeks() -> None:
+    recorded = waits(100, 200, 300, 400, 500, 600)
+    made = calibration(recorded, doubled=2 * recorded, other=recorded[::-1].copy())
+    rows = {row["policy"]: row for row in near.in_all(made).rows}
+    assert [rows["doubled"][name] for name in ("ratio", "ratio_low", "ratio_high")] == [2, 2, 2]
+    assert rows["other"]["ratio"] == 1
+    assert rows["other"]["ratio_low"] < 1 < rows["other"]["ratio_high"]
+    short = near.in_all(calibration(recorded, gap_s=1000, doubled=2 * recorded)).rows[0]
+    assert short["ratio"] == 2
+    assert math.isnan(short["ratio_low"])
+
+
+def test_the_nearest_comes_first() -> None:
+    recorded = waits(100, 200, 300, 4000)
+    made = calibration(recorded, far=9 * recorded, exact=recorded, half=recorded // 2)
+    assert [row["policy"] for row in near.in_all(made).rows] == ["exact", "half", "far"]
+
+
+def test_weeks_and_classes_hold_their_jobs() -> None:
+    recorded = waits(10, 20, 30, 40)
+    made = calibration(recorded, gap_s=near.WEEK_S // 2, same=recorded)
+    weeks = near.by_week(made, "same").rows
+    assert [(row["week"], row["jobs"], row["recorded"]) for row in weeks] == [
+        ("1", 2, 15),
+        ("2", 2, 35),
+    ]
+    classes = near.classes_of(waits(0, 2, 2), waits(3600, 3601, 99_999), ["a", "b", ""])
+    assert {name: members.tolist() for name, members in classes.items()} == {
+        "narrow": [True, False, False],
+        "wide": [False, True, True],
+        "asks for up to 1 h": [True, False, False],
+        "asks for 1 to 12 h": [False, True, False],
+        "asks for more than 12 h": [False, False, True],
+        "queue (none)": [False, False, True],
+        "queue a": [True, False, False],
+        "queue b": [False, True, False],
+    }
+    assert not any("queue" in name for name in near.classes_of(waits(0), waits(9), None))

@@ -1,0 +1,74 @@
+"""Options that a world declares: commands offer them."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cluster_env.core.errors import InputError
+from cluster_env.core.spec import WORLDS, CliOption
+from tune_jobs import cli, compare, figure, guard
+from tune_jobs.comparing.choices import choose_config
+
+
+def run(*args: str) -> Result:
+    line = ["--policies", "sjf", "--jobsets", "3", "--json", *args]
+    return CliRunner().invoke(compare.command, line, catch_exceptions=False)
+
+
+@pytest.mark.parametrize("command", [compare.command, figure.command, guard.command])
+def test_help_lists_what_each_world_declares(command) -> None:
+    shown = CliRunner().invoke(command, ["--help"]).stdout.partition("in the world deeprm:")[2]
+    assert "--window VALUE" in shown
+    assert "--rules VALUE" in shown
+    assert ("--loads VALUE,..." in shown) == (command is not guard.command)
+
+
+def test_an_option_changes_its_setting_and_what_goes_with_it() -> None:
+    row = json.loads(run("--window", "120", "--rules", "released").stdout)[0]
+    assert (row["window"], row["rules"]) == (120, "released")
+    task = choose_config(None, [], {"window": 120}, []).task
+    assert (task.workload.window, task.world.max_time) == (120, 1200)
+
+
+def test_the_axis_of_a_world_may_have_an_option_of_its_name() -> None:
+    assert run("--loads", "0.5,0.9").stdout == run("--at", "0.5,0.9").stdout
+
+
+def test_a_new_option_is_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = WORLDS.get("deeprm")
+    slots = CliOption("world.cluster.num_slots", "Jobs that the policy sees.")
+    options = {**spec.presentation.options, "slots": slots}
+    changed = replace(spec, presentation=replace(spec.presentation, options=options))
+    monkeypatch.setitem(WORLDS._things, "deeprm", changed)
+    assert "Jobs that the policy sees" in CliRunner().invoke(compare.command, ["--help"]).stdout
+    few, many = (json.loads(run("--slots", slots).stdout)[0] for slots in ("1", "10"))
+    assert few["slowdown"] > many["slowdown"]
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["--window", "x"], "window"),
+        (["--window", "0"], "at least 1 step"),
+        (["--rules", "papr"], "paper"),
+        (["--rules", "paper", "--set", "task.rules=paper"], "say the same; give one of them"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused(args: list[str], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence) as caught:
+        run(*args)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_the_world_of_the_task_lacks_is_refused() -> None:
+    with pytest.raises(InputError, match="--speed means nothing in the world deeprm"):
+        choose_config(None, [], {"speed": "2"}, [])
+
+
+def test_a_misspelled_one_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(cli.metasched, ["compare", "--windw", "50"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "--window" in error

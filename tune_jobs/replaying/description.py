@@ -1,0 +1,289 @@
+"""A job log described: what came when, how large, how long, how well estimated, and from whom."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.workloads.recorded import RecordedJobs
+from tune_jobs.replaying.timelines import means_between
+from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, TEXT, Sheet
+
+WEEK_S = 7 * 24 * 3600
+MOST_ROWS = 20
+"""Rows of a table of weeks, users or queues that people get to see; files hold all."""
+
+_QUANTILES = {"least": 0.0, "10%": 0.1, "median": 0.5, "90%": 0.9, "most": 1.0}
+_Rows = list[dict[str, object]]
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """When the jobs of a log started: at the site, or under a rule.
+
+    Attributes:
+        start: int64 ``(num_jobs,)``, seconds of the log's clock.
+        words: where that comes from: ``as recorded``.
+    """
+
+    start: NDArray[np.int64]
+    words: str
+
+
+def facts(
+    jobs: RecordedJobs, capacity: Sequence[int], played: Played
+) -> dict[str, tuple[object, str]]:
+    """The log in a few numbers: values with their units, by what they are."""
+    first, last = int(jobs.submit[0]), int(jobs.submit[-1])
+    end = int((played.start + jobs.run).max())
+    share = dict(zip(jobs.resources, jobs.load(capacity), strict=True))
+    wait = played.start - jobs.submit
+    found: dict[str, tuple[object, str]] = {
+        "jobs": (jobs.num_jobs, COUNT),
+        "time from first to last submission": (jobs.span, SECONDS),
+    }
+    if jobs.epoch is not None:
+        days = [datetime.fromtimestamp(jobs.epoch + at, UTC).date() for at in (first, last)]
+        found["dates (UTC)"] = (f"{days[0]} to {days[1]}", TEXT)
+    for name in ("user", "group", "queue"):
+        if name in jobs.ids:
+            found[f"{name}s"] = (int(jobs.ids[name].max()) + 1, COUNT)
+    for name, units in zip(jobs.resources, capacity, strict=True):
+        found[name] = (units, COUNT)
+    for name, value in share.items():
+        found[f"load of {name}"] = (value, SHARE)
+    edges = np.array([first, last + 1, max(end, last + 1)], np.int64)
+    for k, name in enumerate(jobs.resources):
+        held = means_between(played.start, played.start + jobs.run, jobs.demand[:, k], edges[:2])
+        found[f"utilization of {name}, {played.words}"] = (held[0] / capacity[k], SHARE)
+    found[f"mean wait, {played.words}"] = (float(wait.mean()), SECONDS)
+    found[f"longest wait, {played.words}"] = (int(wait.max()), SECONDS)
+    return found
+
+
+def dropped(jobs: RecordedJobs) -> Sheet:
+    """What was left out, and why."""
+    rows: _Rows = [
+        {"because_the_job": one.reason, "jobs": one.count, "first_in_line": one.line}
+        for one in jobs.dropped
+    ]
+    units = {"because_the_job": TEXT, "jobs": COUNT, "first_in_line": COUNT}
+    if not jobs.rows:
+        return Sheet("dropped", "Left out", units, rows)
+    lost = sum(one.count for one in jobs.dropped)
+    note = f"rows of {jobs.rows:,}; the other {jobs.rows - lost:,} are the jobs"
+    return Sheet("dropped", "Left out", units, rows, note, {"jobs": "rows"})
+
+
+def noticed(jobs: RecordedJobs) -> Sheet:
+    """What is not what it seems, and what was made of it."""
+    rows: _Rows = [
+        {"the_row": one.what, "rows": one.count, "first_in_line": one.line} for one in jobs.noticed
+    ]
+    units = {"the_row": TEXT, "rows": COUNT, "first_in_line": COUNT}
+    return Sheet("noticed", "Noticed", units, rows)
+
+
+def spread(jobs: RecordedJobs, played: Played) -> list[Sheet]:
+    """Quantiles of times, and of sizes."""
+    times = {
+        "run time": jobs.run,
+        "estimate": jobs.estimate,
+        "between arrivals": np.diff(jobs.submit),
+        f"wait, {played.words}": played.start - jobs.submit,
+    }
+    sizes = {name: jobs.demand[:, k] for k, name in enumerate(jobs.resources)}
+    return [
+        _quantiles("times", "Times", times, SECONDS),
+        _quantiles("sizes", "What a job asks for", sizes, COUNT),
+    ]
+
+
+def _quantiles(name: str, title: str, columns: dict[str, NDArray[np.int64]], unit: str) -> Sheet:
+    rows: _Rows = [
+        {
+            "of": of,
+            **{at: float(np.quantile(values, q)) for at, q in _QUANTILES.items()},
+            "mean": float(values.mean()),
+        }
+        for of, values in columns.items()
+        if values.size
+    ]
+    mean = RATIO if unit == COUNT else unit
+    return Sheet(name, title, {"of": TEXT, **dict.fromkeys(_QUANTILES, unit), "mean": mean}, rows)
+
+
+def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:
+    """Jobs and work by the processors that are asked for, in powers of two."""
+    size, rows = jobs.demand[:, 0], []
+    work = (jobs.run * size).astype(np.float64)
+    low = 1
+    while low <= size.max():
+        high = min(2 * low - 1, int(capacity[0]))
+        inside = (size >= low) & (size <= high)
+        if inside.any():
+            rows.append(
+                {
+                    "processors": f"{low:,}" if low == high else f"{low:,} to {high:,}",
+                    "jobs": int(inside.sum()),
+                    "of_jobs": float(inside.mean()),
+                    "of_work": float(work[inside].sum() / work.sum()),
+                    "median_run": float(np.median(jobs.run[inside])),
+                }
+            )
+        low *= 2
+    units = {
+        "processors": TEXT,
+        "jobs": COUNT,
+        "of_jobs": SHARE,
+        "of_work": SHARE,
+        "median_run": SECONDS,
+    }
+    return Sheet("by-size", "Sizes", units, rows)
+
+
+def estimates(jobs: RecordedJobs) -> Sheet:
+    """How good the estimates are, and which are popular."""
+    accuracy = jobs.run / jobs.estimate
+    values, counts = np.unique(jobs.estimate, return_counts=True)
+    popular = np.argsort(-counts, kind="stable")[:20]
+    rows: _Rows = [
+        {"what": "estimate is the run time", "share": float((accuracy == 1).mean())},
+        {"what": "estimate is longer", "share": float((accuracy < 1).mean())},
+        {"what": "job outlives its estimate", "share": float((accuracy > 1).mean())},
+        {"what": "run time over estimate, mean", "share": float(accuracy.mean())},
+        {"what": "run time over estimate, median", "share": float(np.median(accuracy))},
+        {
+            "what": "one of the twenty most popular estimates",
+            "share": float(counts[popular].sum() / jobs.num_jobs),
+        },
+    ]
+    note = f"{values.size:,} different estimates"
+    if (accuracy == 1).all():
+        note = "the log holds run times where estimates are asked for, or none at all"
+    return Sheet("estimates", "Estimates", {"what": TEXT, "share": SHARE}, rows, note)
+
+
+def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Sheet:
+    """Load, utilization and queue, week by week from the first submission on."""
+    first = int(jobs.submit[0])
+    edges = np.arange(first, int(jobs.submit[-1]) + 1 + WEEK_S, WEEK_S, dtype=np.int64)
+    edges[-1] = max(int(jobs.submit[-1]) + 1, int(edges[-2]) + 1)
+    week = np.searchsorted(edges, jobs.submit, side="right") - 1
+    num_weeks, length = edges.size - 1, np.diff(edges)
+    over = played.start + jobs.run
+    waiting = means_between(jobs.submit, played.start, 1, edges)
+    share = {}
+    for k, name in enumerate(jobs.resources):
+        of = "" if len(jobs.resources) == 1 else f"_{name}"
+        work = (jobs.run * jobs.demand[:, k]).astype(np.float64)
+        came = np.bincount(week, work, minlength=num_weeks)
+        share[f"load{of}"] = came / length / capacity[k]
+        used = means_between(played.start, over, jobs.demand[:, k], edges)
+        share[f"utilization{of}"] = used / capacity[k]
+    came_in = np.bincount(week, minlength=num_weeks)
+    longest = np.zeros(num_weeks)
+    np.maximum.at(longest, week, (played.start - jobs.submit).astype(np.float64))
+    rows: _Rows = []
+    for k in range(num_weeks):
+        name = f"{k + 1}"
+        if jobs.epoch is not None:
+            name = f"{datetime.fromtimestamp(jobs.epoch + int(edges[k]), UTC).date()}"
+        rows.append(
+            {
+                "week": name,
+                "jobs": int(came_in[k]),
+                **{of: float(values[k]) for of, values in share.items()},
+                "mean_queue": float(waiting[k]),
+                "longest_wait": float(longest[k]),
+            }
+        )
+    units = {
+        "week": TEXT,
+        "jobs": COUNT,
+        **dict.fromkeys(share, SHARE),
+        "mean_queue": RATIO,
+        "longest_wait": SECONDS,
+    }
+    note = f"queue and utilization {played.words}; the last week may be cut short"
+    titles = {"mean_queue": "queue", "longest_wait": "longest wait"}
+    if len(jobs.resources) > 1:  # all columns are to fit into 80 characters
+        titles = {"mean_queue": "queue", "longest_wait": "longest"}
+        for name in jobs.resources:
+            short = "cpus" if name == "processors" else name
+            titles |= {f"load_{name}": f"{short} load", f"utilization_{name}": f"{short} used"}
+    return Sheet("by-week", "Weeks", units, rows, note, titles)
+
+
+def by_name(jobs: RecordedJobs, name: str, played: Played) -> Sheet | None:
+    """Users, groups or queues with most work first; None if the log does not know them."""
+    if name not in jobs.ids:
+        return None
+    ids = jobs.ids[name]
+    count = int(ids.max()) + 1
+    num = np.bincount(ids, minlength=count)
+    work = np.bincount(ids, jobs.run * jobs.demand[:, 0].astype(np.float64), minlength=count)
+    accuracy = np.bincount(ids, jobs.run / jobs.estimate, minlength=count)
+    waited = np.bincount(ids, (played.start - jobs.submit).astype(np.float64), minlength=count)
+    named = jobs.names.get(name, np.arange(count))
+    rows: _Rows = [
+        {
+            name: str(named[k]) or "(none)",
+            "jobs": int(num[k]),
+            "of_work": float(work[k] / work.sum()),
+            "mean_wait": float(waited[k] / num[k]),
+            "run_over_estimate": float(accuracy[k] / num[k]),
+        }
+        for k in np.argsort(-work, kind="stable")
+        if num[k]
+    ]
+    units = {
+        name: TEXT,
+        "jobs": COUNT,
+        "of_work": SHARE,
+        "mean_wait": SECONDS,
+        "run_over_estimate": SHARE,
+    }
+    title = f"{name.capitalize()}s, most work first"
+    return Sheet(f"by-{name}", title, units, rows, f"waits {played.words}")
+
+
+def points(
+    jobs: RecordedJobs, capacity: Sequence[int], played: Played
+) -> list[dict[str, str | float]]:
+    """What a picture of the log is drawn from, as rows of panel, series, x, label and y.
+
+    Panels are ``weeks`` and ``queue`` (by week, x is its number), ``times`` (x in seconds, y the
+    share of jobs at or below), ``sizes`` (x counts the classes), ``estimates`` (x is run time over
+    estimate, y a share of jobs) and ``hours`` (x is the hour of the log's day, y a share of jobs).
+    """
+    rows: list[dict[str, str | float]] = []
+
+    def add(panel: str, series: str, x: float, y: float, label: str = "") -> None:
+        rows.append({"panel": panel, "series": series, "x": x, "label": label, "y": y})
+
+    weeks = by_week(jobs, capacity, played)
+    for k, row in enumerate(weeks.rows):
+        for name, unit in weeks.units.items():
+            if unit == SHARE:
+                add("weeks", name.replace("_", " "), float(k), float(row[name]), str(row["week"]))
+        add("queue", "mean queue", float(k), float(row["mean_queue"]), str(row["week"]))
+    wait = played.start - jobs.submit
+    for name, values in {"run time": jobs.run, "estimate": jobs.estimate, "wait": wait}.items():
+        for share in np.linspace(0, 1, 101):
+            at = np.quantile(values, share, method="inverted_cdf")
+            add("times", name, max(float(at), 1.0), float(share))
+    for k, row in enumerate(by_size(jobs, capacity).rows):
+        for name in ("of_jobs", "of_work"):
+            words = name.replace("_", " ")
+            add("sizes", words, float(k), float(row[name]), str(row["processors"]))
+    accuracy = np.minimum(jobs.run / jobs.estimate, 1.1)
+    shares, edges = np.histogram(accuracy, np.linspace(0, 1.1, 23))
+    for edge, count in zip(edges[:-1], shares, strict=True):
+        add("estimates", "jobs", float(edge), float(count / jobs.num_jobs))
+    hour = (jobs.submit + (jobs.epoch or 0)) // 3600 % 24
+    for k, count in enumerate(np.bincount(hour, minlength=24)):
+        add("hours", "jobs", float(k), float(count / jobs.num_jobs))
+    return rows
