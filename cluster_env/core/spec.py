@@ -25,8 +25,7 @@ from cluster_env.core.observation import (
 )
 from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry
-from cluster_env.core.snapshot import Advice, Queue
+from cluster_env.core.registry import Registry, unknown
 from cluster_env.core.world import Mask, World
 
 Value = str | int | float | bool
@@ -124,11 +123,14 @@ class NamedJobsets:
         about: what they are, in a few words.
         jobsets: gives them, from a task; they may hold jobs that a policy was trained on.
         columns: what differs from the columns of the task, from the jobsets.
+        policies: rules by name that repeat what was published on these jobsets. They can be named
+            like heuristics, but are offered nowhere.
     """
 
     about: str
     jobsets: Callable[[Any], Sequence[JobSet]]
     columns: Callable[[Sequence[JobSet]], Mapping[str, Value]] = lambda jobsets: {}
+    policies: Mapping[str, Heuristic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -255,15 +257,12 @@ class Tools:
     Attributes:
         optimum: how the best schedule is found in hindsight, if anybody knows.
         protocols: jobsets by name that policies can be compared on beside unseen ones.
-        advise: what a policy would start on a real machine now, if the world can say it; from a
-            world, what makes a policy for one, and the machine's queue.
         warm: runs once what is compiled and what no rule, step or observation calls, as what
             learns; from a small world and some of its jobsets. See `cluster_env.warm`.
     """
 
     optimum: Optimum | None = None
     protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
-    advise: Callable[[Any, Callable[[Any], Policy], Queue], Advice] | None = None
     warm: Callable[[Any, Sequence[JobSet]], None] = lambda world, jobsets: None
 
 
@@ -380,7 +379,17 @@ def get_heuristic(name: str, world: World) -> Policy:
         InputError: if there is no such heuristic, or its number is out of range.
     """
     rule, _, argument = name.partition(":")
-    return spec_of(world).heuristics.get(rule).make(world, argument)
+    known = heuristics_of(spec_of(world))
+    if rule not in known:
+        raise unknown("heuristic", rule, known)
+    return known[rule].make(world, argument)
+
+
+def heuristics_of(spec: WorldSpec) -> dict[str, Heuristic]:
+    """All rules of a world that can be named: its heuristics, and those of its protocols."""
+    offered = {name: spec.heuristics.get(name) for name in spec.heuristics.names()}
+    published = (one.policies for one in spec.tools.protocols.values())
+    return offered | {name: rule for rules in published for name, rule in rules.items()}
 
 
 def no_argument(name: str, argument: str) -> None:

@@ -25,13 +25,11 @@ from cluster_env.workloads import part_of
 from cluster_env.workloads.histories import histories
 from cluster_env.workloads.log import LogPart, LogWorkload
 from cluster_env.workloads.windows import filling_time, natural_length
-from cluster_env.worlds.hpc.advice import advise
-from cluster_env.worlds.hpc.heuristics import HEURISTICS
-from cluster_env.worlds.hpc.observations import OBSERVATIONS
-from cluster_env.worlds.hpc.protocols import PROTOCOLS
+from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
+from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
-from cluster_env.worlds.hpc.sites import any_site, capability_site
-from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload
+from cluster_env.worlds.hpc.views import OBSERVATIONS
+from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload, any_site, capability_site
 from cluster_env.worlds.hpc.world import HPC
 
 _SHIPPED = Path(__file__).parent / "policies"
@@ -110,7 +108,7 @@ def _words(task: Task) -> str:
 
 
 def _thesis(**options: Any) -> dict[str, Any]:
-    """A formulation of `cluster_env.worlds.hpc.mdp`; the thesis steps by the second."""
+    """A formulation of the thesis, see `HPC`; the thesis steps by the second."""
     return {
         "world": {"kind": "hpc", **options},
         "workload": {"jobs": 64},
@@ -119,13 +117,15 @@ def _thesis(**options: Any) -> dict[str, Any]:
 
 
 def _warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, and plays a scorer."""
+    """Draws and corrects estimates, plays and chooses by a scorer, and plays a published loop."""
     rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("bounded_slowdown"))
+    simulator.choose(Scorer.linear(), simulator.episode)
     simulator.play(Scorer.linear())
+    PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
 
 
 SPEC = WorldSpec(
@@ -207,5 +207,5 @@ SPEC = WorldSpec(
         },
         discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
     ),
-    tools=Tools(protocols=PROTOCOLS, advise=advise, warm=_warm),
+    tools=Tools(protocols=PROTOCOLS, warm=_warm),
 )

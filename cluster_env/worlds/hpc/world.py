@@ -1,6 +1,6 @@
 """A batch-scheduled machine as a world: its options, and what a network sees of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -8,17 +8,16 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
+from cluster_env.worlds.hpc.episodes import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
-from cluster_env.worlds.hpc.mdp import Decisions
 from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.state import StateLayout
-
-LARGEST = 2**31 - 1
+from cluster_env.worlds.hpc.state import LARGEST, StateLayout
 
 ESTIMATES = ("estimate", "order_estimate", "reserve_estimate")
 """Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
@@ -71,6 +70,7 @@ class HPC:
     horizon_step: int = 0
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not 1 <= self.processors <= LARGEST:
             raise InputError(
                 f"a machine needs 1 to {LARGEST:,} processors, but {self.processors} was given"
@@ -94,7 +94,17 @@ class HPC:
                 f"horizon_step must be 0 to {most:,} seconds, and goes with a horizon, but "
                 f"{self.horizon_step:,} was given with a horizon of {self.horizon}"
             )
-        Decisions(self.time_step, self.every_step, self.reward, self.reward_discount)
+        if self.reward not in REWARDS:
+            raise unknown("reward", self.reward, tuple(REWARDS))
+        if self.time_step < 0 or (self.every_step and not self.time_step):
+            raise InputError(
+                f"time_step must be 0 (until the next event) or more seconds, and 1 or more with "
+                f"every_step, but {self.time_step} was given"
+            )
+        if not 0 < self.reward_discount <= 1:
+            raise InputError(
+                f"a discount must be above 0 and at most 1, not {self.reward_discount:g}"
+            )
 
     @cached_property
     def capacity(self) -> tuple[int, ...]:
@@ -115,7 +125,7 @@ class HPC:
     @cached_property
     def state_space(self) -> spaces.Box:
         """Whole numbers, see `cluster_env.worlds.hpc.state`."""
-        return spaces.Box(-LARGEST, LARGEST, (self.layout.size,), np.int32)
+        return self.layout.space
 
     @property
     def num_actions(self) -> int:
@@ -157,17 +167,21 @@ class HPC:
                     f"the attribute {name} reach from {estimate.min()} to {estimate.max()}"
                 )
 
+    def served(self, jobset: JobSet) -> JobSet:
+        """The jobs as they run: those that outlive their estimates are cut, where jobs are killed.
+
+        The attribute ``run_time`` keeps for how long they would have run.
+        """
+        limit = jobset.attributes.get("estimate")
+        if not self.kill_at_estimate or limit is None or "run_time" in jobset.attributes:
+            return jobset
+        duration = np.minimum(jobset.duration, limit).astype(np.int32)
+        attributes = {**jobset.attributes, "run_time": jobset.duration}
+        return replace(jobset, duration=duration, attributes=attributes)
+
     def simulator(self) -> HPCSimulator:
         """A new simulator, with nothing loaded."""
-        return HPCSimulator(
-            self.capacity,
-            self.layout,
-            self.max_time,
-            self.kill_at_estimate,
-            self.check,
-            Decisions(self.time_step, self.every_step, self.reward, self.reward_discount),
-            self.horizon_step,
-        )
+        return HPCSimulator(self)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
         """What a network sees: waiting jobs, the machine, and what may be done.
@@ -177,13 +191,17 @@ class HPC:
         Args:
             states: int32 ``(n, state_size)``.
             out: written if given.
+
+        Raises:
+            InputError: if the arrays are not of this world.
         """
-        if out is None:
-            n, (of_item, of_context) = states.shape[0], map(len, self.feature_names)
-            out = Features(
-                np.empty((n, self.queue, of_item), np.float32),
-                np.empty((n, of_context), np.float32),
-                np.empty((n, self.num_actions), np.bool_),
-            )
-        describe(states, np.asarray(self.capacity, np.int64), self.layout.jobs_at, *out)
-        return out
+        require_states(states, self.state_space)
+        n, (num_of_item, num_of_context) = states.shape[0], map(len, self.feature_names)
+        made = outputs(
+            out,
+            ((n, self.queue, num_of_item), np.float32),
+            ((n, num_of_context), np.float32),
+            ((n, self.num_actions), np.bool_),
+        )
+        describe(states, np.asarray(self.capacity, np.int64), self.layout.jobs_at, *made)
+        return Features(*made)

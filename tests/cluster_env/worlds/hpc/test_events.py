@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from cluster_env.worlds.hpc import events
+from cluster_env.worlds.hpc import events, reservations
 
 # They stand in other kernels alone, so that Python has to read them.
 expect, forget, pop, push, raise_outlived, reserve = (
     getattr(kernel, "py_func", kernel)
     for kernel in (
         *(events.expect, events.forget, events.pop, events.push),
-        *(events.raise_outlived, events.reserve),
+        *(events.raise_outlived, reservations.reserve),
     )
 )
 
@@ -56,8 +56,10 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     """At 10, job 0 of 4 s is expected after 16 s, job 1 at its limit, job 2 has reached its own."""
     times, jobs = np.array([20, 9, 7, 4]), np.array([3, 1, 2, 0], np.int32)
     start = np.array([0, 5, 2, 10])
-    limit, demand = np.array([40, 6, 5, 99], np.int32), np.array([[2], [3], [1], [1]], np.int32)
-    added = raise_outlived(times, jobs, 4, 10, start, limit, demand)
+    records = np.zeros(4, events.JOB).view(np.recarray)
+    records.limit = [40, 6, 5, 99]
+    demand = np.array([[2], [3], [1], [1]], np.int32)
+    added = raise_outlived(times, jobs, 4, 10, start, records, demand)
     assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
     assert times.tolist() == sorted(times.tolist(), reverse=True)
     assert added == 2 * 12 + 3 * 2
