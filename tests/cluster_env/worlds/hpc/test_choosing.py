@@ -81,7 +81,7 @@ def test_decisions_of_scorers_give_the_schedule_that_is_played(
     ],
     ids=lambda options: next(iter(options)),
 )
-@pytest.mark.parametrize("name", ["tetris:easy", "priority:conservative", "f3", "wfp3:skip"])
+@pytest.mark.parametrize("name", ["tetris:easy", "priority:conservative", "f3", "wfp3:easy"])
 def test_whenever_a_rule_is_asked_it_starts_what_it_starts_when_played(
     name: str, options: dict
 ) -> None:
@@ -97,6 +97,14 @@ def test_rules_that_are_asked_every_second_start_what_they_start_when_played(
     jobset: JobSet, rule: Rule
 ) -> None:
     assert_same(replace(WORLD, reward="base", time_step=1, every_step=True), [jobset], rule)
+
+
+def test_rules_decide_at_events_alone() -> None:
+    """From 14 on job 2 stands before job 1 and fits, but until 100 nothing happens."""
+    jobset = jobset_of([0, 1, 10], [100, 1000, 200], [100, 1000, 200], [4, 8, 4])
+    world = HPC(PROCESSORS, queue=4, time_step=5)
+    starts = stepped(world, [jobset], Rule("wfp3", "easy")).start.tolist()
+    assert starts == played(world, [jobset], Rule("wfp3", "easy")).start.tolist() == [0, 300, 100]
 
 
 def test_rules_that_are_asked_every_minute_see_what_has_happened_since() -> None:
