@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
-from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.compiled import ZERO, njit_inlined, njit_kernel
 from cluster_env.worlds.panda.consumers import ONE_RACK, ONE_REGION
 from cluster_env.worlds.panda.plans import MIX, pick
 from cluster_env.worlds.panda.state import (
@@ -256,7 +256,7 @@ def decide_alone(
     """
     bits[:] = 0
     for i in range(states.shape[0]):
-        state, count = states[i], 0
+        state, count = states[i], ZERO
         if state[HEADER.satisfied]:
             continue
         # The nodes that it sees are its offer, called by their places.
