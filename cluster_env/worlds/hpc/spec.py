@@ -35,7 +35,8 @@ from cluster_env.worlds.hpc.world import HPC
 _SHIPPED = Path(__file__).parent / "policies"
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def columns(task: Task) -> dict[str, Value]:
+    """The log if there is one, the machine, and how long a jobset is."""
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     log = task.workload if isinstance(task.workload, LogWorkload) else None
@@ -49,7 +50,7 @@ def _columns(task: Task) -> dict[str, Value]:
     }
 
 
-def _describe(columns: Mapping[str, Any]) -> str:
+def describe(columns: Mapping[str, Any]) -> str:
     """``256 processors, 256 jobs each, easy backfilling unless named``; or windows, as days."""
     size, window = int(float(columns["jobset_size"])), float(columns.get("window_s") or 0)
     warmup = float(columns.get("warmup") or 0)
@@ -71,7 +72,8 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What windows of a log cannot show."""
     if not any(row.get("trace") and row.get("protocol", "unseen") == "unseen" for row in rows):
         return []
     return [
@@ -80,7 +82,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+def steady(task: Task) -> tuple[Mapping[str, Any], int]:
     """Long windows of a log that begin on a filled machine, and leave out how it fills and empties.
 
     What is measured between two warm-ups lasts 20 mean run times or longer. In a log that is too
@@ -98,7 +100,7 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     return {"window": window}, min(warmup, window // 4)
 
 
-def _words(task: Task) -> str:
+def words(task: Task) -> str:
     """``load 90%``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
     if isinstance(workload, LogWorkload):
@@ -116,7 +118,7 @@ def _thesis(**options: Any) -> dict[str, Any]:
     }
 
 
-def _warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
+def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
     """Draws and corrects estimates, plays and chooses by a scorer, and plays a published loop."""
     rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
@@ -140,10 +142,10 @@ SPEC = WorldSpec(
     ),
     side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     presentation=Presentation(
-        columns=_columns,
-        describe=_describe,
-        remarks=_remarks,
-        words=_words,
+        columns=columns,
+        describe=describe,
+        remarks=remarks,
+        words=words,
         time=duration,
         time_unit="s",
         axis=Axis("workload.load", "load {:.0%}".format),
@@ -180,7 +182,7 @@ SPEC = WorldSpec(
                 "recent (mean of the user's last two), learned, or actual.",
             ),
         },
-        steady=_steady,
+        steady=steady,
     ),
     environments=Environments(
         ids={
@@ -207,5 +209,5 @@ SPEC = WorldSpec(
         },
         discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
     ),
-    tools=Tools(protocols=PROTOCOLS, warm=_warm),
+    tools=Tools(protocols=PROTOCOLS, warm=warm),
 )
