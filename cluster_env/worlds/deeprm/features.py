@@ -86,6 +86,7 @@ def write_slots(
             place = shape.slots_at + slot * (1 + resources)
             features = out[i, slot]
             duration = int(state[place])
+            # Of an empty slot there is nothing to see.
             if duration == 0:
                 features[:] = 0.0
                 continue

@@ -164,6 +164,7 @@ def _best_startable(
         for slot in range(shape.num_slots):
             place = shape.slots_at + slot * (1 + resources)
             duration = state[place]
+            # Empty, delayed, or without room now.
             if duration == 0 or (duration > long_job and state[shape.since_at] < patience):
                 continue
             if first_start(states, i, place, capacity, 0) < 0:

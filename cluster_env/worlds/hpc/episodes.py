@@ -15,6 +15,7 @@ from cluster_env.worlds.hpc.events import (
     Episode,
     Jobs,
     Machine,
+    Records,
     advance,
     begin_instant,
     clear,
@@ -64,7 +65,7 @@ class Rows(NamedTuple):
     free: NDArray[np.int64]  # (num_rows, num_resources)
     spare: NDArray[np.int64]  # (num_rows, num_resources)
     usage: NDArray[np.float64]  # (num_rows, num_users)
-    status: NDArray[Any]  # (num_rows,), of `STATUS`
+    status: Records  # (num_rows,), of `STATUS`
     states: NDArray[np.int32]  # (num_rows, state_size)
 
     @classmethod
@@ -124,8 +125,9 @@ def episode_of(
         scratch: what it is played in: the same, or others.
         place: which row of these.
     """
-    k, start, begin = rows.status[row].jobset, rows.status[row].place, scratch.status[place].place
-    first, size = jobs.first[k], jobs.first[k + 1] - jobs.first[k]
+    own, begin = rows.status[row], scratch.status[place].place
+    first, start = jobs.first[own.jobset], own.place
+    size = jobs.first[own.jobset + 1] - first
     last, end = first + size, begin + size
     return Episode(
         jobs.records[first:last],

@@ -77,6 +77,7 @@ STATUS = np.dtype(
 )
 """Of an episode. The sums are kept where a policy or a scorer decides, see `advance`."""
 
+Records = Any  # np.recarray, of whose fields a type checker knows nothing
 Times = NDArray[np.int64]
 Indices = NDArray[np.int32]
 
@@ -105,7 +106,7 @@ class Machine(NamedTuple):
     """A world as compiled code reads it."""
 
     capacity: NDArray[np.int64]  # (num_resources,)
-    options: NDArray[Any]  # (1,), see `OPTIONS`
+    options: Records  # (1,), see `OPTIONS`
 
 
 class Jobs(NamedTuple):
@@ -113,14 +114,14 @@ class Jobs(NamedTuple):
 
     first: NDArray[np.int64]  # (num_jobsets + 1,), where those of each begin
     window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
-    records: NDArray[Any]  # (num_jobs,), see `JOB`
+    records: Records  # (num_jobs,), see `JOB`
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
 
 
 class Episode(NamedTuple):
     """One episode under way: views of its jobs, and of the arrays that it is played in."""
 
-    jobs: NDArray[Any]  # (num_jobs,), see `JOB`
+    jobs: Records  # (num_jobs,), see `JOB`
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
     start: NDArray[np.int64]  # (num_jobs,), -1 for a job that has not started
     at_arrival: NDArray[np.int32]  # (num_jobs, 4), or of no job where states have no horizon
@@ -135,7 +136,7 @@ class Episode(NamedTuple):
     free: NDArray[np.int64]
     spare: NDArray[np.int64]  # beside the first waiting job at its reservation
     usage: NDArray[np.float64]  # (num_users,), processor seconds of finished jobs, which fade
-    status: NDArray[Any]  # (1,), see `STATUS`
+    status: Records  # (1,), see `STATUS`
 
 
 @njit_inlined
@@ -199,47 +200,31 @@ def forget(times: Times, jobs: Indices, size: int, job: int) -> int:
 
 
 @njit_inlined
-def raise_outlived(
-    times: Times,
-    jobs: Indices,
-    size: int,
-    now: int,
-    start: NDArray[np.int64],
-    records: NDArray[Any],
-    demand: Indices,
-) -> int:
+def raise_outlived(episode: Episode, now: int) -> int:
     """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
-
-    Args:
-        times: expected ends, in falling order.
-        jobs: whose they are.
-        size: how many.
-        now: the clock.
-        start: of each job.
-        records: of each job, `JOB`; no estimate is raised beyond its limit.
-        demand: of all jobs, int32 ``(num_jobs, num_resources)``.
 
     Returns:
         By how many processor seconds more is expected; 0 if no end was moved.
     """
-    added, place = np.int64(0), size - 1
+    times, jobs, start = episode.expected, episode.expected_jobs, episode.start
+    added, place = np.int64(0), episode.status[0].running - 1
     while place >= 0 and times[place] <= now:
-        job = jobs[place]
-        before, last = times[place], start[job] + records[job].limit
+        job, limit = jobs[place], np.int64(episode.jobs[jobs[place]].limit)
+        before, last = times[place], start[job] + limit
         if before >= last:
             place -= 1
             continue
         # Twice the time is expected, and again, until that is not over.
         seconds = before - start[job]
         while start[job] + seconds <= now and start[job] + seconds < last:
-            seconds = min(2 * seconds, np.int64(records[job].limit))
-        # Later ends move back, so that the list stays in order.
+            seconds = min(2 * seconds, limit)
+        # Ends that come before move to the back, so that the list stays in order.
         hole, end = place, start[job] + seconds
         while hole > 0 and times[hole - 1] < end:
             times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
             hole -= 1
         times[hole], jobs[hole] = end, job
-        added += (end - before) * demand[job, 0]
+        added += (end - before) * episode.demand[job, 0]
     return int(added)
 
 
@@ -344,15 +329,7 @@ def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool
     # Expected ends that have passed are put off.
     moved = False
     if tracks and status.running > 0 and episode.expected[status.running - 1] <= now:
-        added = raise_outlived(
-            episode.expected,
-            episode.expected_jobs,
-            status.running,
-            now,
-            episode.start,
-            episode.jobs,
-            episode.demand,
-        )
+        added = raise_outlived(episode, now)
         if counts:
             status.run_work += added
         moved, status.as_planned = added > 0, False

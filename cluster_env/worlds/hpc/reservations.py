@@ -15,74 +15,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
-from cluster_env.worlds.hpc.events import (
-    NEVER,
-    Episode,
-    Indices,
-    Times,
-    add_units,
-    fits,
-    start_job,
-)
+from cluster_env.worlds.hpc.events import NEVER, Episode, add_units, fits, start_job
 from cluster_env.worlds.hpc.queue import GONE, close_gaps
 from cluster_env.worlds.hpc.rules import RuleTable
 
 
 @njit_inlined
-def reserve(
-    times: Times,
-    jobs: Indices,
-    size: int,
-    demand: Indices,
-    head: int,
-    now: int,
-    free: NDArray[np.int64],
-    spare: NDArray[np.int64],
-) -> int:
+def reserve(episode: Episode, head: int, now: int) -> int:
     """The earliest time at which a job is expected to fit (its *shadow time*, as EASY has it).
 
+    It writes what will be spare beside the job then.
+
     Args:
-        times: expected ends, in falling order.
-        jobs: whose they are.
-        size: how many.
-        demand: of all jobs, int32 ``(num_jobs, num_resources)``.
+        episode: the episode.
         head: the job, which does not fit now.
         now: the clock.
-        free: units that are free now.
-        spare: written: units that will be free beside the job then.
     """
-    for r in range(free.size):
-        spare[r] = free[r] - demand[head, r]
+    times, jobs, demand = episode.expected, episode.expected_jobs, episode.demand
+    spare = episode.spare
+    for r in range(spare.size):
+        spare[r] = episode.free[r] - demand[head, r]
     # Jobs end one after the other until nothing is short; an end that is over is the next second.
-    shadow, place, short = now, size, True
+    shadow, place, short = now, episode.status[0].running, True
     while short:
         place -= 1
         shadow = max(times[place], now + 1)
         short = False
-        for r in range(free.size):
+        for r in range(spare.size):
             spare[r] += demand[jobs[place], r]
             short = short or spare[r] < 0
     # Others that end at the same time leave their units as well.
     while place > 0 and times[place - 1] <= shadow:
         place -= 1
-        for r in range(free.size):
+        for r in range(spare.size):
             spare[r] += demand[jobs[place], r]
     return int(shadow)
-
-
-@njit_inlined
-def reserve_for(episode: Episode, job: int, now: int) -> int:
-    """Makes the reservation of a waiting job: returns its time, and writes what is spare then."""
-    return reserve(
-        episode.expected,
-        episode.expected_jobs,
-        episode.status[0].running,
-        episode.demand,
-        job,
-        now,
-        episode.free,
-        episode.spare,
-    )
 
 
 @njit_inlined
@@ -133,7 +100,7 @@ def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> in
     place, tail = episode.status[0].head, episode.status[0].tail
     shadow = np.int64(0)
     if easy:
-        shadow = reserve_for(episode, episode.queue[place], now)
+        shadow = reserve(episode, episode.queue[place], now)
         place += 1
     free, narrowest = episode.free[0], episode.status[0].narrowest
     first_gap, last_gap, gaps = tail, tail, 0
@@ -222,7 +189,11 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
     # Jobs that have a plan that holds start by it; all others are planned from here on.
     sound = status.as_planned
     if sound:
-        _pass_time(plan, now)
+        # What is over is forgotten.
+        first = plan.state[FIRST]
+        while first + 1 < plan.state[SIZE] and plan.times[first + 1] <= now:
+            first += 1
+        plan.times[first], plan.state[FIRST] = now, first
         if plan.state[NEXT] == now:
             _start_planned(episode, plan, now, status.tail - num_new)
         place = status.tail - num_new
@@ -249,16 +220,6 @@ def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_ne
     status.as_planned = place == tail
     if gaps > 0:
         close_gaps(episode, first_gap, last_gap, gaps)
-
-
-@njit_inlined
-def _pass_time(plan: Plan, now: int) -> None:
-    """Lets what is over be forgotten."""
-    first = plan.state[FIRST]
-    while first + 1 < plan.state[SIZE] and plan.times[first + 1] <= now:
-        first += 1
-    plan.times[first] = now
-    plan.state[FIRST] = first
 
 
 @njit_inlined

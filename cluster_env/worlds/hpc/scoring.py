@@ -24,7 +24,7 @@ from cluster_env.worlds.hpc.events import (
 )
 from cluster_env.worlds.hpc.features import BACKFILLS, FITS
 from cluster_env.worlds.hpc.queue import start_waiting
-from cluster_env.worlds.hpc.reservations import delays_nobody, reserve_for, take_spare
+from cluster_env.worlds.hpc.reservations import delays_nobody, reserve, take_spare
 from cluster_env.worlds.hpc.scheduler import rewind, slot_of
 from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, MODES, SIZE, Scorer
 
@@ -170,7 +170,7 @@ def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
             if mode == STRICT:
                 break
             # The first job gets a reservation; only what does not delay it may start from here on.
-            instant[BLOCKED], instant[SHADOW] = job, reserve_for(episode, job, now)
+            instant[BLOCKED], instant[SHADOW] = job, reserve(episode, job, now)
             instant[LOOK] = BACKFILLING
             continue
         if instant[LOOK] == BACKFILLING:

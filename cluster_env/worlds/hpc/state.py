@@ -17,7 +17,7 @@ from cluster_env.worlds.hpc.events import (
     fits,
     log_thousandths,
 )
-from cluster_env.worlds.hpc.reservations import reserve_for
+from cluster_env.worlds.hpc.reservations import reserve
 
 LARGEST = 2**31 - 1
 
@@ -162,7 +162,7 @@ def show(machine: Machine, episode: Episode, out: State) -> None:
         if fits(episode.demand, oldest, episode.free):
             out[SPARE] = episode.free[0] - episode.demand[oldest, 0]
         else:
-            out[RESERVATION] = _whole(reserve_for(episode, oldest, now) - now)
+            out[RESERVATION] = _whole(reserve(episode, oldest, now) - now)
             out[SPARE] = episode.spare[0]
         out[QUEUED_WORK] = _whole(max(status.queue_work, 0.0) / processors)
         out[QUEUE_LOG] = _whole(1000 * status.queue_log / waiting)

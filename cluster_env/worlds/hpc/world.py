@@ -29,6 +29,50 @@ that runs (when others can have its units). Where one of these two is missing, t
 class HPC:
     """A machine of identical processors, and rigid jobs that run to their ends.
 
+    The decision process of the environment ``HPC-v0``:
+
+    * Clock: whole seconds, from event to event. At one instant jobs finish, then jobs arrive, then
+      the policy starts jobs one after the other, until it waits or no job that it sees fits.
+    * State: int32 ``(state_size,)``, see `cluster_env.worlds.hpc.state`: sums over waiting and
+      running jobs, means over recent arrivals, free units, and the `queue` oldest waiting jobs.
+      Run times are not in it, but what is believed of them. Networks see `features` of it.
+    * Action: k, 0 to `queue` - 1, starts the k-th oldest waiting job. `queue` waits for the next
+      event at which a job that is seen fits, and so does whatever is not allowed.
+    * Mask: jobs that fit may start. Waiting is allowed where a job runs; where none does, the
+      oldest job starts instead.
+    * Reward: minus all that a job will have cost under the objective when it is done, at the
+      decision that starts it; it is known then. So no decision is charged for what it cannot
+      change, and the undiscounted return is minus what the schedule costs. It is 0 at most where an
+      objective only costs, and has no lower bound.
+    * End: terminated when all jobs have finished. Truncated when the clock would pass `max_time`;
+      what waits is then charged with what it has cost.
+
+    The formulations of Cunha's thesis (2022), chapter 4, are options of the same world:
+
+    ===============  ==========  ============  ==================================================
+    id               asked       `reward`      thesis
+    ===============  ==========  ============  ==================================================
+    HPC-v0           at events   ``at_start``  none
+    HPCBase-v0       every step  ``base``      section 4.4, eq. 4.1
+    HPCSparse-v0     if one fits ``sparse``    section 4.6.2
+    HPCReduced-v0    if one fits ``reduced``   sections 4.6.2 and 4.6.3
+    HPCOptions-v0    if one fits ``options``   section 4.7, eq. 2.18
+    ===============  ==========  ============  ==================================================
+
+    The online cost of a job in a second is what the objective says; under ``slowdown`` that is
+    1 / duration (eq. 2.1). ``base``: minus the online cost of all jobs in the system while time
+    passes; starting a job takes no time and so costs nothing (eq. 4.1). ``sparse``: of the time
+    between two decisions only one time step counts, and none after a start, since intermediate
+    rewards are lost (figure 4.4). ``reduced``: the same of the waiting jobs that the policy sees
+    alone. ``options``: of these jobs all the time until the next decision, discounted by the second
+    (eq. 2.18). Training may then use ``gamma`` 1, as section 4.7.3 does with PPO, or the same
+    discount by the second from one decision to the next (eq. 2.19); anything else would discount
+    twice, and is refused. Deliberate differences: figure 4.4 counts a job that runs in the
+    semi-MDP, section 4.7.2 jobs that wait alone, and ``options`` follows the section; the thesis
+    lets an empty machine wait, which never ends under a policy that always does.
+
+    Versions: all ids are the first.
+
     Attributes:
         processors: at least 1.
         memory: units of memory, in whatever unit jobs ask for it; 0 if it is not counted.
@@ -38,10 +82,10 @@ class HPC:
             named without it (`cluster_env.worlds.hpc.rules.Rule`).
         priority: weights of the order `priority`, as the site has them.
         kill_at_estimate: whether jobs are killed when they have run for as long as they asked for,
-            and not left to run on.
+            and not left to run on. They are shorter then for rewards and metrics alike.
         max_time: clock after which an episode is truncated, in seconds.
         time_step: seconds that pass where a policy waits; 0: until the next event at which a job
-            that it sees fits. See `cluster_env.worlds.hpc.mdp`, as for all that follows.
+            that it sees fits.
         every_step: whether a policy is asked after every step, and not only where a job fits.
         reward: ``at_start``, ``base``, ``sparse``, ``reduced`` or ``options``.
         reward_discount: of a second, in the reward ``options``.
@@ -50,6 +94,9 @@ class HPC:
             rows of their own where it is 0.
         horizon_step: seconds from one row of the horizon to the next; 0: each row is the next time
             at which a job is expected to end.
+
+    Raises:
+        InputError: for an option of another type, or out of range.
     """
 
     kind: ClassVar[str] = "hpc"

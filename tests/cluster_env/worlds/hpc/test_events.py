@@ -15,6 +15,14 @@ expect, forget, pop, push, raise_outlived, reserve = (
 )
 
 
+def episode_of(**columns: np.ndarray) -> events.Episode:
+    """An episode of which only some arrays are asked for."""
+    status = np.zeros(1, events.STATUS).view(np.recarray)
+    status.running = columns["expected"].size
+    columns["status"] = status
+    return events.Episode(*(columns.get(name) for name in events.Episode._fields))
+
+
 def room(count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.zeros(count, np.int64), np.zeros(count, np.int32)
 
@@ -59,7 +67,8 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     records = np.zeros(4, events.JOB).view(np.recarray)
     records.limit = [40, 6, 5, 99]
     demand = np.array([[2], [3], [1], [1]], np.int32)
-    added = raise_outlived(times, jobs, 4, 10, start, records, demand)
+    known = {"expected": times, "expected_jobs": jobs, "start": start, "jobs": records}
+    added = raise_outlived(episode_of(**known, demand=demand), 10)
     assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
     assert times.tolist() == sorted(times.tolist(), reverse=True)
     assert added == 2 * 12 + 3 * 2
@@ -88,6 +97,7 @@ def test_a_reservation_is_the_first_time_at_which_a_job_is_expected_to_fit(
     found = np.empty(2, np.int64)
     order = np.array([3, 1, 2, 0], np.int32)
     free = np.zeros(2, np.int64)
-    assert reserve(ENDS, order, 4, demands, 4, now, free, found) == shadow
+    known = {"expected": ENDS, "expected_jobs": order, "demand": demands, "free": free}
+    assert reserve(episode_of(**known, spare=found), 4, now) == shadow
     assert found.tolist() == spare
     assert free.tolist() == [0, 0]
