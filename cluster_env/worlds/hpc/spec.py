@@ -28,6 +28,7 @@ from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
+from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.views import OBSERVATIONS
 from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload, any_site, capability_site
 from cluster_env.worlds.hpc.world import HPC
@@ -119,14 +120,15 @@ def _thesis(**options: Any) -> dict[str, Any]:
 
 
 def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, plays and chooses by a scorer, and plays a published loop."""
-    rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
+    """Draws and corrects estimates, uses a scorer in its three ways, and plays a published loop."""
+    rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("bounded_slowdown"))
-    simulator.choose(Scorer.linear(), simulator.episode)
-    simulator.play(Scorer.linear())
+    score_states(scorer, world, simulator.states)
+    simulator.choose(scorer, simulator.episode)
+    simulator.play(scorer)
     PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
 
 
