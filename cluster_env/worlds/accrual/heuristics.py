@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.core.registry import Registry, no_argument, unknown
+from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.accrual.orders import ORDERS
 from cluster_env.worlds.accrual.rules import SCORERS, Rule, choose_actions
 from cluster_env.worlds.accrual.simulator import AccrualSimulator

@@ -10,8 +10,8 @@ from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry
-from cluster_env.core.spec import Heuristic, no_argument, number_of
+from cluster_env.core.registry import Registry, no_argument, number_of
+from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.deeprm.state import SATURATED, StateShape, first_free, first_start
 from cluster_env.worlds.deeprm.world import DeepRM
 

@@ -57,7 +57,8 @@ WORKLOADS = Registry(
 )
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def columns(task: Task) -> dict[str, Value]:
+    """The log if there is one, how fast jobs arrive and for how long, and the rules."""
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     return {
@@ -68,7 +69,7 @@ def _columns(task: Task) -> dict[str, Value]:
     }
 
 
-def _describe(columns: Mapping[str, Any]) -> str:
+def describe(columns: Mapping[str, Any]) -> str:
     """``arrival window 50 steps, rules of the paper``; with a warm-up, the steps that count."""
     window, warmup = int(float(columns["window"])), float(columns.get("warmup") or 0)
     arrivals = f"arrival window {window} steps"
@@ -79,7 +80,8 @@ def _describe(columns: Mapping[str, Any]) -> str:
     return f"{arrivals}, rules of the {rules}{' code' if rules == 'released' else ''}"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What windows of a log cannot show, and which jobs the released rules lost."""
     found = []
     if any(row.get("trace") for row in rows):
         found.append(
@@ -91,7 +93,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def _words(task: Task) -> str:
+def words(task: Task) -> str:
     """``load 70%``, ``trace jobs.csv``, ``loads 10 to 184%, windows 50 to 500``."""
     workload: Any = task.workload
     if isinstance(workload, DeepRMLog):
@@ -112,7 +114,7 @@ def _range(low: float, high: float) -> str:
     return f"{100 * low:.0f} to {high:.0%}"
 
 
-def _check_task(task: Task) -> None:
+def check_task(task: Task) -> None:
     """Refuses arrival windows that are longer than episodes, and objectives that lack a class."""
     world: Any = task.world
     workload: Any = task.workload
@@ -126,7 +128,7 @@ def _long_episodes(task: Any) -> Mapping[str, Any]:
     return {"world.max_time": max(task.world.max_time, STEPS_PER_WINDOW * task.workload.window)}
 
 
-def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+def steady(task: Task) -> tuple[Mapping[str, Any], int]:
     """Long windows of recorded jobs: 20 mean durations between two warm-ups of a sixth each.
 
     In a shorter trace they are as long as a part of it.
@@ -154,10 +156,10 @@ SPEC = WorldSpec(
     ),
     side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     presentation=Presentation(
-        columns=_columns,
-        describe=_describe,
-        remarks=_remarks,
-        words=_words,
+        columns=columns,
+        describe=describe,
+        remarks=remarks,
+        words=words,
         axis=Axis(
             "workload.load",
             "load {:.0%}".format,
@@ -177,7 +179,7 @@ SPEC = WorldSpec(
                 "that are registered.",
             ),
         },
-        steady=_steady,
+        steady=steady,
     ),
     environments=Environments(
         ids={
@@ -202,7 +204,7 @@ SPEC = WorldSpec(
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
         },
-        check_task=_check_task,
+        check_task=check_task,
     ),
     tools=Tools(
         optimum=Optimum(
