@@ -57,8 +57,9 @@ def outputs(
     Raises:
         InputError: if one of them has another shape or type.
     """
-    given = [None] * len(forms) if out is None else list(out)
-    return tuple(output(one, *form) for one, form in zip(given, forms, strict=True))
+    if out is None:
+        return tuple([np.empty(shape, dtype) for shape, dtype in forms])
+    return tuple(output(one, *form) for one, form in zip(out, forms, strict=True))
 
 
 def require_option_types(options: Any) -> None:

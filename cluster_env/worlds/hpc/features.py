@@ -106,11 +106,13 @@ def _describe_job(
     out: NDArray[np.float32],
 ) -> bool:
     """Fills the features of one job but its place in the queue; returns whether it fits."""
+    # May it start, and would it delay the oldest waiting job?
     fit = True
     for r in range(capacity.size):
         fit = fit and job[header.DEMAND + r] <= state[header.FREE + r]
     in_time = job[header.ESTIMATE] <= state[header.RESERVATION] or state[header.RESERVATION] == 0
     backfills = fit and (in_time or job[header.DEMAND] <= state[header.SPARE])
+    # The job by itself, beside the machine, beside those that came lately, and in the queue.
     estimate, waited = float(job[header.ESTIMATE]), float(job[header.WAITED])
     size = float(job[header.DEMAND])
     log, log_size = math.log(estimate), math.log(size)

@@ -63,6 +63,7 @@ def _shift_up(part: NDArray[Any]) -> None:
 def start_waiting(episode: Episode, place: int, now: int) -> None:
     """Starts the job at a place of a queue in order of arrival, and keeps the sums of `STATUS`."""
     status, job = episode.status[0], episode.queue[place]
+    # It leaves the queue.
     head, tail = status.head, status.tail
     if place - head < tail - place:  # the shorter part moves
         for k in range(place, head, -1):
@@ -74,6 +75,7 @@ def start_waiting(episode: Episode, place: int, now: int) -> None:
             episode.queue[k] = episode.queue[k + 1]
             episode.widths[k] = episode.widths[k + 1]
         status.tail = tail - 1
+    # It is counted among those that run.
     start_job(episode, job, now, True)
     log, size = episode.jobs[job].log, episode.demand[job, 0]
     status.queue_log -= log
@@ -94,6 +96,7 @@ def close_gaps(episode: Episode, first: int, last: int, gaps: int) -> None:
         gaps: how many are gone.
     """
     head, tail = episode.status[0].head, episode.status[0].tail
+    # Those before move back, or those behind move to the front, whichever are fewer.
     if last - head < tail - first:
         kept = last
         for place in range(last, head - 1, -1):
@@ -153,6 +156,7 @@ def rank(episode: Episode, rule: RuleTable, now: int) -> None:
 def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) -> float:
     if rule.kind == FIXED or rule.kind == CHANCE:
         return rule.score[job]
+    # Who has used as much as is fair has a half, who has used nothing has 1.
     fair_share = 1.0
     if rule.kind == PRIORITY and total > 0:
         share = episode.usage[episode.jobs[job].user] / total
@@ -172,6 +176,7 @@ def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) 
 @njit_inlined
 def _sort(queue: NDArray[np.int32], keys: NDArray[np.float64]) -> None:
     """Sorts by key, equals by number, by a heap: numba's own sorts take seconds to compile."""
+    # A heap with the last of the order on top, which goes to the end, again and again.
     for top in range(queue.size // 2 - 1, -1, -1):
         _sift(queue, keys, top, queue.size)
     for size in range(queue.size - 1, 0, -1):

@@ -173,6 +173,7 @@ class RuleTable(NamedTuple):
             processors: of the machine.
         """
         score, left_free = np.zeros(estimate.size), np.zeros(estimate.size, np.int64)
+        # Fixed orders are worked out here, once; moving ones at each event.
         if rule.order in FIXED_ORDERS:
             columns = (np.asarray(column, np.float64) for column in (estimate, size, submit))
             score = np.ascontiguousarray(FIXED_ORDERS[rule.order](*columns), np.float64)
@@ -211,10 +212,12 @@ def moving_score(
         fair_share: 1 for a user who has used nothing lately, near 0 for one who used it all.
     """
     size = float(demand[0])
+    # Waiting relative to the estimate, with more weight for wide jobs, or less.
     if kind == WFP3:
         return -((waited / estimate) ** 3) * size
     if kind == UNICEP:
         return -(waited + _NOT_0) / (math.log2(size + _NOT_0) * estimate)
+    # A site's weighted sum; a larger one goes first.
     if kind == PRIORITY:
         age = min(waited / AGE_S, 1.0)
         return -(weights[0] * age + weights[1] * size / capacity[0] + weights[2] * fair_share)

@@ -55,20 +55,15 @@ def play_rule(
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
-        end = _play(
-            episode,
-            _of_jobset(rule, jobs, rows.status[row].jobset),
-            plan,
-            machine.options[0].max_time,
-        )
-        rows.status[row].truncated = end > machine.options[0].max_time
-        rows.status[row].time = min(end, machine.options[0].max_time)
+        status, max_time = rows.status[row], machine.options[0].max_time
+        end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time)
+        status.truncated, status.time = end > max_time, min(end, max_time)
 
 
 @njit_inlined
-def _of_jobset(rule: RuleTable, jobs: Jobs, k: int) -> RuleTable:
+def _of_jobset(rule: RuleTable, jobs: Jobs, jobset: int) -> RuleTable:
     """A rule for the jobs of one jobset."""
-    first, last = jobs.first[k], jobs.first[k + 1]
+    first, last = jobs.first[jobset], jobs.first[jobset + 1]
     score, left_free = rule.score[first:last], rule.left_free[first:last]
     return RuleTable(rule.kind, rule.mode, score, left_free, rule.weights)
 
@@ -80,6 +75,7 @@ def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
     # A literal 0 would be a type of its own, and each part be compiled for it, too.
     now, shadow = int(np.int64(0)), int(np.int64(_UNKNOWN))
     mode, fixed = rule.mode, rule.kind == FIXED
+    # Orders that stay as they are, and estimates too, let much be remembered from event to event.
     settled = fixed and (mode < EASY or _agree(episode))
     if mode == CONSERVATIVE:
         begin_plan(plan, episode.capacity)
@@ -133,6 +129,7 @@ def _start_jobs(
     if rule.mode == CONSERVATIVE:
         start_by_plan(episode, plan, now, num_new, first_new)
         return shadow
+    # From the first on while they fit; then, if the rule lets them, those behind.
     if rule.mode != SKIP:
         start_in_order(episode, now, rule.mode == EASY)
     waiting = episode.status[0].tail > episode.status[0].head
@@ -222,7 +219,7 @@ def choose_by_rule(
         if own.status[0].event <= own.status[0].decided:  # nothing has happened since then
             continue
         episode = rewind(machine, jobs, rows, row, scratch, rule.kind != CHANCE)
-        # The queue in the rule's order, and what starts.
+        # The queue in the rule's order, which is kept, and what starts.
         ranked = _of_jobset(rule, jobs, own.status[0].jobset)
         if rule.kind == CHANCE:
             key = np.uint64(uniforms[i] * 2.0**53)
@@ -264,18 +261,20 @@ def rewind(
     own = episode_of(machine, jobs, rows, row, rows, row)
     episode = episode_of(machine, jobs, scratch, 0, scratch, 0)
     status, now = episode.status[0], own.status[0].time
+    # Sums as they were, to the last bit: to add what a start took away would round anew.
     status.queue_log, status.queue_work = status.first_queue_log, status.first_queue_work
     status.run_log, status.run_work = status.first_run_log, status.first_run_work
     status.run_size = status.first_run_size
     status.head, status.tail, status.running = 0, 0, 0
     status.narrowest, status.as_planned = NEVER, False
+    # What is free and what waits, now.
     for r in range(own.free.size):
         episode.free[r] = own.free[r]
     for user in range(own.usage.size):
         episode.usage[user] = own.usage[user]
     for place in range(own.status[0].head, own.status[0].tail):
         _wait_again(episode, own.queue[place])
-    # What runs, but for jobs that have started since then.
+    # What runs; but jobs that have started since then give their units back, and wait.
     for place in range(own.status[0].running):
         job = own.expected_jobs[place]
         if whole and own.start[job] == now:

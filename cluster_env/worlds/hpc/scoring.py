@@ -26,9 +26,7 @@ from cluster_env.worlds.hpc.features import BACKFILLS, FITS
 from cluster_env.worlds.hpc.queue import start_waiting
 from cluster_env.worlds.hpc.reservations import delays_nobody, reserve, take_spare
 from cluster_env.worlds.hpc.scheduler import rewind, slot_of
-from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, MODES, SIZE, Scorer
-
-STRICT, SKIP, EASY, GATE, GATED_EASY = range(len(MODES))
+from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, SIZE, Scorer
 
 ALL, FITTING, BACKFILLING = range(3)
 """Which waiting jobs are looked at."""
@@ -45,8 +43,10 @@ class Scoring(NamedTuple):
     """A scorer, and what it works with."""
 
     weights: NDArray[np.float64]  # (SIZE, SIZE)
-    mode: int
-    bilinear: bool
+    first_look: int  # which jobs are looked at when an instant begins
+    strict: bool  # whether the first job blocks the others
+    holds: bool  # whether a job waits until its score is below 0
+    bilinear: bool  # whether what counts of a job depends on the state
     state: NDArray[np.float64]  # (SIZE,), features of the state and 1
     job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
     instant: NDArray[np.int64]  # (3,), what has been decided at the present instant
@@ -56,7 +56,9 @@ class Scoring(NamedTuple):
         """A scorer with room to work in."""
         return cls(
             np.ascontiguousarray(scorer.weights, np.float64),
-            MODES.index(scorer.mode),
+            FITTING if scorer.mode in ("skip", "gate") else ALL,
+            scorer.mode == "strict",
+            scorer.mode in ("gate", "gated_easy"),
             scorer.is_bilinear,
             np.ones(SIZE),
             np.zeros(SIZE),
@@ -111,8 +113,9 @@ def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scra
             now = np.int64(next_event(episode))
             if now > machine.options[0].max_time:
                 break
+            # What happens, and then starts one by one until no further job may start.
             advance(episode, now, True, True, False)
-            scoring.instant[LOOK] = _first_look(scoring)
+            scoring.instant[LOOK] = scoring.first_look
             while _start_next(episode, scoring, now) != _NONE:
                 pass
         rows.status[row].truncated = now > machine.options[0].max_time
@@ -137,8 +140,9 @@ def choose_by_scorer(
         now = own.status[0].time
         if own.status[0].event <= own.status[0].decided:  # nothing has happened since then
             continue
+        # The instant is played from its beginning, up to the first job that has not started yet.
         episode = rewind(machine, jobs, rows, row, scratch, True)
-        scoring.instant[LOOK] = _first_look(scoring)
+        scoring.instant[LOOK] = scoring.first_look
         job = _start_next(episode, scoring, now)
         while job != _NONE:
             if own.start[job] != now:
@@ -150,24 +154,19 @@ def choose_by_scorer(
 
 
 @njit_inlined
-def _first_look(scoring: Scoring) -> int:
-    return FITTING if scoring.mode == SKIP or scoring.mode == GATE else ALL
-
-
-@njit_inlined
 def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
     """Starts the next job of an instant, and returns it; -1 if the rest waits or none may start."""
-    mode, instant, status = scoring.mode, scoring.instant, episode.status[0]
+    instant, status = scoring.instant, episode.status[0]
     # Nothing starts where the narrowest does not fit, whatever the scores are.
     while status.tail > status.head and episode.free[0] >= status.narrowest:
         factors = _look(episode, scoring, now)
         place, lowest = _best(episode, factors, instant, now)
         alone = status.running == 0
-        if place == _NONE or (mode >= GATE and not alone and not lowest < 0.0):
+        if place == _NONE or (scoring.holds and not alone and not lowest < 0.0):
             break
         job = np.int64(episode.queue[place])
         if instant[LOOK] == ALL and not fits(episode.demand, job, episode.free):
-            if mode == STRICT:
+            if scoring.strict:
                 break
             # The first job gets a reservation; only what does not delay it may start from here on.
             instant[BLOCKED], instant[SHADOW] = job, reserve(episode, job, now)
@@ -192,7 +191,7 @@ def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
         log_gap=status.log_gap,
     )
     # Where no score decides whether a job may start, the state moves all scores alike.
-    if scoring.mode >= GATE or scoring.bilinear:
+    if scoring.holds or scoring.bilinear:
         waiting, running = status.tail - status.head, status.running
         next_end, running_work, running_log = 0.0, 0.0, 0.0
         if running > 0:
@@ -407,6 +406,7 @@ def _score_all(
         )
         _describe(situation, recent.deviation, scoring.state)
         factors = _weigh(scoring, recent, float(processors))
+        # The jobs that are seen.
         for slot in range(min(np.int64(state[header.WAITING]), scores.shape[1])):
             job = state[jobs_at + slot * job_size :]
             estimate, size = float(job[header.ESTIMATE]), float(job[header.DEMAND])

@@ -91,6 +91,7 @@ class HPCSimulator(BatchSimulator):
             play_scorer(self.machine, self.jobs, self.rows, Scoring.of(rule), self._one_row())
         else:
             table, plan = self._table(rule), self._plan(rule)
+            # A random order is drawn once, so that it is a fixed one here.
             if rule.order == "random":
                 table = table._replace(kind=FIXED, score=self._chance(keys))
             play_rule(self.machine, self.jobs, self.rows, table, self._one_row(), plan)
@@ -145,7 +146,8 @@ class HPCSimulator(BatchSimulator):
             of_jobs.append("at_arrival")
         pairs = [(here[name], there[name]) for name in of_jobs]
         self.batch.copy_places(other.batch, source, target, pairs)
-        own = self.rows.status[["jobset", "place"]]  # a view: its jobs stand where they stand
+        # All goes along but where the jobs of a row stand, here and there.
+        own = self.rows.status[["jobset", "place"]]
         known = own[target].copy()
         for name in ("free", "spare", "usage", "status", "states"):
             here[name][target] = there[name][source]
@@ -154,6 +156,7 @@ class HPCSimulator(BatchSimulator):
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
         batch, rows = self.batch, self.rows
+        # Jobs arrive in the order of their numbers, so that those that have are the first ones.
         arrival = self.jobs.records.arrival[batch.job_of_place]
         arrived = arrival <= np.repeat(self.time, batch.num_jobs)
         before = np.concatenate([[0], np.cumsum(arrived)])

@@ -291,6 +291,7 @@ def any_site(world: HPC, num_jobs: int, rng: np.random.Generator) -> tuple[HPC, 
         num_jobs: of the sequence.
         rng: where all numbers come from.
     """
+    # The machine, its jobs, and arrivals that bring the load that is drawn.
     usual = rng.random() < 0.8
     low, high = (SMALLEST, USUAL) if usual else (USUAL, LARGEST)
     processors = round(_between_logs(rng, low, high))
@@ -317,16 +318,20 @@ def capability_site(world: HPC, num_jobs: int, rng: np.random.Generator) -> tupl
         rng: where all numbers come from.
     """
     processors = round(_between_logs(rng, *LARGE))
+    # What jobs are planned to take; size and run time go together more or less.
     correlation = rng.uniform(-0.2, 0.4)
     normal, other, gap = rng.standard_normal((3, num_jobs))
     of_size = correlation * normal + math.sqrt(1 - correlation**2) * other
     planned = _between_logs(rng, 1200.0, 7200.0) * np.exp(rng.uniform(0.8, 1.6) * normal)
     planned = np.minimum(planned, _ASKED_S[-1])
-    wanted = planned * rng.uniform(1.0, rng.uniform(1.2, 4.0), num_jobs)
-    estimate = _ASKED_S[np.minimum(np.searchsorted(_ASKED_S, wanted), _ASKED_S.size - 1)]
+    # Users leave room, and ask for the next round time.
+    with_room = planned * rng.uniform(1.0, rng.uniform(1.2, 4.0), num_jobs)
+    estimate = _ASKED_S[np.minimum(np.searchsorted(_ASKED_S, with_room), _ASKED_S.size - 1)]
+    # Some fail soon; the others run as planned, or until they are killed.
     fails = rng.random(num_jobs) < rng.uniform(0.02, 0.15)
     part = np.exp(rng.uniform(math.log(0.005), math.log(0.5), num_jobs))
     run = _whole(np.minimum(np.where(fails, planned * part, planned), estimate))
+    # Few wide jobs, by day more than by night.
     median = _between_logs(rng, 0.03, 0.12) * processors
     size = np.round(median * np.exp(rng.uniform(0.4, 1.4) * of_size))
     whole = np.clip(size, 1, processors).astype(np.int64)

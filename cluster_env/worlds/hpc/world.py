@@ -243,12 +243,17 @@ class HPC:
             InputError: if the arrays are not of this world.
         """
         require_states(states, self.state_space)
-        n, (num_of_item, num_of_context) = states.shape[0], map(len, self.feature_names)
-        made = outputs(
+        n, (of_item, of_context) = states.shape[0], self.feature_names
+        arrays = outputs(
             out,
-            ((n, self.queue, num_of_item), np.float32),
-            ((n, num_of_context), np.float32),
+            ((n, self.queue, len(of_item)), np.float32),
+            ((n, len(of_context)), np.float32),
             ((n, self.num_actions), np.bool_),
         )
-        describe(states, np.asarray(self.capacity, np.int64), self.layout.jobs_at, *made)
-        return Features(*made)
+        describe(states, self._units, self.layout.jobs_at, *arrays)
+        return Features(*arrays)
+
+    @cached_property
+    def _units(self) -> NDArray[np.int64]:
+        """`capacity` for compiled code, int64 ``(num_resources,)``."""
+        return np.asarray(self.capacity, np.int64)
