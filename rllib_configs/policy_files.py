@@ -94,6 +94,17 @@ class PlayedLearnedPolicy(LearnedPolicy):
         network: Any = self.network
         network.play(simulator, self.void_bias if self.decode == "argmax" else 0.0)
 
+    def choose(
+        self, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        """See `ChoosingPolicy`; a network that cannot choose in a simulator acts on its states."""
+        network_choose = getattr(self.network, "choose", None)
+        if network_choose is None:
+            return self.act(simulator.states[rows], uniforms)
+        bias = self.void_bias if self.decode == "argmax" else 0.0
+        actions: NDArray[np.int32] = network_choose(simulator, rows, bias)
+        return actions
+
 
 def write_policy(
     weights: Weights, config: ExperimentConfig, folder: Path, *, as_text: bool = False

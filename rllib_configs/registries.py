@@ -85,6 +85,11 @@ the config and the weights of the other, which it returns with what the first on
 takes long has a method ``check`` with the same arguments, which only raises `InputError`."""
 
 
+ADVISERS: Registry[Any] = Registry("adviser")
+"""What says what a policy would start on a real machine now, or ``module:attribute`` of it, by the
+kind of world. It is called with a world, with what makes a policy for one, and with a
+`rllib_configs.snapshot.Queue`, and returns an `Advice`."""
+
 PLAIN_EPISODES: Registry[Any] = Registry("episode in plain Python")
 """What plays an episode in plain Python, or ``module:attribute`` of it, by the kind of world, for
 benchmarks to compare its simulator with. It is called with the world and a jobset, and has the

@@ -8,14 +8,13 @@ it; each has defaults.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_option_types
-from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.observation import (
     Observation,
@@ -26,11 +25,9 @@ from cluster_env.core.observation import (
 from cluster_env.core.plain import from_plain
 from cluster_env.core.policy import Policy
 from cluster_env.core.registry import Registry
-from cluster_env.core.snapshot import Advice, Queue
 from cluster_env.core.world import Mask, World
 
 Value = str | int | float | bool
-N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
@@ -124,11 +121,14 @@ class NamedJobsets:
         about: what they are, in a few words.
         jobsets: gives them, from a task; they may hold jobs that a policy was trained on.
         columns: what differs from the columns of the task, from the jobsets.
+        policies: rules by name that repeat what was published on these jobsets. They can be named
+            like heuristics, but are offered nowhere.
     """
 
     about: str
     jobsets: Callable[[Any], Sequence[JobSet]]
     columns: Callable[[Sequence[JobSet]], Mapping[str, Value]] = lambda jobsets: {}
+    policies: Mapping[str, Heuristic] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -255,15 +255,12 @@ class Tools:
     Attributes:
         optimum: how the best schedule is found in hindsight, if anybody knows.
         protocols: jobsets by name that policies can be compared on beside unseen ones.
-        advise: what a policy would start on a real machine now, if the world can say it; from a
-            world, what makes a policy for one, and the machine's queue.
         warm: runs once what is compiled and what no rule, step or observation calls, as what
             learns; from a small world and some of its jobsets. See `cluster_env.warm`.
     """
 
     optimum: Optimum | None = None
     protocols: Mapping[str, NamedJobsets] = field(default_factory=dict)
-    advise: Callable[[Any, Callable[[Any], Policy], Queue], Advice] | None = None
     warm: Callable[[Any, Sequence[JobSet]], None] = lambda world, jobsets: None
 
 
@@ -380,28 +377,15 @@ def get_heuristic(name: str, world: World) -> Policy:
         InputError: if there is no such heuristic, or its number is out of range.
     """
     rule, _, argument = name.partition(":")
-    return spec_of(world).heuristics.get(rule).make(world, argument)
+    spec = spec_of(world)
+    for protocol in spec.tools.protocols.values():
+        if rule in protocol.policies:  # a rule of its comparison, which is offered nowhere else
+            return protocol.policies[rule].make(world, argument)
+    return spec.heuristics.get(rule).make(world, argument)
 
 
-def no_argument(name: str, argument: str) -> None:
-    """Makes sure that a heuristic without a number was given none.
-
-    Raises:
-        InputError: if it was.
-    """
-    if argument:
-        raise InputError(f"'{name}' takes no number, but '{name}:{argument}' was given")
-
-
-def number_of(name: str, text: str, kind: type[N], default: N) -> N:
-    """The number behind the colon of a heuristic's name.
-
-    Raises:
-        InputError: if the text is none.
-    """
-    try:
-        return kind(text) if text else default
-    except ValueError as error:
-        raise InputError(
-            f"'{name}:' needs a number after the colon, not '{shortened(text)}'"
-        ) from error
+def heuristics_of(spec: WorldSpec) -> dict[str, Heuristic]:
+    """All rules of a world that can be named: its heuristics, and those of its protocols."""
+    offered = {name: spec.heuristics.get(name) for name in spec.heuristics.names()}
+    published = (one.policies for one in spec.tools.protocols.values())
+    return offered | {name: rule for rules in published for name, rule in rules.items()}

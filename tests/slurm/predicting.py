@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Adviser, SiteJob, SiteNode, Snapshot
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
+from rllib_configs.snapshot import HELD, RUNNING, WAITING, Adviser, SiteJob, SiteNode, Snapshot
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 from tune_jobs.site.backend import Site
 from tune_jobs.site.deciding import Limits

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
-from cluster_env.worlds.hpc.protocols import window_starts
+from cluster_env.worlds.hpc.published import window_starts
 from tests.golden import stored
 from tune_jobs.compare import command
 from tune_jobs.comparing.choices import choose_config

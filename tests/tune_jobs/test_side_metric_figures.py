@@ -10,7 +10,7 @@ from matplotlib.text import Text
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.evaluation.metrics import episode_means
-from cluster_env.worlds import get_heuristic
+from cluster_env.worlds import get_heuristic, get_spec
 from rllib_configs.loading import load_config
 from tune_jobs.figures import pareto, ratios
 from tune_jobs.figures.places import Exhibit, Place
@@ -41,7 +41,7 @@ def test_every_rule_and_policy_stands_in_cost_against_side_metrics(
 ) -> None:
     exhibit = Exhibit("Small", lambda request: iter([Place("here", "hpc-smoke", SMALL)]))
     monkeypatch.setattr(pareto, "EXHIBIT", exhibit)
-    monkeypatch.setattr("tune_jobs.figures.places._rules", lambda protocol: ["saf", "reserve"])
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "reserve"))
     rows = pareto.collect(REQUEST)
     assert [row["key"] for row in rows] == ["saf", "reserve", "hpc-universal"]
     write_table(tmp_path / "it.csv", rows)

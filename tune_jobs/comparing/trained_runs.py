@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import unknown
+from cluster_env.core.spec import heuristics_of
 from cluster_env.core.world import differences
 from cluster_env.worlds import WORLDS, World, get_spec, policy_in, shipped_policies, spec_of
 from rllib_configs.extensions import load_extensions
@@ -224,6 +225,6 @@ def _no_such(name: str) -> InputError:
 
 
 def _heuristics() -> list[str]:
-    """Names of the heuristics of all worlds, those of extensions included."""
+    """Names of the rules of all worlds, those of extensions and of protocols included."""
     load_extensions()
-    return [name for world in WORLDS.names() for name in get_spec(world).heuristics.names()]
+    return [name for world in WORLDS.names() for name in heuristics_of(get_spec(world))]

@@ -9,7 +9,6 @@ from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from cluster_env.evaluation.metrics import SIZES
 from cluster_env.workloads.formats import read_log
-from cluster_env.worlds import get_spec
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
@@ -102,7 +101,7 @@ class Exhibit:
                 warmup=request.warmup or place.warmup or warmup,
             )
             world_spec = protocol.task.spec
-            rules = world_spec.baselines if baselines_only else _rules(protocol)
+            rules = world_spec.baselines if baselines_only else world_spec.heuristics.names()
             specs = [heuristic_spec(name) for name in rules]
             specs += learned_specs(runs, request.decode)
             found = compare(
@@ -118,12 +117,6 @@ class Exhibit:
             InputError: if the file does not hold it.
         """
         return draw(table)
-
-
-def _rules(protocol: EvaluationProtocol) -> list[str]:
-    """Names of the world's heuristics, but for those that stand for others' event loops."""
-    names = get_spec(protocol.task.world.kind).heuristics.names()
-    return [name for name in names if not name.startswith(("rls", "srg"))]
 
 
 def draw(table: Path) -> "Figure":

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cluster_env.core.snapshot import Snapshot
+from rllib_configs.snapshot import Snapshot
 
 
 @dataclass(frozen=True)

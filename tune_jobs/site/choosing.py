@@ -4,7 +4,9 @@ from functools import lru_cache
 from typing import Any
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.snapshot import (
+from cluster_env.worlds import World, get_heuristic, get_spec
+from rllib_configs.registries import ADVISERS, found
+from rllib_configs.snapshot import (
     RESOURCES,
     RUNNING,
     WAITING,
@@ -13,7 +15,6 @@ from cluster_env.core.snapshot import (
     Queue,
     SiteJob,
 )
-from cluster_env.worlds import World, get_heuristic, get_spec
 from tune_jobs.comparing.trained_runs import find_runs, is_heuristic, load_runs
 
 WORLD = "hpc"
@@ -40,10 +41,7 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
     Raises:
         InputError: if there is no such policy, or it was trained for another kind of world.
     """
-    spec = get_spec(WORLD)
-    if spec.tools.advise is None:
-        raise InputError(f"the world {WORLD} says nothing of live sites")
-    advise = spec.tools.advise
+    advise = found(ADVISERS.get(WORLD))
     if is_heuristic(name):
 
         def by_rule(queue: Queue) -> Advice:
@@ -51,14 +49,14 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
 
         by_rule(_SOME)  # an unknown name is told, and code compiled, before anything is read
         return by_rule
-    found = find_runs([name])
-    if len(found) != 1:
-        raise InputError(f"one policy decides, but {name} are {len(found)} runs")
-    run = load_runs(found, decode)[0]
+    runs = find_runs([name])
+    if len(runs) != 1:
+        raise InputError(f"one policy decides, but {name} are {len(runs)} runs")
+    run = load_runs(runs, decode)[0]
     trained = run.config.task.build_world()
     if trained.kind != WORLD:
         raise InputError(
-            f"{found[0]} was trained in the world {trained.kind}; a site needs a policy of the "
+            f"{runs[0]} was trained in the world {trained.kind}; a site needs a policy of the "
             f"world {WORLD}"
         )
     make = lru_cache(maxsize=8)(run.policy.acting_in)
@@ -71,7 +69,7 @@ def choose_adviser(name: str, decode: Any = "argmax") -> Adviser:
 
 
 def _world(queue: Queue) -> World:
-    """A machine that counts what there is of; `Tools.advise` says how much."""
+    """A machine that counts what there is of; the queue says how much."""
     jobs = [job.demand for job in (*queue.running, *queue.waiting)]
     counted = {
         name: 1

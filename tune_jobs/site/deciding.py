@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from cluster_env.core.snapshot import (
+from rllib_configs.snapshot import (
     HELD,
     RUNNING,
     WAITING,

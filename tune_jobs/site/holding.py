@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cluster_env.core.snapshot import SiteNode
+from rllib_configs.snapshot import SiteNode
 from tune_jobs.site.placing import Units, in_all
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.snapshot import Adviser, Snapshot
+from rllib_configs.snapshot import Adviser, Snapshot
 from tune_jobs.site.deciding import Decision, Limits, Past, decide
 from tune_jobs.site.shortening import Entry, Restorer, Shortener
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from cluster_env.core.snapshot import RESOURCES, SiteJob, SiteNode
+from rllib_configs.snapshot import RESOURCES, SiteJob, SiteNode
 
 Units = tuple[int, int, int]
 _NEVER = 2**62

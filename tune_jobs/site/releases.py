@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from cluster_env.core.snapshot import BLOCKED, RUNNING, WAITING, Snapshot
+from rllib_configs.snapshot import BLOCKED, RUNNING, WAITING, Snapshot
 from tune_jobs.site.deciding import Past
 
 LONGEST_REST_S = 3600

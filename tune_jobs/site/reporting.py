@@ -14,8 +14,8 @@ import click
 
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Split
-from cluster_env.core.snapshot import Adviser
 from cluster_env.workloads import sample_jobsets
+from rllib_configs.snapshot import Adviser
 from tune_jobs.replaying.choices import task_of_log
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.choosing import choose_adviser

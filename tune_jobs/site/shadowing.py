@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from cluster_env.core.snapshot import RUNNING, WAITING, Adviser, Snapshot
 from cluster_env.workloads.hashing import hashed_name
+from rllib_configs.snapshot import RUNNING, WAITING, Adviser, Snapshot
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.controller import SiteAway
 from tune_jobs.site.deciding import NO_PAST, Decision, Limits, decide

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.snapshot import (
+from rllib_configs.snapshot import (
     BLOCKED,
     HELD,
     RUNNING,

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from cluster_env.core.snapshot import Snapshot
+from rllib_configs.snapshot import Snapshot
 from tune_jobs.site.backend import Site
 from tune_jobs.site.controller import TIMEOUT_S, call, change, is_job
 from tune_jobs.site.holding import Holdings, free_now

@@ -7,14 +7,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from cluster_env.core.snapshot import (
-    BLOCKED,
-    HELD,
-    RUNNING,
-    WAITING,
-    SiteJob,
-    SiteNode,
-)
 from cluster_env.workloads.slurm.hosts import host_names
 from cluster_env.workloads.slurm.values import (
     Unreadable,
@@ -22,6 +14,14 @@ from cluster_env.workloads.slurm.values import (
     limit_s,
     memory_mib,
     resources,
+)
+from rllib_configs.snapshot import (
+    BLOCKED,
+    HELD,
+    RUNNING,
+    WAITING,
+    SiteJob,
+    SiteNode,
 )
 from tune_jobs.site.controller import HELD_BY_USER, is_job
 from tune_jobs.site.holding import Holding, Holdings

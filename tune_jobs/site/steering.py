@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster_env.core.errors import Failure
-from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Adviser, Snapshot
+from rllib_configs.snapshot import HELD, RUNNING, WAITING, Adviser, Snapshot
 from tune_jobs.site.backend import Backend
 from tune_jobs.site.controller import Forbidden, SiteAway
 from tune_jobs.site.deciding import NO_PAST, Decision, Limits, Past, decide

@@ -1,31 +1,142 @@
-"""What runs, as compiled code keeps it: a heap of true ends, and a list of expected ones.
+"""Jobs and episodes as compiled code keeps them, and what happens to them at one instant.
 
-Both are arrays with a size beside them. Policies know the second alone: a job is expected to end
-when its estimate is over. Where that was corrected, and the job outlives it, twice the time is
-expected, up to what its user asked for; beyond that, the next second.
+At one instant jobs finish, then expected ends that have passed are put off, then jobs arrive. After
+that somebody decides which of the waiting jobs start: a policy, a rule or a scorer.
+
+What runs is kept twice, each time as an array with a size beside it: a heap of true ends, and a
+list of expected ones. Policies know the second alone: a job is expected to end when its estimate is
+over. Where that was corrected, and the job outlives it, twice the time is expected, up to what its
+user asked for; beyond that, the next second.
 """
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined
 
+NEVER = 2**62
+
+RECENT = 50
+"""Arrivals over which recent means are taken, with weights that fade."""
+
+HALF_LIFE_S = 7 * 24 * 3600
+"""Seconds in which what a user has used fades by half, for fair shares."""
+
+AT_ARRIVAL = ("queue_size", "queued_work", "free_processors", "remaining_work")
+"""What is kept of the moment at which a job arrives, for states with a horizon. Of jobs that arrive
+in the same second, the later ones find the others in the queue. Work is in seconds of one
+processor, see `log_thousandths`."""
+
+QUEUE_SIZE, QUEUED_WORK, FREE_PROCESSORS, REMAINING_WORK = range(len(AT_ARRIVAL))
+
+JOB = np.dtype(
+    [
+        *((name, np.int32) for name in ("arrival", "duration")),
+        # What is believed of a job that waits (what orders, backfilling and policies see), and of
+        # one that runs (from when on reservations count on its units).
+        *((name, np.int32) for name in ("order_estimate", "estimate")),
+        # What its user asked for, to which an outlived estimate is raised; and who that is.
+        *((name, np.int32) for name in ("limit", "user")),
+        # ln of the estimate that policies see, and of the processors.
+        *((name, np.float64) for name in ("log", "log_size")),
+    ],
+    align=True,
+)
+"""Of a job, but for its demands."""
+
+STATUS = np.dtype(
+    [
+        # Which jobset an episode runs, where its jobs begin among those of all, and its clock.
+        *((name, np.int64) for name in ("jobset", "place", "time")),
+        # Waiting jobs stand in queue[head:tail]; none asks for fewer processors than `narrowest`.
+        *((name, np.int64) for name in ("head", "tail", "narrowest")),
+        # Jobs that run, and the next job to arrive.
+        *((name, np.int64) for name in ("running", "coming")),
+        # The clock of the last arrival or finish, and of the decisions before the present ones.
+        *((name, np.int64) for name in ("event", "decided")),
+        # Whether it goes on, was cut, and whether all has gone as a conservative plan has it.
+        *((name, np.bool_) for name in ("active", "truncated", "as_planned")),
+        # Reward since the last decision.
+        ("reward", np.float64),
+        # Sums over waiting jobs: ln(estimate), and estimate x processors.
+        *((name, np.float64) for name in ("queue_log", "queue_work")),
+        # Sums over running jobs: ln(estimate), expected end x processors, and processors.
+        *((name, np.float64) for name in ("run_log", "run_work", "run_size")),
+        # Means over the last arrivals, of ln(estimate) and ln(estimate x processors) with squares.
+        *((name, np.float64) for name in ("log", "log_square", "area", "area_square")),
+        # The same of ln(1 + gap), estimate x processors, and gap: seconds between arrivals.
+        *((name, np.float64) for name in ("log_gap", "work", "gap")),
+        # The sums over jobs as they were when the present instant began.
+        *((f"first_{name}", np.float64) for name in ("queue_log", "queue_work")),
+        *((f"first_{name}", np.float64) for name in ("run_log", "run_work", "run_size")),
+    ],
+    align=True,
+)
+"""Of an episode. The sums are kept where a policy or a scorer decides, see `advance`."""
+
+Records = Any  # np.recarray, of whose fields a type checker knows nothing
 Times = NDArray[np.int64]
 Indices = NDArray[np.int32]
+
+
+OPTIONS = np.dtype(
+    [
+        # Of a state: jobs that it shows, rows of its horizon, and seconds from one to the next.
+        *((name, np.int64) for name in ("queue", "horizon", "horizon_step")),
+        # Where its parts begin, see `cluster_env.worlds.hpc.state.StateLayout`.
+        *((name, np.int64) for name in ("jobs_at", "clock_at", "rows_at", "arrivals_at")),
+        # See `cluster_env.worlds.hpc.world.HPC`.
+        *((name, np.int64) for name in ("max_time", "time_step")),
+        ("every_step", np.bool_),
+        # Whose cost counts, whether for all of the time, and the discount of a second; see
+        # `cluster_env.worlds.hpc.episodes.REWARDS`.
+        ("scope", np.int64),
+        ("whole", np.bool_),
+        ("discount", np.float64),
+    ],
+    align=True,
+)
+"""Of a world."""
+
+
+class Machine(NamedTuple):
+    """A world as compiled code reads it."""
+
+    capacity: NDArray[np.int64]  # (num_resources,)
+    options: Records  # (1,), see `OPTIONS`
 
 
 class Jobs(NamedTuple):
     """The jobs of several jobsets, one after the other."""
 
     first: NDArray[np.int64]  # (num_jobsets + 1,), where those of each begin
-    arrival: NDArray[np.int32]  # (num_jobs,), as all that follows but demand
-    duration: NDArray[np.int32]  # as they are served: cut at the estimate in worlds that kill
-    order_estimate: NDArray[np.int32]  # of jobs that wait: what orders, backfilling, policies see
-    estimate: NDArray[np.int32]  # of jobs that run: from when on reservations count on their units
-    limit: NDArray[np.int32]  # what the user asked for, to which an outlived estimate is raised
+    window: NDArray[np.int64]  # (num_jobsets,), seconds in which the use of the machine gains
+    records: Records  # (num_jobs,), see `JOB`
     demand: NDArray[np.int32]  # (num_jobs, num_resources)
+
+
+class Episode(NamedTuple):
+    """One episode under way: views of its jobs, and of the arrays that it is played in."""
+
+    jobs: Records  # (num_jobs,), see `JOB`
+    demand: NDArray[np.int32]  # (num_jobs, num_resources)
+    start: NDArray[np.int64]  # (num_jobs,), -1 for a job that has not started
+    at_arrival: NDArray[np.int32]  # (num_jobs, 4), or of no job where states have no horizon
+    queue: NDArray[np.int32]  # waiting jobs in order, from status.head to status.tail - 1
+    widths: NDArray[np.int32]  # their processors
+    keys: NDArray[np.float64]  # their scores under a rule, lower first
+    ends: NDArray[np.int64]  # heap of true ends
+    running: NDArray[np.int32]  # whose they are
+    expected: NDArray[np.int64]  # expected ends in falling order
+    expected_jobs: NDArray[np.int32]  # whose they are
+    capacity: NDArray[np.int64]  # (num_resources,), as the next two
+    free: NDArray[np.int64]
+    spare: NDArray[np.int64]  # beside the first waiting job at its reservation
+    usage: NDArray[np.float64]  # (num_users,), processor seconds of finished jobs, which fade
+    status: Records  # (1,), see `STATUS`
 
 
 @njit_inlined
@@ -47,6 +158,7 @@ def pop(times: Times, jobs: Indices, size: int) -> int:
     first = jobs[0]
     last = size - 1
     time, job = times[last], jobs[last]
+    # The last one takes the place of the first, and sinks below all that end earlier.
     place = 0
     while True:
         below = 2 * place + 1
@@ -88,45 +200,31 @@ def forget(times: Times, jobs: Indices, size: int, job: int) -> int:
 
 
 @njit_inlined
-def raise_outlived(
-    times: Times,
-    jobs: Indices,
-    size: int,
-    now: int,
-    start: NDArray[np.int64],
-    limit: NDArray[np.int32],
-    demand: Indices,
-) -> int:
+def raise_outlived(episode: Episode, now: int) -> int:
     """Moves the expected ends of jobs that have outlived them, as far as their limits allow.
-
-    Args:
-        times: expected ends, in falling order.
-        jobs: whose they are.
-        size: how many.
-        now: the clock.
-        start: of each job.
-        limit: seconds beyond which no estimate is raised.
-        demand: of all jobs, int32 ``(num_jobs, num_resources)``.
 
     Returns:
         By how many processor seconds more is expected; 0 if no end was moved.
     """
-    added, place = np.int64(0), size - 1
+    times, jobs, start = episode.expected, episode.expected_jobs, episode.start
+    added, place = np.int64(0), episode.status[0].running - 1
     while place >= 0 and times[place] <= now:
-        job = jobs[place]
-        before, last = times[place], start[job] + limit[job]
+        job, limit = jobs[place], np.int64(episode.jobs[jobs[place]].limit)
+        before, last = times[place], start[job] + limit
         if before >= last:
             place -= 1
             continue
+        # Twice the time is expected, and again, until that is not over.
         seconds = before - start[job]
         while start[job] + seconds <= now and start[job] + seconds < last:
-            seconds = min(2 * seconds, np.int64(limit[job]))
+            seconds = min(2 * seconds, limit)
+        # Ends that come before move to the back, so that the list stays in order.
         hole, end = place, start[job] + seconds
         while hole > 0 and times[hole - 1] < end:
             times[hole], jobs[hole] = times[hole - 1], jobs[hole - 1]
             hole -= 1
         times[hole], jobs[hole] = end, job
-        added += (end - before) * demand[job, 0]
+        added += (end - before) * episode.demand[job, 0]
     return int(added)
 
 
@@ -147,40 +245,146 @@ def add_units(units: NDArray[np.int64], demand: Indices, job: int, times: int) -
 
 
 @njit_inlined
-def reserve(
-    times: Times,
-    jobs: Indices,
-    size: int,
-    demand: Indices,
-    head: int,
-    now: int,
-    free: NDArray[np.int64],
-    spare: NDArray[np.int64],
-) -> int:
-    """The earliest time at which a job is expected to fit (its *shadow time*, as EASY has it).
+def clear(episode: Episode) -> None:
+    """Puts an episode back to where nothing has happened yet."""
+    for job in range(episode.start.size):
+        episode.start[job] = -1
+    for r in range(episode.free.size):
+        episode.free[r] = episode.capacity[r]
+    for user in range(episode.usage.size):
+        episode.usage[user] = 0.0
+    status = episode.status[0]
+    status.head, status.tail, status.narrowest = 0, 0, NEVER
+    status.time, status.running, status.coming = 0, 0, 0
+    status.event, status.decided = 0, -1
+    status.active, status.truncated, status.as_planned = True, False, True
+    status.reward = 0.0
+    status.queue_log, status.queue_work = 0.0, 0.0
+    status.run_log, status.run_work, status.run_size = 0.0, 0.0, 0.0
+    status.log, status.log_square, status.area, status.area_square = 0.0, 0.0, 0.0, 0.0
+    status.log_gap, status.work, status.gap = 0.0, 0.0, 0.0
+
+
+@njit_inlined
+def start_job(episode: Episode, job: int, now: int, tracks: bool) -> None:
+    """Starts a job that has left the queue; `tracks` says whether expected ends are kept."""
+    episode.start[job] = now
+    add_units(episode.free, episode.demand, job, -1)
+    count = episode.status[0].running
+    push(episode.ends, episode.running, count, now + episode.jobs[job].duration, job)
+    if tracks:
+        end = now + episode.jobs[job].estimate
+        expect(episode.expected, episode.expected_jobs, count, end, job)
+    episode.status[0].running = count + 1
+
+
+@njit_inlined
+def next_event(episode: Episode) -> int:
+    """When a job arrives or finishes next; `NEVER` if none does."""
+    now = np.int64(NEVER)
+    if episode.status[0].coming < episode.jobs.size:
+        now = np.int64(episode.jobs[episode.status[0].coming].arrival)
+    if episode.status[0].running > 0:
+        now = min(now, episode.ends[0])
+    return int(now)
+
+
+@njit_inlined
+def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool) -> bool:
+    """Lets all happen that happens at one instant before anybody decides.
 
     Args:
-        times: expected ends, in falling order.
-        jobs: whose they are.
-        size: how many.
-        demand: of all jobs, int32 ``(num_jobs, num_resources)``.
-        head: the job, which does not fit now.
-        now: the clock.
-        free: units that are free now.
-        spare: written: units that will be free beside the job then.
+        episode: the episode.
+        now: the instant: of an event, or before the next one.
+        tracks: whether expected ends are kept.
+        counts: whether the sums of `STATUS` are kept, and jobs that arrive wait in order of
+            arrival. If not, whoever calls puts them into the queue.
+        shares: whether it is kept what users have used.
+
+    Returns:
+        Whether a job has finished, or is expected to end later than before.
     """
-    for r in range(free.size):
-        spare[r] = free[r] - demand[head, r]
-    shadow, place, short = now, size, True
-    while short:
-        place -= 1
-        shadow = max(times[place], now + 1)
-        short = False
-        for r in range(free.size):
-            spare[r] += demand[jobs[place], r]
-            short = short or spare[r] < 0
-    while place > 0 and times[place - 1] <= shadow:
-        place -= 1
-        for r in range(free.size):
-            spare[r] += demand[jobs[place], r]
-    return int(shadow)
+    status = episode.status[0]
+    # Jobs finish; what users have used fades first, by what has passed since the last event.
+    finished = status.running > 0 and episode.ends[0] <= now
+    if finished and shares and episode.usage.size > 1:
+        faded = 0.5 ** ((now - status.event) / HALF_LIFE_S)
+        for user in range(episode.usage.size):
+            episode.usage[user] *= faded
+    while status.running > 0 and episode.ends[0] == now:
+        job = pop(episode.ends, episode.running, status.running)
+        if tracks:
+            end = forget(episode.expected, episode.expected_jobs, status.running, job)
+            if end != now:
+                status.as_planned = False
+            if counts:
+                status.run_log -= episode.jobs[job].log
+                status.run_work -= float(end) * episode.demand[job, 0]
+                status.run_size -= episode.demand[job, 0]
+        status.running -= 1
+        add_units(episode.free, episode.demand, job, 1)
+        if shares:
+            used = float(episode.jobs[job].duration) * episode.demand[job, 0]
+            episode.usage[episode.jobs[job].user] += used
+    # Expected ends that have passed are put off.
+    moved = False
+    if tracks and status.running > 0 and episode.expected[status.running - 1] <= now:
+        added = raise_outlived(episode, now)
+        if counts:
+            status.run_work += added
+        moved, status.as_planned = added > 0, False
+    # Jobs arrive.
+    first = status.coming
+    while status.coming < episode.jobs.size and episode.jobs[status.coming].arrival == now:
+        if counts:
+            _count_arrival(episode, status.coming, now)
+        status.coming += 1
+    if finished or status.coming > first:
+        status.event = now
+    return finished or moved
+
+
+@njit_inlined
+def _count_arrival(episode: Episode, job: int, now: int) -> None:
+    """Lets a job wait behind the others, and brings sums and recent means up to date."""
+    status, size = episode.status[0], episode.demand[job, 0]
+    if episode.at_arrival.shape[0] > 0:
+        remaining = status.run_work - now * status.run_size
+        seen = episode.at_arrival[job]
+        seen[QUEUE_SIZE] = status.tail - status.head
+        seen[QUEUED_WORK] = log_thousandths(status.queue_work)
+        seen[FREE_PROCESSORS] = episode.free[0]
+        seen[REMAINING_WORK] = log_thousandths(remaining)
+    episode.queue[status.tail], episode.widths[status.tail] = job, size
+    status.tail += 1
+    status.narrowest = min(status.narrowest, np.int64(size))
+    log = episode.jobs[job].log
+    work = float(episode.jobs[job].order_estimate) * size
+    status.queue_log += log
+    status.queue_work += work
+    # Means of the first arrivals are plain ones; then old arrivals fade.
+    gap = float(now - episode.jobs[job - 1].arrival) if job > 0 else 0.0
+    share = 1.0 / min(float(job + 1), float(RECENT))
+    area = log + math.log(size)
+    status.log += share * (log - status.log)
+    status.log_square += share * (log * log - status.log_square)
+    status.area += share * (area - status.area)
+    status.area_square += share * (area * area - status.area_square)
+    status.log_gap += share * (math.log(1.0 + gap) - status.log_gap)
+    status.work += share * (work - status.work)
+    status.gap += share * (gap - status.gap)
+
+
+@njit_inlined
+def begin_instant(episode: Episode) -> None:
+    """Notes the sums over jobs before anybody decides, to the last bit."""
+    status = episode.status[0]
+    status.first_queue_log, status.first_queue_work = status.queue_log, status.queue_work
+    status.first_run_log, status.first_run_work = status.run_log, status.run_work
+    status.first_run_size = status.run_size
+
+
+@njit_inlined
+def log_thousandths(work: float) -> int:
+    """``ln(1 + work)`` in thousandths, which an int32 holds for a machine of any size."""
+    return round(1000 * math.log(1.0 + max(work, 0.0)))

@@ -6,11 +6,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.worlds.hpc import state as header
 
 # Scales bring what is usual to about 1; nothing is cut but where it says so.
 _LOG_TIME = 12.0
 _LOG_COUNT = 10.0
 _MOST = 4.0  # standard deviations
+
+ITEM = (
+    *("present", "log_estimate", "log_size", "size", "of_free", "fits"),
+    *("relative_estimate", "relative_area", "stretch", "log_waited", "log_gaps"),
+    *("backfills", "index"),
+)
+"""Features of a waiting job, see `item_names`; then come those of further resources."""
+
+PRESENT, LOG_ESTIMATE, LOG_SIZE, SIZE, OF_FREE, FITS, RELATIVE_ESTIMATE, RELATIVE_AREA = range(8)
+STRETCH, LOG_WAITED, LOG_GAPS, BACKFILLS, INDEX = range(8, len(ITEM))
 
 
 def item_names(resources: tuple[str, ...]) -> tuple[str, ...]:
@@ -33,19 +44,14 @@ def item_names(resources: tuple[str, ...]) -> tuple[str, ...]:
     * ``index``: place in the queue, 0 to 1.
     * ``of_<resource>``: share of each further resource that it asks for.
     """
-    further = (f"of_{name}" for name in resources[1:])
-    return (
-        *("present", "log_estimate", "log_size", "size", "of_free", "fits"),
-        *("relative_estimate", "relative_area", "stretch", "log_waited", "log_gaps"),
-        *("backfills", "index", *further),
-    )
+    return (*ITEM, *(f"of_{name}" for name in resources[1:]))
 
 
 def context_names(resources: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the context's features, in order.
 
-    Times and work are in seconds (work of the whole machine), as ln(1 + it) / 12, numbers of jobs
-    as ln(1 + it) / 10, and means of ln(estimate) over 12.
+    Times and work are in seconds (work of the whole machine), as the ln of one more / 12, numbers
+    of jobs as the ln of one more / 10, and means of ln(estimate) over 12.
 
     * ``waiting``, ``running``: numbers; ``unseen``: waiting jobs beyond the queue that is seen.
     * ``next_end``: time to the next expected end; ``reservation``: to when the oldest waiting job
@@ -73,54 +79,60 @@ def describe(
     allowed: NDArray[np.bool_],
 ) -> None:
     """Fills features of states; see `item_names`, `context_names` and `HPC.features`."""
-    num_resources, queue = capacity.size, items.shape[1]
-    free_at = jobs_at - num_resources
+    queue, job_size = items.shape[1], header.DEMAND + capacity.size
     for i in range(states.shape[0]):
         state = states[i]
-        _describe_context(state, capacity, free_at, queue, context[i])
-        seen = min(np.int64(state[0]), queue)
+        _describe_context(state, capacity, queue, context[i])
+        # Jobs that are seen; those that fit may start.
+        seen = min(np.int64(state[header.WAITING]), queue)
         some = False
         for slot in range(seen):
-            at = jobs_at + slot * (2 + num_resources)
-            fit = _describe_job(state, at, free_at, capacity, items[i, slot])
-            items[i, slot, 12] = slot / max(queue - 1, 1)
+            job = state[jobs_at + slot * job_size : jobs_at + (slot + 1) * job_size]
+            fit = _describe_job(state, job, capacity, items[i, slot])
+            items[i, slot, INDEX] = slot / max(queue - 1, 1)
             allowed[i, slot] = fit
             some = some or fit
+        # Empty places; and waiting, which an empty machine may not.
         items[i, seen:] = 0.0
         allowed[i, seen:queue] = False
-        allowed[i, queue] = state[1] > 0 or not some
+        allowed[i, queue] = state[header.RUNNING] > 0 or not some
 
 
 @njit_inlined
 def _describe_job(
     state: NDArray[np.int32],
-    at: int,
-    free_at: int,
+    job: NDArray[np.int32],
     capacity: NDArray[np.int64],
     out: NDArray[np.float32],
 ) -> bool:
-    """Fills the features of one job but its place; returns whether it fits."""
-    num_resources = capacity.size
+    """Fills the features of one job but its place in the queue; returns whether it fits."""
     fit = True
-    for r in range(num_resources):
-        fit = fit and state[at + 2 + r] <= state[free_at + r]
-    estimate, waited, size = float(state[at]), float(state[at + 1]), float(state[at + 2])
+    for r in range(capacity.size):
+        fit = fit and job[header.DEMAND + r] <= state[header.FREE + r]
+    in_time = job[header.ESTIMATE] <= state[header.RESERVATION] or state[header.RESERVATION] == 0
+    backfills = fit and (in_time or job[header.DEMAND] <= state[header.SPARE])
+    estimate, waited = float(job[header.ESTIMATE]), float(job[header.WAITED])
+    size = float(job[header.DEMAND])
     log, log_size = math.log(estimate), math.log(size)
-    backfills = fit and (state[at] <= state[3] or state[3] == 0 or state[at + 2] <= state[4])
-    out[0] = 1.0
-    out[1] = log / _LOG_TIME
-    out[2] = log_size / math.log(max(float(capacity[0]), 2.0))
-    out[3] = size / capacity[0]
-    out[4] = min(size / max(float(state[free_at]), 1.0), 2.0)
-    out[5] = 1.0 if fit else 0.0
-    out[6] = _relative(log, state[9], state[10])
-    out[7] = _relative(log + log_size, state[11], state[12])
-    out[8] = math.log(1.0 + waited / estimate) / _LOG_COUNT
-    out[9] = math.log(1.0 + waited) / _LOG_TIME
-    out[10] = (log - state[13] / 1000.0) / _LOG_TIME
-    out[11] = 1.0 if backfills else 0.0
-    for r in range(1, num_resources):
-        out[12 + r] = state[at + 2 + r] / capacity[r]
+    log_gap = state[header.RECENT_LOG_GAP] / 1000.0
+    out[PRESENT] = 1.0
+    out[LOG_ESTIMATE] = log / _LOG_TIME
+    out[LOG_SIZE] = log_size / math.log(max(float(capacity[0]), 2.0))
+    out[SIZE] = size / capacity[0]
+    out[OF_FREE] = min(size / max(float(state[header.FREE]), 1.0), 2.0)
+    out[FITS] = 1.0 if fit else 0.0
+    out[RELATIVE_ESTIMATE] = _relative(
+        log, state[header.RECENT_LOG], state[header.RECENT_LOG_DEVIATION]
+    )
+    out[RELATIVE_AREA] = _relative(
+        log + log_size, state[header.RECENT_LOG_AREA], state[header.RECENT_LOG_AREA_DEVIATION]
+    )
+    out[STRETCH] = math.log(1.0 + waited / estimate) / _LOG_COUNT
+    out[LOG_WAITED] = math.log(1.0 + waited) / _LOG_TIME
+    out[LOG_GAPS] = (log - log_gap) / _LOG_TIME
+    out[BACKFILLS] = 1.0 if backfills else 0.0
+    for r in range(1, capacity.size):
+        out[INDEX + r] = job[header.DEMAND + r] / capacity[r]
     return fit
 
 
@@ -135,22 +147,28 @@ def _relative(value: float, mean: int, deviation: int) -> float:
 def _describe_context(
     state: NDArray[np.int32],
     capacity: NDArray[np.int64],
-    free_at: int,
     queue: int,
     out: NDArray[np.float32],
 ) -> None:
-    out[0] = math.log(1.0 + state[0]) / _LOG_COUNT
-    out[1] = math.log(1.0 + state[1]) / _LOG_COUNT
-    out[2] = math.log(1.0 + max(int(state[0]) - queue, 0)) / _LOG_COUNT
-    out[3] = math.log(1.0 + state[2]) / _LOG_TIME
-    out[4] = math.log(1.0 + state[3]) / _LOG_TIME
-    out[5] = state[4] / capacity[0]
-    out[6] = math.log(1.0 + state[5]) / _LOG_TIME
-    out[7] = math.log(1.0 + state[6]) / _LOG_TIME
-    out[8] = state[7] / 1000.0 / _LOG_TIME
-    out[9] = state[8] / 1000.0 / _LOG_TIME
-    out[10] = state[9] / 1000.0 / _LOG_TIME
-    out[11] = state[10] / 1000.0 / _MOST
-    out[12] = state[14] / 1000.0 / _MOST
+    """Fills the features of the context."""
+    unseen = max(int(state[header.WAITING]) - queue, 0)
+    values = (  # in the order of `context_names`
+        math.log(1.0 + state[header.WAITING]) / _LOG_COUNT,
+        math.log(1.0 + state[header.RUNNING]) / _LOG_COUNT,
+        math.log(1.0 + unseen) / _LOG_COUNT,
+        math.log(1.0 + state[header.NEXT_END]) / _LOG_TIME,
+        math.log(1.0 + state[header.RESERVATION]) / _LOG_TIME,
+        state[header.SPARE] / capacity[0],
+        math.log(1.0 + state[header.QUEUED_WORK]) / _LOG_TIME,
+        math.log(1.0 + state[header.RUNNING_WORK]) / _LOG_TIME,
+        state[header.QUEUE_LOG] / 1000.0 / _LOG_TIME,
+        state[header.RUNNING_LOG] / 1000.0 / _LOG_TIME,
+        state[header.RECENT_LOG] / 1000.0 / _LOG_TIME,
+        state[header.RECENT_LOG_DEVIATION] / 1000.0 / _MOST,
+        state[header.RECENT_LOAD] / 1000.0 / _MOST,
+    )
+    for k in range(len(values)):
+        out[k] = values[k]
+    # Shares of the resources that are free.
     for r in range(capacity.size):
-        out[13 + r] = state[free_at + r] / capacity[r]
+        out[len(values) + r] = state[header.FREE + r] / capacity[r]

@@ -1,29 +1,69 @@
-"""A rule: an order, and what may start before the first job of that order."""
+"""The rules by name (``saf``, ``saf:strict``): an order, and what may start before its first job.
+
+An order is a score, lower first, equals by arrival. It is *fixed* if it depends on the job alone,
+and *moving* if it changes while the job waits.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
-from cluster_env.core.registry import unknown
-from cluster_env.worlds.hpc.orders import FIXED, FIXED_ORDERS, MOVING_ORDERS
-from cluster_env.worlds.hpc.rlscheduler import SCORES
-from cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS
+from cluster_env.core.policy import Policy
+from cluster_env.core.registry import Registry, no_argument, unknown
+from cluster_env.core.spec import Heuristic
 
 BACKFILLING = ("strict", "skip", "easy", "conservative")
 """What may start before the first waiting job, see `Rule`."""
 
-PEER: Mapping[str, tuple[str, ...]] = {
-    "rls": SCORES,
-    "rls_easy": SCORES,
-    "srg": SCHEDGYM_ORDERS,
+STRICT, SKIP, EASY, CONSERVATIVE = range(len(BACKFILLING))
+
+SHORTEST_S = 10
+"""Seconds that shorter jobs count as, in `wspt` as in the bounded slowdown."""
+
+AGE_S = 7 * 24 * 3600
+"""Waiting time from which a job's age gains nothing more in `priority`, a week as Slurm has it."""
+
+_NOT_0 = 1e-15  # a job that has just arrived, or asks for one processor, still has an order
+
+FIXED, WFP3, UNICEP, PACKER, TETRIS, PRIORITY, CHANCE = range(7)
+
+Scores = NDArray[np.float64]
+Score = Callable[[Scores, Scores, Scores], Scores]
+
+FIXED_ORDERS: Mapping[str, Score] = {
+    "fcfs": lambda estimate, size, submit: np.zeros_like(estimate),
+    "lcfs": lambda estimate, size, submit: -np.arange(estimate.size, dtype=np.float64),
+    "sjf": lambda estimate, size, submit: estimate,
+    "ljf": lambda estimate, size, submit: -estimate,
+    "narrow": lambda estimate, size, submit: size,
+    "saf": lambda estimate, size, submit: estimate * size,
+    "wspt": lambda estimate, size, submit: estimate * np.maximum(estimate, SHORTEST_S) * size,
+    "f1": lambda r, n, s: np.log10(r) * n + 870 * np.log10(np.maximum(s, 1)),
+    "f2": lambda r, n, s: np.sqrt(r) * n + 25_600 * np.log10(np.maximum(s, 1)),
+    "f3": lambda r, n, s: r * n + 6_860_000 * np.log10(np.maximum(s, 1)),
+    "f4": lambda r, n, s: r * np.sqrt(n) + 530_000 * np.log10(np.maximum(s, 1)),
 }
-"""Event loops of others, to repeat what they published, and their orders: RLScheduler's (see
-`rlscheduler`) and sched-rl-gym's (see `schedgym`)."""
+"""From estimates (seconds), processors and times of submission (seconds of the log's own clock).
+
+`f1` to `f4` are those of Carastan-Santos and de Camargo (SC 2017); they depend on when the log
+began, so that they mean little on generated jobs.
+"""
+
+MOVING_ORDERS: Mapping[str, int] = {
+    "wfp3": WFP3,
+    "unicep": UNICEP,
+    "packer": PACKER,
+    "tetris": TETRIS,
+    "priority": PRIORITY,
+}
+"""`wfp3` and `unicep` are those of Tang et al. (2009); `priority` is a site's weighted sum of age,
+size and fair share, see `Weights`."""
 
 ORDERS = (*FIXED_ORDERS, *MOVING_ORDERS, "random")
 
@@ -84,8 +124,7 @@ class Rule:
             ``skip``: whatever fits. ``easy``: what fits and does not delay the first job, for
             which a reservation is made from the estimates (Lifka, 1995). ``conservative``: what
             fits and delays no job before it in the order; all get reservations, anew at each
-            event (Mu'alem and Feitelson, 2001). Names in `PEER` are event loops of
-            others.
+            event (Mu'alem and Feitelson, 2001).
         weights: of `priority`.
         reserve: what long jobs must leave free; with ``skip`` only.
     """
@@ -96,61 +135,159 @@ class Rule:
     reserve: Reserve | None = None
 
     def __post_init__(self) -> None:
-        if self.backfilling not in (*BACKFILLING, *PEER):
-            raise unknown("kind of backfilling", self.backfilling, (*BACKFILLING, *PEER))
-        known = PEER.get(self.backfilling, ORDERS)
-        if self.order not in known:
-            raise unknown("order", self.order, known)
+        if self.backfilling not in BACKFILLING:
+            raise unknown("kind of backfilling", self.backfilling, BACKFILLING)
+        if self.order not in ORDERS:
+            raise unknown("order", self.order, ORDERS)
         if self.reserve is not None and self.backfilling != "skip":
             raise InputError(
                 f"a reserve goes with the backfilling 'skip', but '{self.backfilling}' was given"
             )
 
 
-class Compiled(NamedTuple):
+class RuleTable(NamedTuple):
     """A rule as compiled code reads it, for the jobs that are loaded."""
 
-    kind: int  # FIXED, or which moving order
+    kind: int  # FIXED, which moving order, or CHANCE
     mode: int  # index in BACKFILLING
     score: NDArray[np.float64]  # (num_jobs,), of a fixed order
     left_free: NDArray[np.int64]  # (num_jobs,), processors that must stay free
     weights: NDArray[np.float64]  # (3,)
-    user: NDArray[np.int32]  # (num_jobs,), for fair shares
+
+    @classmethod
+    def of(
+        cls,
+        rule: Rule,
+        estimate: NDArray[np.int32],
+        size: NDArray[np.int32],
+        submit: NDArray[np.int64],
+        processors: int,
+    ) -> "RuleTable":
+        """A rule for some jobs.
+
+        Args:
+            rule: the rule.
+            estimate: seconds, int32 ``(num_jobs,)``.
+            size: processors, int32 ``(num_jobs,)``.
+            submit: seconds of the log's clock, int64 ``(num_jobs,)``.
+            processors: of the machine.
+        """
+        score, left_free = np.zeros(estimate.size), np.zeros(estimate.size, np.int64)
+        if rule.order in FIXED_ORDERS:
+            columns = (np.asarray(column, np.float64) for column in (estimate, size, submit))
+            score = np.ascontiguousarray(FIXED_ORDERS[rule.order](*columns), np.float64)
+        if rule.reserve is not None:
+            left_free = rule.reserve.left_free(estimate, processors)
+        return cls(
+            kind=CHANCE if rule.order == "random" else MOVING_ORDERS.get(rule.order, FIXED),
+            mode=BACKFILLING.index(rule.backfilling),
+            score=score,
+            left_free=left_free,
+            weights=np.array([rule.weights.age, rule.weights.size, rule.weights.fair_share]),
+        )
 
 
-def compiled(
-    rule: Rule,
-    estimate: NDArray[np.int32],
+@njit_inlined
+def moving_score(
+    kind: int,
+    waited: int,
+    estimate: int,
     demand: NDArray[np.int32],
-    submit: NDArray[np.int64],
-    user: NDArray[np.int32],
-    processors: int,
-    uniforms: NDArray[np.float64],
-) -> Compiled:
-    """A rule for some jobs.
+    free: NDArray[Any],
+    capacity: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    fair_share: float,
+) -> float:
+    """The score of one waiting job.
 
     Args:
-        rule: the rule.
-        estimate: seconds, int32 ``(num_jobs,)``.
-        demand: int32 ``(num_jobs, num_resources)``, processors first.
-        submit: seconds of the log's clock, int64 ``(num_jobs,)``.
-        user: int32 ``(num_jobs,)``, from 0.
-        processors: of the machine.
-        uniforms: float64 ``(num_jobs,)``, for the order `random`.
+        kind: one of `MOVING_ORDERS`.
+        waited: seconds since its arrival.
+        estimate: seconds.
+        demand: units of each resource.
+        free: units that are free.
+        capacity: units that there are.
+        weights: of age, size and fair share.
+        fair_share: 1 for a user who has used nothing lately, near 0 for one who used it all.
     """
-    if rule.order == "random":
-        score = uniforms
-    elif rule.order in FIXED_ORDERS:
-        columns = (np.asarray(column, np.float64) for column in (estimate, demand[:, 0], submit))
-        score = FIXED_ORDERS[rule.order](*columns)
-    else:
-        score = np.zeros(estimate.size)
-    none = np.zeros(estimate.size, np.int64)
-    return Compiled(
-        kind=MOVING_ORDERS.get(rule.order, FIXED),
-        mode=BACKFILLING.index(rule.backfilling) if rule.backfilling in BACKFILLING else -1,
-        score=np.ascontiguousarray(score, np.float64),
-        left_free=none if rule.reserve is None else rule.reserve.left_free(estimate, processors),
-        weights=np.array([rule.weights.age, rule.weights.size, rule.weights.fair_share]),
-        user=user,
-    )
+    size = float(demand[0])
+    if kind == WFP3:
+        return -((waited / estimate) ** 3) * size
+    if kind == UNICEP:
+        return -(waited + _NOT_0) / (math.log2(size + _NOT_0) * estimate)
+    if kind == PRIORITY:
+        age = min(waited / AGE_S, 1.0)
+        return -(weights[0] * age + weights[1] * size / capacity[0] + weights[2] * fair_share)
+    # How well the job's demands go with what is free, as shares of the machine.
+    alignment = 0.0
+    for r in range(free.size):
+        alignment += float(free[r]) / capacity[r] * demand[r] / capacity[r]
+    return -alignment if kind == PACKER else -0.5 * (alignment + 1.0 / estimate)
+
+
+@dataclass(frozen=True)
+class RulePolicy:
+    """A rule as a policy. It sees the whole queue, where a state shows a part.
+
+    Attributes:
+        name: what tables call it.
+        rule: the rule.
+    """
+
+    name: str
+    rule: Rule
+
+    def play(self, simulator: Any, keys: NDArray[np.uint64]) -> None:
+        """See `cluster_env.core.policy.PlayedPolicy`."""
+        simulator.play(self.rule, keys)
+
+    def choose(
+        self, simulator: Any, rows: NDArray[np.int32], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.int32]:
+        """See `cluster_env.core.policy.ChoosingPolicy`, and `HPCSimulator.choose`."""
+        actions: NDArray[np.int32] = simulator.choose(self.rule, rows, uniforms)
+        return actions
+
+    def act(self, states: NDArray[np.int32], uniforms: NDArray[np.float64]) -> NDArray[np.int32]:
+        """A rule cannot act on states alone.
+
+        Raises:
+            InputError: always; it says what to call.
+        """
+        raise InputError(
+            f"a state does not show all that the rule '{self.name}' decides by; use "
+            f"cluster_env.core.policy.choose with a simulator, env.unwrapped.choose with an "
+            f"environment, or cluster_env.evaluation.evaluate for whole episodes"
+        )
+
+
+HEURISTICS: Registry[Heuristic] = Registry("heuristic")
+
+
+def _ordered(order: str) -> Callable[[Any, str], Policy]:
+    def make(world: Any, argument: str) -> Policy:
+        name = f"{order}:{argument}" if argument else order
+        backfilling = argument or world.backfilling
+        if backfilling not in BACKFILLING:
+            raise unknown(f"kind of backfilling of '{order}:'", backfilling, BACKFILLING)
+        return RulePolicy(name, Rule(order, backfilling, world.priority))
+
+    return make
+
+
+def _named(name: str, rule: Rule) -> Callable[[Any, str], Policy]:
+    def make(world: Any, argument: str) -> Policy:
+        no_argument(name, argument)
+        return RulePolicy(name, rule)
+
+    return make
+
+
+for _order in ORDERS:
+    HEURISTICS.register(_order)(Heuristic(_ordered(_order)))
+for _order in ("saf", "wspt"):
+    _name = f"{_order}-strict"
+    HEURISTICS.register(_name)(Heuristic(_named(_name, Rule(_order, "strict"))))
+HEURISTICS.register("reserve")(
+    Heuristic(_named("reserve", Rule("wspt", "skip", reserve=Reserve())))
+)

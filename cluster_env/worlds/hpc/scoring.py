@@ -1,15 +1,335 @@
-"""A scorer on states: what it would start next, as far as a state shows it."""
+"""Scorers in a simulator: whole episodes, single decisions, and scores of bare states.
+
+An event costs as much as the jobs that are scored at it: none if the narrowest waiting job does not
+fit, those that fit in the modes that skip, and all that wait where the first of them counts.
+"""
+
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, Scorer
-from cluster_env.worlds.hpc.state import HEADER
-from cluster_env.worlds.hpc.world import HPC
+from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.worlds.hpc import state as header
+from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.events import (
+    Episode,
+    Jobs,
+    Machine,
+    advance,
+    clear,
+    fits,
+    next_event,
+)
+from cluster_env.worlds.hpc.features import BACKFILLS, FITS
+from cluster_env.worlds.hpc.queue import start_waiting
+from cluster_env.worlds.hpc.reservations import delays_nobody, reserve, take_spare
+from cluster_env.worlds.hpc.scheduler import rewind, slot_of
+from cluster_env.worlds.hpc.scorer import LEAST_DEVIATION, MODES, SIZE, Scorer
+
+STRICT, SKIP, EASY, GATE, GATED_EASY = range(len(MODES))
+
+ALL, FITTING, BACKFILLING = range(3)
+"""Which waiting jobs are looked at."""
+
+LOOK, BLOCKED, SHADOW = range(3)
+"""Places of an instant: which jobs are looked at, the one that has a reservation, and its time."""
+
+_NONE = -1
+_WIDEST = 2**31 - 1
+_LOG_2 = math.log(2.0)
+
+
+class Scoring(NamedTuple):
+    """A scorer, and what it works with."""
+
+    weights: NDArray[np.float64]  # (SIZE, SIZE)
+    mode: int
+    bilinear: bool
+    state: NDArray[np.float64]  # (SIZE,), features of the state and 1
+    job: NDArray[np.float64]  # (SIZE,), what each feature of a job counts
+    instant: NDArray[np.int64]  # (3,), what has been decided at the present instant
+
+    @classmethod
+    def of(cls, scorer: Scorer) -> "Scoring":
+        """A scorer with room to work in."""
+        return cls(
+            np.ascontiguousarray(scorer.weights, np.float64),
+            MODES.index(scorer.mode),
+            scorer.is_bilinear,
+            np.ones(SIZE),
+            np.zeros(SIZE),
+            np.zeros(3, np.int64),
+        )
+
+
+class Situation(NamedTuple):
+    """What a scorer sees of machine and queue, before it is brought to scale."""
+
+    free: float  # share of the processors
+    waiting: float  # jobs
+    queued_work: float  # seconds of the whole machine
+    next_end: float  # seconds
+    queue_log: float  # mean of ln(estimate)
+    running_work: float  # seconds of the whole machine
+    running: float  # jobs
+    running_log: float  # mean of ln(estimate)
+    load: float  # ln of it
+
+
+class Recent(NamedTuple):
+    """What a scorer sees of the last arrivals, before it is brought to scale."""
+
+    log: float  # mean of ln(estimate)
+    deviation: float
+    area: float  # mean of ln(estimate x processors)
+    area_deviation: float
+    log_gap: float  # mean of ln(1 + seconds between them)
+
+
+class Factors(NamedTuple):
+    """Numbers that a decision takes from weights and state, so that a score is a short sum."""
+
+    log: float  # of ln(estimate)
+    log_size: float  # of ln(processors)
+    wait: float  # of ln(estimate + waited)
+    size: float  # of processors
+    of_free: float
+    fits: float
+    constant: float
+
+
+@njit_kernel
+def play_scorer(machine: Machine, jobs: Jobs, rows: Rows, scoring: Scoring, scratch: Rows) -> None:
+    """Plays one episode after the other; see `cluster_env.worlds.hpc.scheduler.play_rule`."""
+    for row in range(rows.status.size):
+        episode = episode_of(machine, jobs, rows, row, scratch, 0)
+        clear(episode)
+        status, now = episode.status[0], np.int64(0)
+        while status.coming < episode.jobs.size or status.running > 0:
+            now = np.int64(next_event(episode))
+            if now > machine.options[0].max_time:
+                break
+            advance(episode, now, True, True, False)
+            scoring.instant[LOOK] = _first_look(scoring)
+            while _start_next(episode, scoring, now) != _NONE:
+                pass
+        rows.status[row].truncated = now > machine.options[0].max_time
+        rows.status[row].time = min(now, machine.options[0].max_time)
+
+
+@njit_kernel
+def choose_by_scorer(
+    machine: Machine,
+    jobs: Jobs,
+    rows: Rows,
+    which: NDArray[np.int32],
+    scoring: Scoring,
+    scratch: Rows,
+    actions: NDArray[np.int32],
+) -> None:
+    """Chooses what a scorer would start next; see `scheduler.choose_by_rule`."""
+    for i in range(which.size):
+        row = which[i]
+        actions[i] = machine.options[0].queue
+        own = episode_of(machine, jobs, rows, row, rows, row)
+        now = own.status[0].time
+        if own.status[0].event <= own.status[0].decided:  # nothing has happened since then
+            continue
+        episode = rewind(machine, jobs, rows, row, scratch, True)
+        scoring.instant[LOOK] = _first_look(scoring)
+        job = _start_next(episode, scoring, now)
+        while job != _NONE:
+            if own.start[job] != now:
+                slot = slot_of(machine, own, job)
+                if slot >= 0:
+                    actions[i] = slot
+                    break
+            job = _start_next(episode, scoring, now)
+
+
+@njit_inlined
+def _first_look(scoring: Scoring) -> int:
+    return FITTING if scoring.mode == SKIP or scoring.mode == GATE else ALL
+
+
+@njit_inlined
+def _start_next(episode: Episode, scoring: Scoring, now: int) -> int:
+    """Starts the next job of an instant, and returns it; -1 if the rest waits or none may start."""
+    mode, instant, status = scoring.mode, scoring.instant, episode.status[0]
+    # Nothing starts where the narrowest does not fit, whatever the scores are.
+    while status.tail > status.head and episode.free[0] >= status.narrowest:
+        factors = _look(episode, scoring, now)
+        place, lowest = _best(episode, factors, instant, now)
+        alone = status.running == 0
+        if place == _NONE or (mode >= GATE and not alone and not lowest < 0.0):
+            break
+        job = np.int64(episode.queue[place])
+        if instant[LOOK] == ALL and not fits(episode.demand, job, episode.free):
+            if mode == STRICT:
+                break
+            # The first job gets a reservation; only what does not delay it may start from here on.
+            instant[BLOCKED], instant[SHADOW] = job, reserve(episode, job, now)
+            instant[LOOK] = BACKFILLING
+            continue
+        if instant[LOOK] == BACKFILLING:
+            take_spare(episode, job, now, instant[SHADOW])
+        start_waiting(episode, place, now)
+        return int(job)
+    return int(np.int64(_NONE))
+
+
+@njit_inlined
+def _look(episode: Episode, scoring: Scoring, now: int) -> Factors:
+    """Looks at an episode, and works out what counts of a job."""
+    status, processors = episode.status[0], float(episode.capacity[0])
+    recent = Recent(
+        log=status.log,
+        deviation=_deviation(status.log, status.log_square),
+        area=status.area,
+        area_deviation=_deviation(status.area, status.area_square),
+        log_gap=status.log_gap,
+    )
+    # Where no score decides whether a job may start, the state moves all scores alike.
+    if scoring.mode >= GATE or scoring.bilinear:
+        waiting, running = status.tail - status.head, status.running
+        next_end, running_work, running_log = 0.0, 0.0, 0.0
+        if running > 0:
+            next_end = float(max(episode.expected[running - 1] - now, 0))
+            left = status.run_work - float(now) * status.run_size
+            running_work = max(left, 0.0) / processors
+            running_log = status.run_log / running
+        load = status.work / processors / max(status.gap, 1.0)
+        situation = Situation(
+            free=episode.free[0] / processors,
+            waiting=float(waiting),
+            queued_work=max(status.queue_work, 0.0) / processors,
+            next_end=next_end,
+            queue_log=status.queue_log / max(waiting, 1),
+            running_work=running_work,
+            running=float(running),
+            running_log=running_log,
+            load=math.log(max(load, 1e-6)),
+        )
+        _describe(situation, recent.deviation, scoring.state)
+    return _weigh(scoring, recent, processors)
+
+
+@njit_inlined
+def _deviation(mean: float, square: float) -> float:
+    return max(math.sqrt(max(square - mean * mean, 0.0)), LEAST_DEVIATION)
+
+
+@njit_inlined
+def _describe(seen: Situation, deviation: float, out: NDArray[np.float64]) -> None:
+    """Writes the features of the state, in the order of `scorer.STATE_FEATURES`."""
+    values = (
+        seen.free,
+        math.log(1.0 + seen.waiting) / 4.0,
+        math.log(1.0 + seen.queued_work) / 8.0,
+        math.log(1.0 + seen.next_end) / 8.0,
+        seen.queue_log / 4.0,
+        math.log(1.0 + seen.running_work) / 8.0,
+        math.log(1.0 + seen.running) / 4.0,
+        seen.running_log / 4.0,
+        seen.load / 2.0,
+        deviation / 2.0,
+    )
+    for column in range(len(values)):
+        out[column] = values[column]
+
+
+@njit_inlined
+def _weigh(scoring: Scoring, recent: Recent, processors: float) -> Factors:
+    """Works out what counts of a job, so that its score is a short sum."""
+    weights, w, last = scoring.weights, scoring.job, SIZE - 1
+    for row in range(SIZE):
+        w[row] = weights[row, last]
+        if scoring.bilinear or row == last:
+            for column in range(last):
+                w[row] += weights[row, column] * scoring.state[column]
+    # What each feature of a job counts, in the order of `scorer.JOB_FEATURES`; the logarithm of
+    # 1 + waited / estimate is the difference of those of estimate + waited and of the estimate.
+    log_estimate, log_share, log_size, relative_estimate, stretch = w[0], w[1], w[2], w[3], w[4]
+    share, of_free, fit, relative_area, log_gaps = w[5], w[6], w[7], w[8], w[9]
+    log_processors = math.log(processors)
+    of_estimate = relative_estimate / recent.deviation
+    of_area = relative_area / recent.area_deviation
+    means = log_share * log_processors + log_gaps * recent.log_gap
+    return Factors(
+        log=(log_estimate - stretch + log_gaps) / 4.0 + of_estimate + of_area,
+        log_size=log_share / 4.0 + log_size / max(log_processors, _LOG_2) + of_area,
+        wait=stretch / 4.0,
+        size=share / processors,
+        of_free=of_free,
+        fits=fit,
+        constant=w[last] - means / 4.0 - of_estimate * recent.log - of_area * recent.area,
+    )
+
+
+@njit_inlined
+def _best(
+    episode: Episode, factors: Factors, instant: NDArray[np.int64], now: int
+) -> tuple[int, float]:
+    """Place and score of the job with the lowest one among those looked at; -1 if none is."""
+    look, free, share = instant[LOOK], episode.free[0], 1.0 / max(float(episode.free[0]), 1.0)
+    best, lowest, narrowest = np.int64(_NONE), np.inf, np.int64(_WIDEST)
+    for place in range(episode.status[0].head, episode.status[0].tail):
+        width = np.int64(episode.widths[place])
+        narrowest = min(narrowest, width)
+        if look != ALL and width > free:
+            continue
+        # Those that fit, and do not delay the one with the reservation.
+        job = episode.queue[place]
+        if look == FITTING and not fits(episode.demand, job, episode.free):
+            continue
+        if look == BACKFILLING and (
+            job == instant[BLOCKED] or not delays_nobody(episode, job, now, instant[SHADOW])
+        ):
+            continue
+        lasting = episode.jobs[job].order_estimate + now - episode.jobs[job].arrival
+        score = _score(
+            factors,
+            episode.jobs[job].log,
+            episode.jobs[job].log_size,
+            float(width),
+            float(lasting),
+            share,
+        )
+        if factors.fits != 0.0 and (look != ALL or fits(episode.demand, job, episode.free)):
+            score += factors.fits
+        if score < lowest:
+            best, lowest = np.int64(place), score
+    episode.status[0].narrowest = narrowest
+    return int(best), lowest
+
+
+@njit_inlined
+def _score(
+    factors: Factors, log: float, log_size: float, size: float, lasting: float, share: float
+) -> float:
+    """The score of a job, but for whether it fits.
+
+    Args:
+        factors: what counts.
+        log: ln(estimate).
+        log_size: ln(processors).
+        size: processors.
+        lasting: seconds that it has waited, and its estimate.
+        share: 1 over the free processors.
+    """
+    score = factors.constant + factors.log * log + factors.log_size * log_size
+    score += factors.size * size
+    if factors.wait != 0.0:
+        score += factors.wait * math.log(lasting)
+    if factors.of_free != 0.0:
+        score += factors.of_free * min(size * share, 2.0)
+    return score
 
 
 def score_states(
-    scorer: Scorer, world: HPC, states: NDArray[np.int32]
+    scorer: Scorer, world: Any, states: NDArray[np.int32]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Scores the waiting jobs of states.
 
@@ -19,94 +339,82 @@ def score_states(
 
     Args:
         scorer: the scorer.
-        world: whose states they are.
+        world: an `HPC`, whose states they are.
         states: int32 ``(n, state_size)``.
 
     Returns:
         Scores, float64 ``(n, queue)``, and what may be done, bool ``(n, queue + 1)``: start a job,
         and, last, wait.
+
+    Raises:
+        InputError: if the states are not of this world.
     """
+    items = world.features(states).items
+    fitting, backfills = items[:, :, FITS], items[:, :, BACKFILLS] > 0
+    scores = np.full(fitting.shape, np.inf)
     layout = world.layout
-    jobs = states[:, layout.jobs_at :].reshape(states.shape[0], layout.queue, layout.job_size)
-    header = dict(zip(HEADER, states[:, : len(HEADER)].T.astype(np.float64), strict=True))
-    free = states[:, layout.jobs_at - len(world.capacity) : layout.jobs_at]
-    present = np.arange(layout.queue) < np.minimum(states[:, :1], layout.queue)
-    fits = present & (jobs[:, :, 2:] <= free[:, None]).all(axis=2)
-    of_jobs = _of_jobs(world, header, jobs.astype(np.float64), free[:, :1], fits)
-    of_state = _of_state(world, header, free[:, 0])
-    scores = np.einsum("nqi,ij,nj->nq", of_jobs, scorer.weights, of_state)
-    scores[~present] = np.inf
-    return scores, _allowed(scorer.mode, scores, fits, states, jobs, header)
-
-
-def _of_jobs(
-    world: HPC,
-    header: dict[str, NDArray[np.float64]],
-    jobs: NDArray[np.float64],
-    free: NDArray[np.int32],
-    fits: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    """See `cluster_env.worlds.hpc.scorer.JOB_FEATURES`."""
-    estimate, waited, size = (np.maximum(jobs[:, :, k], k != 1) for k in range(3))
-    log, log_size, machine = np.log(estimate), np.log(size), np.log(world.processors)
-    thousandths = {name: values[:, None] / 1000 for name, values in header.items()}
-    deviation = np.maximum(thousandths["recent_log_deviation"], LEAST_DEVIATION)
-    area_deviation = np.maximum(thousandths["recent_log_area_deviation"], LEAST_DEVIATION)
-    columns = (
-        log / 4,
-        (log_size - machine) / 4,
-        log_size / max(machine, np.log(2)),
-        (log - thousandths["recent_log"]) / deviation,
-        np.log(1 + waited / estimate) / 4,
-        size / world.processors,
-        np.minimum(size / np.maximum(free, 1), 2),
-        fits,
-        (log + log_size - thousandths["recent_log_area"]) / area_deviation,
-        (log - thousandths["recent_log_gap"]) / 4,
-        np.ones_like(log),
+    _score_all(
+        states,
+        layout.jobs_at,
+        layout.job_size,
+        world.processors,
+        Scoring.of(scorer),
+        fitting,
+        scores,
     )
-    return np.stack(columns, axis=2)
+    # What a mode lets start, and whether it may wait.
+    allowed = fitting > 0
+    if scorer.mode == "strict":
+        allowed &= np.arange(layout.queue) == scores.argmin(axis=1)[:, None]
+    elif scorer.mode in ("easy", "gated_easy"):
+        allowed = backfills
+    some = allowed.any(axis=1)
+    waits = states[:, header.RUNNING] > 0 if scorer.mode.startswith("gate") else ~some
+    return scores, np.concatenate([allowed, (waits | ~some)[:, None]], axis=1)
 
 
-def _of_state(
-    world: HPC, header: dict[str, NDArray[np.float64]], free: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """See `cluster_env.worlds.hpc.scorer.STATE_FEATURES`."""
-    deviation = np.maximum(header["recent_log_deviation"] / 1000, LEAST_DEVIATION)
-    columns = (
-        free / world.processors,
-        np.log(1 + header["waiting"]) / 4,
-        np.log(1 + header["queued_work"]) / 8,
-        np.log(1 + header["next_end"]) / 8,
-        header["queue_log"] / 4000,
-        np.log(1 + header["running_work"]) / 8,
-        np.log(1 + header["running"]) / 4,
-        header["running_log"] / 4000,
-        header["recent_load"] / 2000,
-        deviation / 2,
-        np.ones_like(deviation),
-    )
-    return np.stack(columns, axis=1)
-
-
-def _allowed(
-    mode: str,
-    scores: NDArray[np.float64],
-    fits: NDArray[np.bool_],
+@njit_kernel
+def _score_all(
     states: NDArray[np.int32],
-    jobs: NDArray[np.int32],
-    header: dict[str, NDArray[np.float64]],
-) -> NDArray[np.bool_]:
-    """What a mode lets start, and whether it may wait."""
-    allowed = fits
-    if mode == "strict":
-        first = np.arange(fits.shape[1]) == scores.argmin(axis=1)[:, None]
-        allowed = fits & first
-    elif mode in ("easy", "gated_easy"):
-        reservation, spare = header["reservation"][:, None], header["spare"][:, None]
-        in_time = (jobs[:, :, 0] <= reservation) | (jobs[:, :, 2] <= spare)
-        allowed = fits & (in_time | (reservation == 0))
-    some = np.asarray(allowed.any(axis=1))
-    running = states[:, 1] > 0
-    waits = running if mode.startswith("gate") else ~some
-    return np.concatenate([allowed, (waits | ~some)[:, None]], axis=1)
+    jobs_at: int,
+    job_size: int,
+    processors: int,
+    scoring: Scoring,
+    fitting: NDArray[np.float32],
+    scores: NDArray[np.float64],
+) -> None:
+    """Writes the scores of the jobs that states show, ``(n, queue)``; others are left."""
+    for i in range(states.shape[0]):
+        state = states[i]
+        free = float(state[header.FREE])
+        situation = Situation(
+            free=free / processors,
+            waiting=float(state[header.WAITING]),
+            queued_work=float(state[header.QUEUED_WORK]),
+            next_end=float(state[header.NEXT_END]),
+            queue_log=state[header.QUEUE_LOG] / 1000.0,
+            running_work=float(state[header.RUNNING_WORK]),
+            running=float(state[header.RUNNING]),
+            running_log=state[header.RUNNING_LOG] / 1000.0,
+            load=state[header.RECENT_LOAD] / 1000.0,
+        )
+        recent = Recent(
+            log=state[header.RECENT_LOG] / 1000.0,
+            deviation=max(state[header.RECENT_LOG_DEVIATION] / 1000.0, LEAST_DEVIATION),
+            area=state[header.RECENT_LOG_AREA] / 1000.0,
+            area_deviation=max(state[header.RECENT_LOG_AREA_DEVIATION] / 1000.0, LEAST_DEVIATION),
+            log_gap=state[header.RECENT_LOG_GAP] / 1000.0,
+        )
+        _describe(situation, recent.deviation, scoring.state)
+        factors = _weigh(scoring, recent, float(processors))
+        for slot in range(min(np.int64(state[header.WAITING]), scores.shape[1])):
+            job = state[jobs_at + slot * job_size :]
+            estimate, size = float(job[header.ESTIMATE]), float(job[header.DEMAND])
+            scores[i, slot] = factors.fits * fitting[i, slot] + _score(
+                factors,
+                math.log(estimate),
+                math.log(size),
+                size,
+                estimate + job[header.WAITED],
+                1.0 / max(free, 1.0),
+            )

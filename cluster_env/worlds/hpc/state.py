@@ -1,8 +1,28 @@
 """The state of an episode as integers: what is asked of the waiting jobs, and sums of the rest."""
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
+from cluster_env.worlds.hpc.events import (
+    AT_ARRIVAL,
+    Episode,
+    Machine,
+    fits,
+    log_thousandths,
+)
+from cluster_env.worlds.hpc.reservations import reserve
+
+LARGEST = 2**31 - 1
+
+State = NDArray[np.int32]  # (state_size,)
+States = NDArray[np.int32]  # (n, state_size), or a part of it
 
 HEADER = (
     "waiting",  # jobs
@@ -23,21 +43,22 @@ HEADER = (
 )
 """What a state begins with, each an int32; then free units of each resource, then the jobs."""
 
+WAITING, RUNNING, NEXT_END, RESERVATION, SPARE, QUEUED_WORK, RUNNING_WORK = range(7)
+QUEUE_LOG, RUNNING_LOG, RECENT_LOG, RECENT_LOG_DEVIATION, RECENT_LOG_AREA = range(7, 12)
+RECENT_LOG_AREA_DEVIATION, RECENT_LOG_GAP, RECENT_LOAD, FREE = range(12, len(HEADER) + 1)
+
 JOB = ("estimate", "waited")
 """What a state has of each job that a policy sees, before its demands; 0 in empty places."""
 
+ESTIMATE, WAITED, DEMAND = range(len(JOB) + 1)
+
 CLOCK = ("time", "remaining_work")
 """What stands behind the jobs of a state with a horizon: seconds, and the work that is expected of
-running jobs. Then come rows, each with its offset in seconds and the units of each resource that
-are expected to be free then. Work is in seconds of one processor here, as ln(1 + it) in
-thousandths, which an int32 holds for a machine of any size."""
+running jobs, see `log_thousandths`. Then come rows, each with its offset in seconds and the units
+of each resource that are expected to be free then, and then for each job that is seen what was true
+when it was submitted, see `AT_ARRIVAL`."""
 
-AT_ARRIVAL = ("queue_size", "queued_work", "free_processors", "remaining_work")
-"""What follows for each job that a policy sees: what was true when it was submitted. Of jobs that
-are submitted in the same second, the later ones find the others in the queue."""
-
-RECENT = 50
-"""Arrivals over which recent means are taken, with weights that fade."""
+TIME, REMAINING_WORK = range(len(CLOCK))
 
 
 @dataclass(frozen=True)
@@ -95,3 +116,124 @@ class StateLayout:
         if not self.horizon:
             return self.clock_at
         return self.arrivals_at + self.queue * len(AT_ARRIVAL)
+
+    def free(self, states: States) -> States:
+        """Free units of each resource, ``(n, num_resources)``: a view."""
+        return states[:, len(HEADER) : self.jobs_at]
+
+    def jobs(self, states: States) -> States:
+        """The jobs that are seen, ``(n, queue, job_size)``."""
+        return states[:, self.jobs_at : self.clock_at].reshape(-1, self.queue, self.job_size)
+
+    def rows(self, states: States) -> States:
+        """The rows of the horizon, ``(n, horizon, 1 + num_resources)``."""
+        shown = states[:, self.rows_at : self.arrivals_at]
+        return shown.reshape(-1, self.horizon, 1 + self.num_resources)
+
+    def arrivals(self, states: States) -> States:
+        """What was true when the jobs arrived, ``(n, queue, 4)``, see `AT_ARRIVAL`."""
+        return states[:, self.arrivals_at :].reshape(-1, self.queue, len(AT_ARRIVAL))
+
+    @cached_property
+    def space(self) -> spaces.Box:
+        """What states are."""
+        return spaces.Box(-LARGEST, LARGEST, (self.size,), np.int32)
+
+
+@njit_inlined
+def show(machine: Machine, episode: Episode, out: State) -> None:
+    """Writes the state of an episode."""
+    status, options = episode.status[0], machine.options[0]
+    now = status.time
+    waiting, running = status.tail - status.head, status.running
+    processors = float(episode.capacity[0])
+    for k in range(out.size):
+        out[k] = 0
+    out[WAITING], out[RUNNING] = waiting, running
+    # What runs, as expected.
+    remaining = status.run_work - now * status.run_size
+    if running > 0:
+        out[NEXT_END] = _whole(max(episode.expected[running - 1] - now, 1))
+        out[RUNNING_WORK] = _whole(max(remaining, 0.0) / processors)
+        out[RUNNING_LOG] = _whole(1000 * status.run_log / running)
+    # What waits, and when the oldest can start.
+    if waiting > 0:
+        oldest = episode.queue[status.head]
+        if fits(episode.demand, oldest, episode.free):
+            out[SPARE] = episode.free[0] - episode.demand[oldest, 0]
+        else:
+            out[RESERVATION] = _whole(reserve(episode, oldest, now) - now)
+            out[SPARE] = episode.spare[0]
+        out[QUEUED_WORK] = _whole(max(status.queue_work, 0.0) / processors)
+        out[QUEUE_LOG] = _whole(1000 * status.queue_log / waiting)
+    # What has arrived lately.
+    out[RECENT_LOG] = _whole(1000 * status.log)
+    out[RECENT_LOG_DEVIATION] = _whole(1000 * _deviation(status.log, status.log_square))
+    out[RECENT_LOG_AREA] = _whole(1000 * status.area)
+    out[RECENT_LOG_AREA_DEVIATION] = _whole(1000 * _deviation(status.area, status.area_square))
+    out[RECENT_LOG_GAP] = _whole(1000 * status.log_gap)
+    load = status.work / processors / max(status.gap, 1.0)
+    out[RECENT_LOAD] = _whole(1000 * math.log(max(load, 1e-6)))
+    # Free units, and the jobs that are seen.
+    for r in range(episode.free.size):
+        out[options.jobs_at - episode.free.size + r] = episode.free[r]
+    size = DEMAND + episode.free.size
+    for slot in range(min(waiting, options.queue)):
+        job, shown = episode.queue[status.head + slot], options.jobs_at + slot * size
+        out[shown + ESTIMATE] = episode.jobs[job].order_estimate
+        out[shown + WAITED] = now - episode.jobs[job].arrival
+        for r in range(episode.free.size):
+            out[shown + DEMAND + r] = episode.demand[job, r]
+        if options.horizon > 0:
+            for k in range(len(AT_ARRIVAL)):
+                before = options.arrivals_at + len(AT_ARRIVAL) * slot
+                out[before + k] = episode.at_arrival[job, k]
+    if options.horizon > 0:
+        out[options.clock_at + TIME] = now
+        out[options.clock_at + REMAINING_WORK] = log_thousandths(remaining)
+        _show_horizon(machine, episode, out[options.rows_at :])
+
+
+@njit_inlined
+def _show_horizon(machine: Machine, episode: Episode, out: State) -> None:
+    """Writes the rows of the horizon, `horizon_step` seconds after each other.
+
+    Where that is 0, each row is the next time at which jobs are expected to end, and where there is
+    none, the row before it a second later (figure 4.5).
+
+    Args:
+        machine: whose state it is.
+        episode: the episode.
+        out: int32, from the first row on.
+    """
+    step, now, size = machine.options[0].horizon_step, episode.status[0].time, 1 + episode.free.size
+    coming = episode.status[0].running - 1
+    for row in range(machine.options[0].horizon):
+        place = row * size
+        offset = np.int64(0)
+        for r in range(episode.free.size):
+            before = episode.free[r] if row == 0 else out[place + 1 + r - size]
+            out[place + 1 + r] = before
+        if step > 0:
+            offset = np.int64(row * step)
+        elif row > 0 and coming >= 0:
+            offset = max(episode.expected[coming], now + 1) - now
+        elif row > 0:
+            offset = np.int64(out[place - size]) + 1
+        # What is expected to end by then is free.
+        while coming >= 0 and max(episode.expected[coming], now + 1) - now <= offset:
+            job = episode.expected_jobs[coming]
+            for r in range(episode.free.size):
+                out[place + 1 + r] += episode.demand[job, r]
+            coming -= 1
+        out[place] = min(offset, np.int64(LARGEST))
+
+
+@njit_inlined
+def _deviation(mean: float, square: float) -> float:
+    return math.sqrt(max(square - mean**2, 0.0))
+
+
+@njit_inlined
+def _whole(value: float) -> int:
+    return int(min(max(round(value), -LARGEST), LARGEST))

@@ -1,6 +1,6 @@
 """A batch-scheduled machine as a world: its options, and what a network sees of it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -8,17 +8,16 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cluster_env.core.checks import outputs, require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.registry import unknown
 from cluster_env.core.world import Features
+from cluster_env.worlds.hpc.episodes import REWARDS
 from cluster_env.worlds.hpc.features import context_names, describe, item_names
-from cluster_env.worlds.hpc.mdp import Decisions
 from cluster_env.worlds.hpc.rules import BACKFILLING, Weights
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.state import StateLayout
-
-LARGEST = 2**31 - 1
+from cluster_env.worlds.hpc.state import LARGEST, StateLayout
 
 ESTIMATES = ("estimate", "order_estimate", "reserve_estimate")
 """Attributes of jobs, in seconds: what the user asked for, at which jobs are killed; and what is
@@ -30,6 +29,50 @@ that runs (when others can have its units). Where one of these two is missing, t
 class HPC:
     """A machine of identical processors, and rigid jobs that run to their ends.
 
+    The decision process of the environment ``HPC-v0``:
+
+    * Clock: whole seconds, from event to event. At one instant jobs finish, then jobs arrive, then
+      the policy starts jobs one after the other, until it waits or no job that it sees fits.
+    * State: int32 ``(state_size,)``, see `cluster_env.worlds.hpc.state`: sums over waiting and
+      running jobs, means over recent arrivals, free units, and the `queue` oldest waiting jobs.
+      Run times are not in it, but what is believed of them. Networks see `features` of it.
+    * Action: k, 0 to `queue` - 1, starts the k-th oldest waiting job. `queue` waits for the next
+      event at which a job that is seen fits, and so does whatever is not allowed.
+    * Mask: jobs that fit may start. Waiting is allowed where a job runs; where none does, the
+      oldest job starts instead.
+    * Reward: minus all that a job will have cost under the objective when it is done, at the
+      decision that starts it; it is known then. So no decision is charged for what it cannot
+      change, and the undiscounted return is minus what the schedule costs. It is 0 at most where an
+      objective only costs, and has no lower bound.
+    * End: terminated when all jobs have finished. Truncated when the clock would pass `max_time`;
+      what waits is then charged with what it has cost.
+
+    The formulations of Cunha's thesis (2022), chapter 4, are options of the same world:
+
+    ===============  ==========  ============  ==================================================
+    id               asked       `reward`      thesis
+    ===============  ==========  ============  ==================================================
+    HPC-v0           at events   ``at_start``  none
+    HPCBase-v0       every step  ``base``      section 4.4, eq. 4.1
+    HPCSparse-v0     if one fits ``sparse``    section 4.6.2
+    HPCReduced-v0    if one fits ``reduced``   sections 4.6.2 and 4.6.3
+    HPCOptions-v0    if one fits ``options``   section 4.7, eq. 2.18
+    ===============  ==========  ============  ==================================================
+
+    The online cost of a job in a second is what the objective says; under ``slowdown`` that is
+    1 / duration (eq. 2.1). ``base``: minus the online cost of all jobs in the system while time
+    passes; starting a job takes no time and so costs nothing (eq. 4.1). ``sparse``: of the time
+    between two decisions only one time step counts, and none after a start, since intermediate
+    rewards are lost (figure 4.4). ``reduced``: the same of the waiting jobs that the policy sees
+    alone. ``options``: of these jobs all the time until the next decision, discounted by the second
+    (eq. 2.18). Training may then use ``gamma`` 1, as section 4.7.3 does with PPO, or the same
+    discount by the second from one decision to the next (eq. 2.19); anything else would discount
+    twice, and is refused. Deliberate differences: figure 4.4 counts a job that runs in the
+    semi-MDP, section 4.7.2 jobs that wait alone, and ``options`` follows the section; the thesis
+    lets an empty machine wait, which never ends under a policy that always does.
+
+    Versions: all ids are the first.
+
     Attributes:
         processors: at least 1.
         memory: units of memory, in whatever unit jobs ask for it; 0 if it is not counted.
@@ -39,10 +82,10 @@ class HPC:
             named without it (`cluster_env.worlds.hpc.rules.Rule`).
         priority: weights of the order `priority`, as the site has them.
         kill_at_estimate: whether jobs are killed when they have run for as long as they asked for,
-            and not left to run on.
+            and not left to run on. They are shorter then for rewards and metrics alike.
         max_time: clock after which an episode is truncated, in seconds.
         time_step: seconds that pass where a policy waits; 0: until the next event at which a job
-            that it sees fits. See `cluster_env.worlds.hpc.mdp`, as for all that follows.
+            that it sees fits.
         every_step: whether a policy is asked after every step, and not only where a job fits.
         reward: ``at_start``, ``base``, ``sparse``, ``reduced`` or ``options``.
         reward_discount: of a second, in the reward ``options``.
@@ -51,6 +94,9 @@ class HPC:
             rows of their own where it is 0.
         horizon_step: seconds from one row of the horizon to the next; 0: each row is the next time
             at which a job is expected to end.
+
+    Raises:
+        InputError: for an option of another type, or out of range.
     """
 
     kind: ClassVar[str] = "hpc"
@@ -71,6 +117,7 @@ class HPC:
     horizon_step: int = 0
 
     def __post_init__(self) -> None:
+        require_option_types(self)
         if not 1 <= self.processors <= LARGEST:
             raise InputError(
                 f"a machine needs 1 to {LARGEST:,} processors, but {self.processors} was given"
@@ -94,7 +141,17 @@ class HPC:
                 f"horizon_step must be 0 to {most:,} seconds, and goes with a horizon, but "
                 f"{self.horizon_step:,} was given with a horizon of {self.horizon}"
             )
-        Decisions(self.time_step, self.every_step, self.reward, self.reward_discount)
+        if self.reward not in REWARDS:
+            raise unknown("reward", self.reward, tuple(REWARDS))
+        if self.time_step < 0 or (self.every_step and not self.time_step):
+            raise InputError(
+                f"time_step must be 0 (until the next event) or more seconds, and 1 or more with "
+                f"every_step, but {self.time_step} was given"
+            )
+        if not 0 < self.reward_discount <= 1:
+            raise InputError(
+                f"a discount must be above 0 and at most 1, not {self.reward_discount:g}"
+            )
 
     @cached_property
     def capacity(self) -> tuple[int, ...]:
@@ -115,7 +172,7 @@ class HPC:
     @cached_property
     def state_space(self) -> spaces.Box:
         """Whole numbers, see `cluster_env.worlds.hpc.state`."""
-        return spaces.Box(-LARGEST, LARGEST, (self.layout.size,), np.int32)
+        return self.layout.space
 
     @property
     def num_actions(self) -> int:
@@ -157,17 +214,21 @@ class HPC:
                     f"the attribute {name} reach from {estimate.min()} to {estimate.max()}"
                 )
 
+    def served(self, jobset: JobSet) -> JobSet:
+        """The jobs as they run: those that outlive their estimates are cut, where jobs are killed.
+
+        The attribute ``run_time`` keeps for how long they would have run.
+        """
+        limit = jobset.attributes.get("estimate")
+        if not self.kill_at_estimate or limit is None or "run_time" in jobset.attributes:
+            return jobset
+        duration = np.minimum(jobset.duration, limit).astype(np.int32)
+        attributes = {**jobset.attributes, "run_time": jobset.duration}
+        return replace(jobset, duration=duration, attributes=attributes)
+
     def simulator(self) -> HPCSimulator:
         """A new simulator, with nothing loaded."""
-        return HPCSimulator(
-            self.capacity,
-            self.layout,
-            self.max_time,
-            self.kill_at_estimate,
-            self.check,
-            Decisions(self.time_step, self.every_step, self.reward, self.reward_discount),
-            self.horizon_step,
-        )
+        return HPCSimulator(self)
 
     def features(self, states: NDArray[np.int32], out: Features | None = None) -> Features:
         """What a network sees: waiting jobs, the machine, and what may be done.
@@ -177,13 +238,17 @@ class HPC:
         Args:
             states: int32 ``(n, state_size)``.
             out: written if given.
+
+        Raises:
+            InputError: if the arrays are not of this world.
         """
-        if out is None:
-            n, (of_item, of_context) = states.shape[0], map(len, self.feature_names)
-            out = Features(
-                np.empty((n, self.queue, of_item), np.float32),
-                np.empty((n, of_context), np.float32),
-                np.empty((n, self.num_actions), np.bool_),
-            )
-        describe(states, np.asarray(self.capacity, np.int64), self.layout.jobs_at, *out)
-        return out
+        require_states(states, self.state_space)
+        n, (num_of_item, num_of_context) = states.shape[0], map(len, self.feature_names)
+        made = outputs(
+            out,
+            ((n, self.queue, num_of_item), np.float32),
+            ((n, num_of_context), np.float32),
+            ((n, self.num_actions), np.bool_),
+        )
+        describe(states, np.asarray(self.capacity, np.int64), self.layout.jobs_at, *made)
+        return Features(*made)

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from rllib_configs.conditions import ConditionOption
-from rllib_configs.registries import CONVERSIONS, NETWORKS, RANGES, NetworkEntry
+from rllib_configs.registries import ADVISERS, CONVERSIONS, NETWORKS, RANGES, NetworkEntry
 
 
 class ScorerOptions(ConditionOption):
@@ -20,6 +20,7 @@ class ScorerOptions(ConditionOption):
 NETWORKS.register("hpc_scorer")(
     NetworkEntry(ScorerOptions, "rllib_configs.worlds.hpc.scorer:NETWORK", has_gradient=False)
 )
+ADVISERS.register("hpc")("rllib_configs.worlds.hpc.advice:advise")
 RANGES.register("hpc")("rllib_configs.worlds.hpc.ranges:HPCRanges")
 CONVERSIONS.register("hpc_scorer to set_scorer")(
     "rllib_configs.worlds.hpc.warm_start:as_set_scorer"

@@ -55,9 +55,19 @@ class ScorerSampler:
             simulator: of the world.
             void_bias: what is added to the logit of void: above 0, more is held.
         """
+        simulator.play(self._biased(void_bias))
+
+    def choose(
+        self, simulator: Any, rows: NDArray[np.int32], void_bias: float
+    ) -> NDArray[np.int32]:
+        """The actions of `play` in some rows under way, int32 ``(m,)``."""
+        actions: NDArray[np.int32] = simulator.choose(self._biased(void_bias), rows)
+        return actions
+
+    def _biased(self, void_bias: float) -> Scorer:
         weights = self._scorer.weights.copy()
         weights[-1, -1] += void_bias
-        simulator.play(Scorer(weights, self._scorer.mode))
+        return Scorer(weights, self._scorer.mode)
 
 
 def _module() -> "type[TorchRLModule]":

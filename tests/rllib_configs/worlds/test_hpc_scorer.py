@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.policy import PlayedPolicy
+from cluster_env.core.policy import PlayedPolicy, choose
 from cluster_env.core.seeding import Split
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives import get_objective
@@ -12,12 +12,17 @@ from cluster_env.objectives.mixtures import weights_of
 from cluster_env.worlds import get_spec
 from cluster_env.worlds.hpc import HPC
 from cluster_env.worlds.hpc.scorer import MODES, Scorer
-from cluster_env.worlds.hpc.sites import LARGE, any_site, capability_site
-from cluster_env.worlds.hpc.workloads import LublinWorkload
+from cluster_env.worlds.hpc.workloads import LARGE, LublinWorkload, any_site, capability_site
 from rllib_configs.loading import load_config
 from rllib_configs.networks import network_of
 from rllib_configs.networks.conditions import Wanted
-from rllib_configs.policy_files import LearnedPolicy, policy_of, read_weights, starting_weights
+from rllib_configs.policy_files import (
+    LearnedPolicy,
+    PlayedLearnedPolicy,
+    policy_of,
+    read_weights,
+    starting_weights,
+)
 from rllib_configs.registries import prepare
 from rllib_configs.runners.candidates import CANDIDATES, KEPT, CandidateWork, units_of
 from rllib_configs.search_problem import SearchProblem
@@ -44,6 +49,20 @@ def test_decisions_are_those_that_are_played(mode: str) -> None:
     rows = np.arange(3, dtype=np.int32)
     while simulator.active.any():
         actions = sampler.logits(simulator.states).argmax(axis=1).astype(np.int32)
+        simulator.step(rows, actions, np.empty(3))
+    assert np.array_equal(simulator.schedule().start, played)
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_trained_scorer_chooses_in_a_simulator_what_it_plays(mode: str, bias: float) -> None:
+    sampler = ScorerSampler(Scorer.linear(mode, **WEIGHTS, constant=-4.0), WORLD)
+    policy = PlayedLearnedPolicy("scorer", sampler, "argmax", bias)
+    played = evaluate(policy, JOBSETS, WORLD).start
+    simulator = WORLD.simulator()
+    simulator.load(JOBSETS, get_objective("bounded_slowdown"))
+    while (rows := np.flatnonzero(simulator.active).astype(np.int32)).size:
+        actions = choose(policy, simulator, rows, np.zeros(rows.size))
         simulator.step(rows, actions, np.empty(3))
     assert np.array_equal(simulator.schedule().start, played)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Advice, SiteJob, SiteNode, Snapshot
+from rllib_configs.snapshot import HELD, RUNNING, WAITING, Advice, SiteJob, SiteNode, Snapshot
 from tune_jobs.site.deciding import LATER, NO_ROOM, OVERDUE, POLICY, TOO_MANY, Limits, decide
 
 NOW = 10_000

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster_env.core.snapshot import SiteNode
+from rllib_configs.snapshot import SiteNode
 from tests.tune_jobs.site.test_slurm_text import SQUEUE
 from tune_jobs.site import slurm
 from tune_jobs.site.holding import Holding, free_now

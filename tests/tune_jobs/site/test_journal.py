@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
-from cluster_env.core.snapshot import HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
+from rllib_configs.snapshot import HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
 from tune_jobs.site.deciding import NO_PAST, Decision, Limits
 from tune_jobs.site.journal import open_journal, read_journal, tick_entry
 from tune_jobs.site.sequences import moved, moves

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster_env.core.snapshot import (
+from rllib_configs.snapshot import (
     BLOCKED,
     HELD,
     RUNNING,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cluster_env.core.snapshot import BLOCKED, HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
+from rllib_configs.snapshot import BLOCKED, HELD, RUNNING, WAITING, SiteJob, SiteNode, Snapshot
 from tune_jobs.site.slurm_text import JOB_FIELDS, NODE_FIELDS, layout, read_jobs, read_nodes
 
 # Recorded, but for the GPUs of jobs 2 and 4, the het job and the names of users.

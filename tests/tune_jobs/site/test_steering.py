@@ -7,10 +7,10 @@ import pytest
 
 from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.snapshot import HELD, RUNNING, WAITING, Advice, SiteJob, SiteNode, Snapshot
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.hpc import HPC
+from rllib_configs.snapshot import HELD, RUNNING, WAITING, Advice, SiteJob, SiteNode, Snapshot
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.controller import Forbidden, SiteAway
 from tune_jobs.site.deciding import POLICY, Decision, Limits, Start

@@ -32,11 +32,6 @@ def played(world: HPC, jobsets: list[JobSet], rule: Rule) -> Schedule:
     return simulator.schedule()
 
 
-def waits(world: HPC, jobset: JobSet, rule: Rule) -> NDArray[np.int32]:
-    schedule = played(world, [jobset], rule)
-    return schedule.start - schedule.arrival
-
-
 def arrays(path: Path) -> dict[str, NDArray]:
     with np.load(path) as file:
         return {name: file[name] for name in file.files}

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.worlds.hpc.orders import FIXED_ORDERS
-from cluster_env.worlds.hpc.rules import Rule
+from cluster_env.worlds.hpc.rules import FIXED_ORDERS, Rule
 
 
 def plain_starts(jobset: JobSet, rule: Rule, processors: int) -> list[int]:

@@ -3,16 +3,24 @@
 import numpy as np
 import pytest
 
-from cluster_env.worlds.hpc import events
+from cluster_env.worlds.hpc import events, reservations
 
 # They stand in other kernels alone, so that Python has to read them.
 expect, forget, pop, push, raise_outlived, reserve = (
     getattr(kernel, "py_func", kernel)
     for kernel in (
         *(events.expect, events.forget, events.pop, events.push),
-        *(events.raise_outlived, events.reserve),
+        *(events.raise_outlived, reservations.reserve),
     )
 )
+
+
+def episode_of(**columns: np.ndarray) -> events.Episode:
+    """An episode of which only some arrays are asked for."""
+    status = np.zeros(1, events.STATUS).view(np.recarray)
+    status.running = columns["expected"].size
+    columns["status"] = status
+    return events.Episode(*(columns.get(name) for name in events.Episode._fields))
 
 
 def room(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,8 +64,11 @@ def test_an_outlived_end_is_doubled_up_to_the_limit_and_stays_in_order() -> None
     """At 10, job 0 of 4 s is expected after 16 s, job 1 at its limit, job 2 has reached its own."""
     times, jobs = np.array([20, 9, 7, 4]), np.array([3, 1, 2, 0], np.int32)
     start = np.array([0, 5, 2, 10])
-    limit, demand = np.array([40, 6, 5, 99], np.int32), np.array([[2], [3], [1], [1]], np.int32)
-    added = raise_outlived(times, jobs, 4, 10, start, limit, demand)
+    records = np.zeros(4, events.JOB).view(np.recarray)
+    records.limit = [40, 6, 5, 99]
+    demand = np.array([[2], [3], [1], [1]], np.int32)
+    known = {"expected": times, "expected_jobs": jobs, "start": start, "jobs": records}
+    added = raise_outlived(episode_of(**known, demand=demand), 10)
     assert dict(zip(jobs.tolist(), times.tolist(), strict=True)) == {3: 20, 0: 16, 1: 11, 2: 7}
     assert times.tolist() == sorted(times.tolist(), reverse=True)
     assert added == 2 * 12 + 3 * 2
@@ -86,6 +97,7 @@ def test_a_reservation_is_the_first_time_at_which_a_job_is_expected_to_fit(
     found = np.empty(2, np.int64)
     order = np.array([3, 1, 2, 0], np.int32)
     free = np.zeros(2, np.int64)
-    assert reserve(ENDS, order, 4, demands, 4, now, free, found) == shadow
+    known = {"expected": ENDS, "expected_jobs": order, "demand": demands, "free": free}
+    assert reserve(episode_of(**known, spare=found), 4, now) == shadow
     assert found.tolist() == spare
     assert free.tolist() == [0, 0]

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.schedule import Schedule
+from cluster_env.core.spec import get_heuristic
+from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rlscheduler import SCORES
+from cluster_env.worlds.hpc.published import LOOPS, SCORES
 from cluster_env.worlds.hpc.rules import Rule
-from cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS
-from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played, waits
+from tests.cluster_env.worlds.hpc.hpc_jobs import arrays, jobset_of, played
+from tests.cluster_env.worlds.hpc.schedgym import SCHEDGYM_ORDERS, play_like_schedgym
 from tests.golden import stored
 
 TRACES = [
@@ -27,11 +30,16 @@ TRACE_OF = {
 }
 
 
-def rule_of(name: str) -> Rule:
+def spec_of(name: str) -> str:
+    """What a heuristic of a file is called here."""
     parts = name.split("_")
     if parts[0] == "rls":
-        return Rule(parts[1], "rls_easy" if len(parts) > 2 else "rls")
-    return Rule(parts[0], parts[1] if len(parts) > 1 else "strict")
+        return f"{'rls_easy' if len(parts) > 2 else 'rls'}:{parts[1]}"
+    return f"{parts[0]}:{parts[1] if len(parts) > 1 else 'strict'}"
+
+
+def evaluated(world: HPC, jobsets: list[JobSet], spec: str) -> Schedule:
+    return evaluate(get_heuristic(spec, world), jobsets, world)
 
 
 @pytest.mark.parametrize("trace", TRACES)
@@ -42,9 +50,9 @@ def test_real_logs_are_scheduled_as_by_a_plain_event_loop(golden: Path, trace: s
     policies = [name.removeprefix("wait_") for name in data if name.startswith("wait_")]
     assert len(policies) >= 12
     for name in policies:
-        np.testing.assert_array_equal(
-            waits(world, jobset, rule_of(name)), data[f"wait_{name}"], err_msg=name
-        )
+        schedule = evaluated(world, [jobset], spec_of(name))
+        waits = schedule.start - schedule.arrival
+        np.testing.assert_array_equal(waits, data[f"wait_{name}"], err_msg=name)
 
 
 @pytest.mark.parametrize("sequences", [*LUBLIN, "theta_train_256"])
@@ -59,8 +67,8 @@ def test_rlscheduler_is_repeated_job_by_job(golden: Path, sequences: str) -> Non
     jobsets = [jobset_of(*(c[o : o + length] for c in columns)) for o in data["offsets"]]
     assert set(data["heuristics"]) == set(SCORES)
     for k, name in enumerate(data["heuristics"]):
-        for mode, backfilling in (("bf0", "rls"), ("bf1", "rls_easy")):
-            schedule = played(world, jobsets, Rule(str(name), backfilling))
+        for mode, loop in zip(("bf0", "bf1"), LOOPS, strict=True):
+            schedule = evaluated(world, jobsets, f"{loop}:{name}")
             found = (schedule.start - schedule.arrival).reshape(len(jobsets), length)
             np.testing.assert_array_equal(
                 found, data[f"wait_{mode}"][:, k], err_msg=f"{name} {mode}"
@@ -76,7 +84,12 @@ def test_the_packing_rules_of_sched_rl_gym_are_repeated_job_by_job(
         data = arrays(path)
         if f"start_{order}" in data:
             world, jobset = schedgym_case(data)
-            found = played(world, [jobset], Rule(order, "srg")).start + data["submit"][0]
+            found = np.empty(jobset.num_jobs, np.int64)
+            play_like_schedgym(
+                *(order, jobset.arrival, jobset.duration, jobset.attributes["estimate"]),
+                *(jobset.demand, np.array(world.capacity), found),
+            )
+            found += data["submit"][0]
             np.testing.assert_array_equal(found, data[f"start_{order}"], err_msg=path.name)
             compared += 1
     assert compared == {"packer": 16, "tetris": 6}[order]

@@ -9,8 +9,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.objectives import get_objective
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.compact import CompactView
-from cluster_env.worlds.hpc.image import ImageView
+from cluster_env.worlds.hpc.views import CompactView, ImageView
 from cluster_env.worlds.hpc.workloads import LublinWorkload
 from tests.cluster_env.worlds.hpc.hpc_jobs import jobset_of
 from tests.cluster_env.worlds.hpc.step_rule import check_step

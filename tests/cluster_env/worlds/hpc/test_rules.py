@@ -13,9 +13,15 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.heuristics import HEURISTICS
-from cluster_env.worlds.hpc.orders import MOVING_ORDERS
-from cluster_env.worlds.hpc.rules import BACKFILLING, ORDERS, Reserve, Rule, Weights
+from cluster_env.worlds.hpc.rules import (
+    BACKFILLING,
+    HEURISTICS,
+    MOVING_ORDERS,
+    ORDERS,
+    Reserve,
+    Rule,
+    Weights,
+)
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
 
@@ -182,7 +188,7 @@ def test_the_weights_of_priority_are_the_site_s() -> None:
 
 def test_names_say_order_and_backfilling() -> None:
     names = {"sjf": Rule("sjf", "easy"), "sjf:strict": Rule("sjf", "strict")}
-    names |= {"saf-strict": Rule("saf", "strict"), "rls_easy:wfp": Rule("wfp", "rls_easy")}
+    names |= {"saf-strict": Rule("saf", "strict")}
     for name, rule in names.items():
         policy = get_heuristic(name, WORLD)
         assert (policy.rule, policy.name) == (rule, name)
@@ -204,7 +210,6 @@ def test_every_name_works_without_an_argument() -> None:
     ("name", "words"),
     [
         ("sjf:esay", "did you mean 'easy'"),
-        ("rls:sff", "needs one of RLScheduler's orders"),
         ("saf-strict:easy", "takes no number"),
         ("jsf", "did you mean 'sjf'"),
     ],

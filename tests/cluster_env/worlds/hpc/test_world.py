@@ -3,26 +3,25 @@
 import gymnasium
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from gymnasium.vector.utils import create_empty_array
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.invariants import check_schedule
 from cluster_env.core.jobs import JobSet
+from cluster_env.core.policy import choose
 from cluster_env.core.schedule import Schedule
+from cluster_env.core.spec import get_heuristic
 from cluster_env.envs import ClusterEnv, ClusterVectorEnv, check_cluster_env
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.heuristics import RulePolicy
-from cluster_env.worlds.hpc.rules import Rule
+from cluster_env.worlds.hpc import HPC, SPEC, state
 from cluster_env.worlds.hpc.state import HEADER
 from cluster_env.worlds.hpc.workloads import LublinWorkload
-from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
+from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, small_jobsets
 from tests.cluster_env.worlds.hpc.step_rule import check_step
 
 WORLD = HPC(PROCESSORS, queue=16)
-SHOWN_RULES = [("fcfs", "easy")]  # those of which a state shows enough to decide one by one
-SHOWN_RULES += [(order, mode) for order in ("fcfs", "sjf", "wfp3") for mode in ("strict", "skip")]
 
 
 def stepped(world: HPC, jobset: JobSet, policy, objective: str) -> tuple[Schedule, float]:
@@ -30,20 +29,9 @@ def stepped(world: HPC, jobset: JobSet, policy, objective: str) -> tuple[Schedul
     simulator.load([jobset], get_objective(objective))
     total, reward, row = 0.0, np.empty(1), np.zeros(1, np.int32)
     while simulator.active[0]:
-        simulator.step(row, policy.act(simulator.states, np.zeros(1)), reward)
+        simulator.step(row, choose(policy, simulator, row, np.zeros(1)), reward)
         total += reward[0]
     return simulator.schedule(), total
-
-
-@pytest.mark.parametrize(("order", "backfilling"), SHOWN_RULES)
-@given(jobset=small_jobsets())
-@settings(max_examples=15)
-def test_decisions_one_by_one_give_the_schedule_that_is_played(
-    order: str, backfilling: str, jobset: JobSet
-) -> None:
-    rule = Rule(order, backfilling)
-    schedule, _ = stepped(WORLD, jobset, RulePolicy(WORLD, order, rule), "slowdown")
-    assert schedule.start.tolist() == played(WORLD, [jobset], rule).start.tolist()
 
 
 class Anything:
@@ -71,6 +59,22 @@ def test_returns_are_what_schedules_cost(
     if objective == "makespan" and not schedule.finished.all():
         return  # a makespan of unfinished jobs is a lower bound
     assert total == pytest.approx(-cost, abs=1e-9)
+
+
+@pytest.mark.parametrize("objective", ["completion_time", "slowdown"])
+def test_jobs_that_are_killed_cost_what_their_schedule_says(objective: str) -> None:
+    """Three jobs of 100 s that asked for 50 s, one after the other."""
+    world = HPC(processors=10, queue=8, kill_at_estimate=True)
+    jobset = jobset_of([0, 1, 2], [100] * 3, [50] * 3, [10] * 3)
+    schedule, total = stepped(world, jobset, get_heuristic("fcfs", world), objective)
+    cost = get_objective(objective)
+    assert total == pytest.approx(-cost.cost_of_episodes(schedule)[0], abs=1e-9)
+    assert total == pytest.approx(-cost.metric.values(schedule).sum(), abs=1e-9)
+    assert schedule.duration.tolist() == [50] * 3
+    assert schedule.attributes["run_time"].tolist() == [100] * 3
+    served = world.served(jobset)
+    assert world.served(served) is served
+    assert HPC(10).served(jobset) is jobset
 
 
 def test_an_empty_machine_may_not_wait() -> None:
@@ -120,8 +124,8 @@ def test_a_policy_sees_corrected_estimates_and_reservations_that_are_raised() ->
     seen = []
     for action in (0, WORLD.queue, WORLD.queue):
         simulator.step(np.zeros(1, np.int32), np.array([action], np.int32), np.empty(1))
-        state = dict(zip(HEADER, simulator.states[0], strict=False))
-        seen.append((int(simulator.time[0]), state["reservation"], state["running_work"]))
+        shown = dict(zip(HEADER, simulator.states[0], strict=False))
+        seen.append((int(simulator.time[0]), shown["reservation"], shown["running_work"]))
     assert seen == [(2, 1, 1), (4, 2, 2), (7, 3, 2)]  # six of eight processors for 1, 2, 3 seconds
     jobs = simulator.states[0, WORLD.layout.jobs_at :].reshape(WORLD.queue, -1)
     assert jobs[:4, 0].tolist() == [8, 6, 5, 5]
@@ -148,6 +152,10 @@ def test_environments_keep_their_promises(observation: str) -> None:
     options = {"world": world, "workload": LublinWorkload(16, jobs=20), "observation": observation}
     env = ClusterEnv(**options, objective="bounded_slowdown")
     check_cluster_env(env, num_episodes=3, step_rule=check_step)
+    killing = HPC(16, queue=6, kill_at_estimate=True)
+    workload = LublinWorkload(16, jobs=20, estimates="under:0.5")
+    env = ClusterEnv(**options | {"world": killing, "workload": workload})
+    check_cluster_env(env, step_rule=check_step)
     several = ClusterVectorEnv(3, **options)
     several.reset(seed=0)
     rewards = sum(several.step(np.zeros(3, np.int64))[1] for _ in range(60))
@@ -169,11 +177,34 @@ def test_the_environment_has_an_id() -> None:
         ({"backfilling": "eazy"}, "did you mean 'easy'"),
         ({"gpus": -1}, "gpus must be 0"),
         ({"max_time": 0}, "max_time must be 1"),
+        ({"processors": "64"}, "processors must be a whole number, but '64' was given"),
+        ({"processors": 64.5}, "processors must be a whole number, but 64.5 was given"),
+        ({"kill_at_estimate": 1}, "kill_at_estimate must be true or false"),
     ],
 )
 def test_impossible_machines_are_refused(options: dict, words: str) -> None:
     with pytest.raises(InputError, match=words):
         HPC(**options)
+
+
+def test_columns_of_states_are_called_as_they_are_listed() -> None:
+    for names in (state.HEADER, state.JOB):
+        assert [getattr(state, name.upper()) for name in names] == list(range(len(names)))
+
+
+def test_arrays_of_another_world_are_refused() -> None:
+    """Compiled code would read past their ends."""
+    states = WORLD.simulator().world.state_space.sample()[None]
+    for wrong in (states[:, :-1], states.astype(np.float64), states[0]):
+        with pytest.raises(InputError, match="states of this world have the shape"):
+            WORLD.features(wrong)
+        for name in ("jobs", "image", "compact", "events"):
+            view = SPEC.environments.observations.get(name)(WORLD)
+            with pytest.raises(InputError, match="states of this world have the shape"):
+                view.write(wrong, create_empty_array(view.space, n=1))
+    out = HPC(PROCESSORS, queue=15).features(np.zeros((1, 15 * 3 + 16), np.int32))
+    with pytest.raises(InputError, match="out must have the shape"):
+        WORLD.features(states, out)
 
 
 def test_jobs_that_cannot_run_are_refused() -> None:

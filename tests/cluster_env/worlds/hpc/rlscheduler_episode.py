@@ -1,6 +1,6 @@
 """RLScheduler's environment, decision by decision, for policies that were trained in it.
 
-It is written in plain Python, as a reference and to run foreign policies; `rlscheduler` plays its
+It is written in plain Python, as a reference; `cluster_env.worlds.hpc.published` plays its
 heuristics in compiled code. The chosen job blocks until it fits, and one event is one arrival or
 one completion.
 """

@@ -15,15 +15,21 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
-from cluster_env.core.policy import Policy
+from cluster_env.core.policy import Policy, choose
 from cluster_env.core.seeding import episode_keys, uniforms
-from cluster_env.core.snapshot import RESOURCES, Advice, Queue, SiteJob
 from cluster_env.objectives import get_objective
-from cluster_env.worlds.hpc.heuristics import RulePolicy
-from cluster_env.worlds.hpc.orders import FIXED_ORDERS, MOVING_ORDERS, moving_score
-from cluster_env.worlds.hpc.rules import PEER, Rule
+from cluster_env.worlds.hpc.published import PublishedPolicy
+from cluster_env.worlds.hpc.rules import (
+    FIXED_ORDERS,
+    MOVING_ORDERS,
+    Rule,
+    RulePolicy,
+    moving_score,
+)
 from cluster_env.worlds.hpc.simulator import HPCSimulator
-from cluster_env.worlds.hpc.world import HPC, LARGEST
+from cluster_env.worlds.hpc.state import LARGEST
+from cluster_env.worlds.hpc.world import HPC
+from rllib_configs.snapshot import RESOURCES, Advice, Queue, SiteJob
 
 MOST_DECISIONS = 2_000
 """Decisions of a policy that plays on, after which no more is said of when others would start."""
@@ -64,6 +70,11 @@ def advise(world: HPC, make: Callable[[Any], Policy], queue: Queue) -> Advice:
         world, **sizes, max_time=LARGEST, time_step=0, every_step=False, reward="at_start"
     )
     policy = make(here)
+    if isinstance(policy, PublishedPolicy):
+        raise InputError(
+            f"'{policy.name}' repeats what others published and decides about no real machine; "
+            f"take a rule like sjf:easy"
+        )
     instant = _Instant(queue, running, waiting, held, free, counted)
     simulator = here.simulator()
     if isinstance(policy, RulePolicy):
@@ -141,11 +152,6 @@ class _Instant:
 
 def _of_rule(rule: Rule, world: HPC, simulator: HPCSimulator, instant: _Instant) -> Advice:
     """A rule sees the whole queue, and plays on by itself."""
-    if rule.backfilling in PEER:
-        raise InputError(
-            f"'{rule.backfilling}:' repeats what others published and decides about no real "
-            f"machine; take a rule like sjf:easy"
-        )
     simulator.load([instant.jobset(at_once=True)], get_objective("bounded_slowdown"))
     simulator.play(rule)
     start = _starts(simulator, instant)
@@ -166,7 +172,7 @@ def _of_policy(policy: Policy, simulator: HPCSimulator, instant: _Instant) -> Ad
         if not simulator.active[0]:
             break
         before = int(simulator.time[0])
-        actions = policy.act(simulator.states, uniforms(keys, decision))
+        actions = choose(policy, simulator, row, uniforms(keys, decision))
         simulator.step(row, actions.astype(np.int32), rewards)
         if before == instant.now:
             start = _starts(simulator, instant)

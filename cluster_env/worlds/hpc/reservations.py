@@ -1,0 +1,302 @@
+"""Who may start before the first waiting job: EASY's reservation, and plans of conservative ones.
+
+EASY makes one reservation, for the first job of the order that does not fit. Under conservative
+backfilling every waiting job has one that delays none before it. The plan is the one that is made
+anew from the estimates at each event, in the order of the queue (Mu'alem and Feitelson, 2001). As
+long as all goes as planned, a plan made anew is the old one: jobs that come go behind the others,
+and those that run end just when they are expected to. Then only jobs that have just come are
+planned. In all other cases the plan is made anew as far as jobs stand in the queue that are narrow
+enough to start now.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined
+from cluster_env.worlds.hpc.events import NEVER, Episode, add_units, fits, start_job
+from cluster_env.worlds.hpc.queue import GONE, close_gaps
+from cluster_env.worlds.hpc.rules import RuleTable
+
+
+@njit_inlined
+def reserve(episode: Episode, head: int, now: int) -> int:
+    """The earliest time at which a job is expected to fit (its *shadow time*, as EASY has it).
+
+    It writes what will be spare beside the job then.
+
+    Args:
+        episode: the episode.
+        head: the job, which does not fit now.
+        now: the clock.
+    """
+    times, jobs, demand = episode.expected, episode.expected_jobs, episode.demand
+    spare = episode.spare
+    for r in range(spare.size):
+        spare[r] = episode.free[r] - demand[head, r]
+    # Jobs end one after the other until nothing is short; an end that is over is the next second.
+    shadow, place, short = now, episode.status[0].running, True
+    while short:
+        place -= 1
+        shadow = max(times[place], now + 1)
+        short = False
+        for r in range(spare.size):
+            spare[r] += demand[jobs[place], r]
+            short = short or spare[r] < 0
+    # Others that end at the same time leave their units as well.
+    while place > 0 and times[place - 1] <= shadow:
+        place -= 1
+        for r in range(spare.size):
+            spare[r] += demand[jobs[place], r]
+    return int(shadow)
+
+
+@njit_inlined
+def delays_nobody(episode: Episode, job: int, now: int, shadow: int) -> bool:
+    """Whether a job fits, and ends before the reservation or uses what is spare then."""
+    if not fits(episode.demand, job, episode.free):
+        return False
+    in_time = now + episode.jobs[job].order_estimate <= shadow
+    return bool(in_time or fits(episode.demand, job, episode.spare))
+
+
+@njit_inlined
+def take_spare(episode: Episode, job: int, now: int, shadow: int) -> None:
+    """Takes units that are spare at the reservation, if a job that starts still runs then."""
+    if now + episode.jobs[job].order_estimate > shadow:
+        add_units(episode.spare, episode.demand, job, -1)
+
+
+@njit_inlined
+def leaves_reserve(episode: Episode, rule: RuleTable, job: int) -> bool:
+    """Whether a job fits and leaves as much free as it must; on an empty machine it need not."""
+    left = episode.free[0] - episode.demand[job, 0]
+    alone = episode.status[0].running == 0
+    return fits(episode.demand, job, episode.free) and bool(left >= rule.left_free[job] or alone)
+
+
+@njit_inlined
+def start_in_order(episode: Episode, now: int, tracks: bool) -> None:
+    """Starts jobs from the first on, as long as they fit."""
+    head, tail = episode.status[0].head, episode.status[0].tail
+    while head < tail and fits(episode.demand, episode.queue[head], episode.free):
+        start_job(episode, episode.queue[head], now, tracks)
+        head += 1
+    episode.status[0].head = head
+
+
+@njit_inlined
+def start_fitting(episode: Episode, rule: RuleTable, now: int, easy: bool) -> int:
+    """Starts whatever fits, in order.
+
+    With `easy` the first job, which does not fit, gets a reservation, and what delays it does not
+    start: a job has to end before, as expected, or to use what is spare then. Without it, long jobs
+    must leave a reserve if the rule has one.
+
+    Returns:
+        The time of the reservation, if there is one.
+    """
+    place, tail = episode.status[0].head, episode.status[0].tail
+    shadow = np.int64(0)
+    if easy:
+        shadow = reserve(episode, episode.queue[place], now)
+        place += 1
+    free, narrowest = episode.free[0], episode.status[0].narrowest
+    first_gap, last_gap, gaps = tail, tail, 0
+    while free >= narrowest:
+        while place < tail and episode.widths[place] > free:  # most of them, in a long queue
+            place += 1
+        if place == tail:
+            break
+        job = episode.queue[place]
+        starts = (
+            delays_nobody(episode, job, now, shadow) if easy else leaves_reserve(episode, rule, job)
+        )
+        if starts:
+            if easy:
+                take_spare(episode, job, now, shadow)
+            start_job(episode, job, now, easy)
+            free = episode.free[0]
+            episode.queue[place] = GONE
+            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
+        place += 1
+    if gaps > 0:
+        close_gaps(episode, first_gap, last_gap, gaps)
+    # All have been looked at, so that the narrowest of those that stay is known again.
+    if place >= tail:
+        smallest = np.int32(2**31 - 1)
+        for k in range(episode.status[0].head, episode.status[0].tail):
+            smallest = min(smallest, episode.widths[k])
+        episode.status[0].narrowest = smallest
+    return int(shadow)
+
+
+class Plan(NamedTuple):
+    """When waiting jobs are to start; `Status.as_planned` says whether it still holds."""
+
+    state: NDArray[np.int64]  # (3,), see below
+    start: NDArray[np.int64]  # (num_jobs,), of those that wait
+    narrowest: NDArray[np.int32]  # of a job in the queue and all behind it
+    times: NDArray[np.int64]  # when what is free changes
+    free: NDArray[np.int64]  # (num_times, num_resources), what is free from then on
+    reach: NDArray[np.int64]  # (32,), no time before has 2^k processors free
+
+    @classmethod
+    def of(cls, num_jobs: int, num_resources: int) -> "Plan":
+        """Room for the plans of jobsets of up to so many jobs; 0 where none is made."""
+        return cls(
+            state=np.zeros(3, np.int64),
+            start=np.empty(num_jobs, np.int64),
+            narrowest=np.empty(num_jobs, np.int32),
+            times=np.empty(2 * num_jobs, np.int64),
+            free=np.empty((2 * num_jobs, num_resources), np.int64),
+            reach=np.zeros(32, np.int64),
+        )
+
+
+FIRST, SIZE, NEXT = range(3)
+"""Places of a plan's state: the first time that is not over; how many times there are, with those
+that are over; next start."""
+
+
+@njit_inlined
+def begin_plan(plan: Plan, capacity: NDArray[np.int64]) -> None:
+    """A plan of an empty machine, on which nobody waits."""
+    plan.state[FIRST], plan.state[SIZE], plan.state[NEXT] = 0, 1, NEVER
+    plan.times[0] = 0
+    for wide in range(plan.reach.size):
+        plan.reach[wide] = 0
+    for r in range(capacity.size):
+        plan.free[0, r] = capacity[r]
+
+
+@njit_inlined
+def start_by_plan(episode: Episode, plan: Plan, now: int, num_new: int, first_new: int) -> None:
+    """Gives waiting jobs the earliest room that delays none before them; what begins now starts.
+
+    Args:
+        episode: the episode.
+        plan: of its waiting jobs.
+        now: the clock.
+        num_new: how many jobs have just come.
+        first_new: the first of them.
+    """
+    status = episode.status[0]
+    for place in range(status.tail - num_new, status.tail):
+        if episode.queue[place] < first_new:  # a new job stands before an old one
+            status.as_planned = False
+    # Jobs that have a plan that holds start by it; all others are planned from here on.
+    sound = status.as_planned
+    if sound:
+        # What is over is forgotten.
+        first = plan.state[FIRST]
+        while first + 1 < plan.state[SIZE] and plan.times[first + 1] <= now:
+            first += 1
+        plan.times[first], plan.state[FIRST] = now, first
+        if plan.state[NEXT] == now:
+            _start_planned(episode, plan, now, status.tail - num_new)
+        place = status.tail - num_new
+    else:
+        _plan_running(episode, plan, now)
+        narrowest = np.int32(2**31 - 1)
+        for place in range(status.tail - 1, status.head - 1, -1):
+            narrowest = min(narrowest, episode.widths[place])
+            plan.narrowest[place] = narrowest
+        place = status.head
+    tail = status.tail
+    first_gap, last_gap, gaps = tail, tail, np.int64(0)
+    while place < tail and (sound or plan.narrowest[place] <= episode.free[0]):
+        job = episode.queue[place]
+        start = _book(plan, episode.demand[job], episode.jobs[job].order_estimate)
+        plan.start[job] = start
+        if start == now:
+            start_job(episode, job, now, True)
+            episode.queue[place] = GONE
+            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
+        else:
+            plan.state[NEXT] = min(plan.state[NEXT], start)
+        place += 1
+    status.as_planned = place == tail
+    if gaps > 0:
+        close_gaps(episode, first_gap, last_gap, gaps)
+
+
+@njit_inlined
+def _start_planned(episode: Episode, plan: Plan, now: int, end: int) -> None:
+    """Starts the jobs before the place `end` whose time has come; their room is booked."""
+    next_start = np.int64(NEVER)
+    tail = episode.status[0].tail
+    first_gap, last_gap, gaps = tail, tail, np.int64(0)
+    for place in range(episode.status[0].head, end):
+        job = episode.queue[place]
+        if plan.start[job] == now:
+            start_job(episode, job, now, True)
+            episode.queue[place] = GONE
+            first_gap, last_gap, gaps = min(first_gap, place), place, gaps + 1
+        else:
+            next_start = min(next_start, plan.start[job])
+    plan.state[NEXT] = next_start
+    if gaps > 0:
+        close_gaps(episode, first_gap, last_gap, gaps)
+
+
+@njit_inlined
+def _plan_running(episode: Episode, plan: Plan, now: int) -> None:
+    """A new plan with what runs alone."""
+    times, free, size = plan.times, plan.free, 1
+    times[0] = now
+    for r in range(episode.free.size):
+        free[0, r] = episode.free[r]
+    # The next end is the last of the list; what ends at the same time is one change.
+    for k in range(episode.status[0].running - 1, -1, -1):
+        end, job = max(episode.expected[k], now + 1), episode.expected_jobs[k]
+        if times[size - 1] < end:
+            times[size] = end
+            for r in range(episode.free.size):
+                free[size, r] = free[size - 1, r]
+            size += 1
+        for r in range(episode.free.size):
+            free[size - 1, r] += episode.demand[job, r]
+    plan.state[FIRST], plan.state[SIZE], plan.state[NEXT] = 0, size, NEVER
+    for wide in range(plan.reach.size):
+        plan.reach[wide] = 0
+
+
+@njit_inlined
+def _book(plan: Plan, demand: NDArray[np.int32], estimate: int) -> int:
+    """Takes the earliest room of a job out of a plan, and returns its start."""
+    times, free = plan.times, plan.free
+    size, wide = plan.state[SIZE], 0
+    while (2 << wide) <= demand[0]:
+        wide += 1
+    # Free processors only become fewer while jobs are booked, so nobody looks there twice.
+    begin = max(plan.reach[wide], plan.state[FIRST])
+    while free[begin, 0] < (1 << wide):
+        begin += 1
+    plan.reach[wide] = begin
+    # Where there is no room for the whole estimate, a later begin is tried.
+    k = begin
+    while k < size and times[k] < times[begin] + estimate:
+        for r in range(demand.size):
+            if free[k, r] < demand[r]:
+                begin = k + 1
+                break
+        k += 1
+    # What is free changes at the end, too; times that come later move by one place.
+    start, end, last = times[begin], times[begin] + estimate, k
+    if last == size or times[last] > end:
+        for k in range(size, last, -1):
+            times[k] = times[k - 1]
+            for r in range(demand.size):
+                free[k, r] = free[k - 1, r]
+        times[last] = end
+        for r in range(demand.size):
+            free[last, r] = free[last - 1, r]
+        plan.state[SIZE] = size + 1
+        for wide in range(plan.reach.size):
+            plan.reach[wide] += plan.reach[wide] >= last
+    for k in range(begin, last):
+        for r in range(demand.size):
+            free[k, r] -= demand[r]
+    return int(start)

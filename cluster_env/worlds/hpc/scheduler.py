@@ -1,0 +1,314 @@
+"""Rules in a simulator: whole episodes in compiled code, and single decisions.
+
+At one instant jobs finish, then jobs arrive, then the rule starts jobs. An event costs as much as
+the rule has to look at, whatever the number of processors: nothing here loops over processors.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cluster_env.core.compiled import njit_inlined, njit_kernel
+from cluster_env.core.seeding import uniform
+from cluster_env.worlds.hpc.episodes import Rows, episode_of
+from cluster_env.worlds.hpc.events import (
+    NEVER,
+    Episode,
+    Jobs,
+    Machine,
+    add_units,
+    advance,
+    clear,
+    fits,
+    next_event,
+    start_job,
+)
+from cluster_env.worlds.hpc.queue import enqueue, rank
+from cluster_env.worlds.hpc.reservations import (
+    Plan,
+    begin_plan,
+    delays_nobody,
+    leaves_reserve,
+    start_by_plan,
+    start_fitting,
+    start_in_order,
+    take_spare,
+)
+from cluster_env.worlds.hpc.rules import CHANCE, CONSERVATIVE, EASY, FIXED, SKIP, STRICT, RuleTable
+
+_UNKNOWN = -1  # the reservation of the first job has to be worked out anew
+
+
+@njit_kernel
+def play_rule(
+    machine: Machine, jobs: Jobs, rows: Rows, rule: RuleTable, scratch: Rows, plan: Plan
+) -> None:
+    """Plays one episode after the other to its end.
+
+    Args:
+        machine: where they run.
+        jobs: of all jobsets.
+        rows: written: ``start``, ``time`` and ``truncated``.
+        rule: what decides.
+        scratch: one row, in which each is played.
+        plan: room for a conservative rule's plan.
+    """
+    for row in range(rows.status.size):
+        episode = episode_of(machine, jobs, rows, row, scratch, 0)
+        clear(episode)
+        end = _play(
+            episode,
+            _of_jobset(rule, jobs, rows.status[row].jobset),
+            plan,
+            machine.options[0].max_time,
+        )
+        rows.status[row].truncated = end > machine.options[0].max_time
+        rows.status[row].time = min(end, machine.options[0].max_time)
+
+
+@njit_inlined
+def _of_jobset(rule: RuleTable, jobs: Jobs, k: int) -> RuleTable:
+    """A rule for the jobs of one jobset."""
+    first, last = jobs.first[k], jobs.first[k + 1]
+    score, left_free = rule.score[first:last], rule.left_free[first:last]
+    return RuleTable(rule.kind, rule.mode, score, left_free, rule.weights)
+
+
+@njit_inlined
+def _play(episode: Episode, rule: RuleTable, plan: Plan, max_time: int) -> int:
+    """Plays an episode; returns the clock at its end, above `max_time` if it has to be cut."""
+    status, num_jobs = episode.status[0], episode.jobs.size
+    # A literal 0 would be a type of its own, and each part be compiled for it, too.
+    now, shadow = int(np.int64(0)), int(np.int64(_UNKNOWN))
+    mode, fixed = rule.mode, rule.kind == FIXED
+    settled = fixed and (mode < EASY or _agree(episode))
+    if mode == CONSERVATIVE:
+        begin_plan(plan, episode.capacity)
+    while status.coming < num_jobs or status.running > 0:
+        now = next_event(episode)
+        if now > max_time:
+            break
+        first_new = status.coming
+        changed = advance(episode, now, mode >= EASY, False, not fixed)
+        num_new = status.coming - first_new
+        # A job that comes alone and changes nothing for the others is looked at by itself.
+        alone = settled and num_new == 1 and status.tail > status.head and not changed
+        if alone and _comes_last(episode, rule, first_new, shadow, now):
+            if _may_join(episode, rule, first_new, shadow, now):
+                start_job(episode, first_new, now, mode >= EASY)
+            else:
+                enqueue(episode, first_new, rule.score[first_new])
+            continue
+        for job in range(first_new, status.coming):
+            enqueue(episode, job, rule.score[job])
+        # Where the narrowest job does not fit, none does; but plans are made all the same.
+        shadow = _UNKNOWN
+        full = episode.free[0] < status.narrowest and mode != CONSERVATIVE
+        if status.tail > status.head and not full:
+            if not fixed:
+                rank(episode, rule, now)
+            if mode == CONSERVATIVE and not settled:
+                status.as_planned = False
+            shadow = _start_jobs(episode, rule, plan, now, num_new, first_new)
+    return now
+
+
+@njit_inlined
+def _start_jobs(
+    episode: Episode, rule: RuleTable, plan: Plan, now: int, num_new: int, first_new: int
+) -> int:
+    """Starts the jobs that a rule starts at one instant, in the order of the queue.
+
+    Args:
+        episode: the episode, whose queue is in the rule's order.
+        rule: what decides.
+        plan: of the waiting jobs, if the rule makes one.
+        now: the clock.
+        num_new: how many jobs have just come.
+        first_new: the first of them.
+
+    Returns:
+        When the first job that waits is to start, if it has a reservation of EASY's.
+    """
+    shadow = _UNKNOWN
+    if rule.mode == CONSERVATIVE:
+        start_by_plan(episode, plan, now, num_new, first_new)
+        return shadow
+    if rule.mode != SKIP:
+        start_in_order(episode, now, rule.mode == EASY)
+    waiting = episode.status[0].tail > episode.status[0].head
+    if rule.mode == SKIP or (rule.mode == EASY and waiting):
+        shadow = start_fitting(episode, rule, now, rule.mode == EASY)
+    return shadow
+
+
+@njit_inlined
+def _agree(episode: Episode) -> bool:
+    """Whether what is believed of a job stays the same when it starts.
+
+    Else what is spare beside a reservation is more, or less, once a job that took of it runs.
+    """
+    job = np.int64(0)
+    while (
+        job < episode.jobs.size and episode.jobs[job].order_estimate == episode.jobs[job].estimate
+    ):
+        job += 1
+    return bool(job == episode.jobs.size)
+
+
+@njit_inlined
+def _comes_last(episode: Episode, rule: RuleTable, job: int, shadow: int, now: int) -> bool:
+    """Whether a job that arrives alone changes nothing for those that wait already.
+
+    None of them could start before it, and nothing has become free. So it is enough to look at the
+    new job, unless it goes to the head, or reservations move because a job outlives its estimate.
+    """
+    status = episode.status[0]
+    if rule.mode == SKIP:
+        return True
+    if rule.mode == CONSERVATIVE or rule.score[job] < episode.keys[status.head]:
+        return False
+    if rule.mode == STRICT:
+        return True
+    return shadow != _UNKNOWN and episode.expected[status.running - 1] > now
+
+
+@njit_inlined
+def _may_join(episode: Episode, rule: RuleTable, job: int, shadow: int, now: int) -> bool:
+    """Whether such a job may start at once; takes what is spare if it needs that."""
+    if rule.mode == SKIP:
+        return leaves_reserve(episode, rule, job)
+    if rule.mode == STRICT or not delays_nobody(episode, job, now, shadow):
+        return False
+    take_spare(episode, job, now, shadow)
+    return True
+
+
+@njit_kernel
+def choose_by_rule(
+    machine: Machine,
+    jobs: Jobs,
+    rows: Rows,
+    which: NDArray[np.int32],
+    uniforms: NDArray[np.float64],
+    rule: RuleTable,
+    scratch: Rows,
+    plan: Plan,
+    order: NDArray[np.int32],
+    actions: NDArray[np.int32],
+) -> None:
+    """Chooses what a rule would start next in some rows, see `HPCSimulator.choose`.
+
+    The rule's whole instant is played from its beginning, in a scratch row, so that an order that
+    looks at what is free, and a reservation, are those of the beginning although several decisions
+    are taken.
+
+    Args:
+        machine: where they run.
+        jobs: of all jobsets.
+        rows: the episodes under way.
+        which: int32 ``(m,)``, rows that are active.
+        uniforms: float64 ``(m,)``, for the order `random`, which is drawn anew each time.
+        rule: what decides.
+        scratch: one row.
+        plan: room for a conservative rule's plan.
+        order: room for the numbers of the waiting jobs.
+        actions: written, int32 ``(m,)``.
+    """
+    for i in range(which.size):
+        row = which[i]
+        actions[i] = machine.options[0].queue
+        own = episode_of(machine, jobs, rows, row, rows, row)
+        now = own.status[0].time
+        if own.status[0].event <= own.status[0].decided:  # nothing has happened since then
+            continue
+        episode = rewind(machine, jobs, rows, row, scratch, rule.kind != CHANCE)
+        # The queue in the rule's order, and what starts.
+        ranked = _of_jobset(rule, jobs, own.status[0].jobset)
+        if rule.kind == CHANCE:
+            key = np.uint64(uniforms[i] * 2.0**53)
+            for job in range(ranked.score.size):
+                ranked.score[job] = uniform(key, job)
+        rank(episode, ranked, now)
+        waiting = order[: episode.status[0].tail]
+        for place in range(waiting.size):
+            waiting[place] = episode.queue[place]
+        _start_jobs(episode, ranked, plan, now, 0, 0)
+        # The first of these that has not started yet, and can be named.
+        for job in waiting:
+            if episode.start[job] == now and own.start[job] != now:
+                slot = slot_of(machine, own, job)
+                if slot >= 0:
+                    actions[i] = slot
+                    break
+
+
+@njit_inlined
+def rewind(
+    machine: Machine, jobs: Jobs, rows: Rows, row: int, scratch: Rows, whole: bool
+) -> Episode:
+    """Copies an episode under way as it was when the present instant began.
+
+    Args:
+        machine: where it runs.
+        jobs: of all jobsets.
+        rows: all episodes.
+        row: which one.
+        scratch: written: one row for the copy, with its queue in order of arrival.
+        whole: whether jobs that have started since then wait again.
+
+    Returns:
+        The copy.
+    """
+    scratch.status[0] = rows.status[row]
+    scratch.status[0].place = 0
+    own = episode_of(machine, jobs, rows, row, rows, row)
+    episode = episode_of(machine, jobs, scratch, 0, scratch, 0)
+    status, now = episode.status[0], own.status[0].time
+    status.queue_log, status.queue_work = status.first_queue_log, status.first_queue_work
+    status.run_log, status.run_work = status.first_run_log, status.first_run_work
+    status.run_size = status.first_run_size
+    status.head, status.tail, status.running = 0, 0, 0
+    status.narrowest, status.as_planned = NEVER, False
+    for r in range(own.free.size):
+        episode.free[r] = own.free[r]
+    for user in range(own.usage.size):
+        episode.usage[user] = own.usage[user]
+    for place in range(own.status[0].head, own.status[0].tail):
+        _wait_again(episode, own.queue[place])
+    # What runs, but for jobs that have started since then.
+    for place in range(own.status[0].running):
+        job = own.expected_jobs[place]
+        if whole and own.start[job] == now:
+            add_units(episode.free, episode.demand, job, 1)
+            _wait_again(episode, job)
+            continue
+        episode.expected[status.running] = own.expected[place]
+        episode.expected_jobs[status.running] = job
+        status.running += 1
+    return episode
+
+
+@njit_inlined
+def _wait_again(episode: Episode, job: int) -> None:
+    """Puts a job into a queue in order of arrival."""
+    status, place = episode.status[0], episode.status[0].tail
+    while place > 0 and episode.queue[place - 1] > job:
+        episode.queue[place] = episode.queue[place - 1]
+        episode.widths[place] = episode.widths[place - 1]
+        place -= 1
+    size = episode.demand[job, 0]
+    episode.queue[place], episode.widths[place], episode.start[job] = job, size, -1
+    status.tail, status.narrowest = status.tail + 1, min(status.narrowest, np.int64(size))
+
+
+@njit_inlined
+def slot_of(machine: Machine, own: Episode, job: int) -> int:
+    """The action that starts a waiting job; -1 if a state does not show it, or it does not fit."""
+    head = own.status[0].head
+    last = min(own.status[0].tail, head + machine.options[0].queue)
+    place = head
+    while place < last and own.queue[place] != job:
+        place += 1
+    if place == last or not fits(own.demand, job, own.free):
+        return -1
+    return int(place - head)
