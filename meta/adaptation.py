@@ -284,16 +284,10 @@ def sample_step(
     num_jobsets: int,
     warmup: int = 0,
 ) -> Rollouts:
-    """Plays the episodes of one step of adaptation.
+    """Plays the episodes of one step; the arguments after ``batch`` are those of `adapt_policy`.
 
-    Args:
-        task: whose training jobsets are played.
-        acting: what draws the actions.
-        batch: number of the step among those of all seeds; no two share a jobset or a random
-            number.
-        num_episodes: see `adapt_policy`, as for the next two.
-        num_jobsets: see there.
-        warmup: see there.
+    The batch is the number of the step among those of all seeds: no two share a jobset or a random
+    number.
     """
     drawn = task.jobsets(Split.TRAIN, range(batch * num_jobsets, (batch + 1) * num_jobsets))
     return rollout(

@@ -14,9 +14,9 @@ from cluster_env.evaluation import (
     by_size,
     check_warmup,
     choose,
-    cost_of,
     evaluate,
     get_metric,
+    nonnegative_cost,
     tuned_numbers,
 )
 from cluster_env.evaluation.summary import is_measured
@@ -116,14 +116,9 @@ def heuristic_costs(
     split: Split = Split.HELD_OUT,
     warmup: int = 0,
 ) -> dict[str, Cost]:
-    """Costs of heuristics on a task, by name; other arguments are those of `costs_on`.
+    """Costs of heuristics on a task, by name; arguments after ``names`` are those of `costs_on`.
 
-    Args:
-        task: what they are measured on.
-        names: of the heuristics; by default the world's baselines, then all others.
-        num_jobsets: see `costs_on`, as for the next two.
-        split: see there.
-        warmup: see there.
+    By default they are the world's baselines, then all others.
     """
     if names is None:
         names = tuple(dict.fromkeys((*task.spec.baselines, *task.spec.heuristics.names())))
@@ -170,4 +165,5 @@ def _cost(policy: Policy, task: Task, jobsets: Sequence[JobSet]) -> Cost:
     sizes = by_size(spec.headline, spec.metrics) if spec.side_metrics else ()
     names = (*spec.side_metrics, *sizes)
     side_metrics = {name: mean_cost(get_metric(name), schedule) for name in names}
-    return Cost(policy.name, mean_cost(cost_of(task.objective), schedule), unfinished, side_metrics)
+    mean = mean_cost(nonnegative_cost(task.objective), schedule)
+    return Cost(policy.name, mean, unfinished, side_metrics)

@@ -15,7 +15,7 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.spec import get_heuristic, spec_of
 from cluster_env.core.task import Task
 from cluster_env.core.world import World
-from cluster_env.evaluation import get_metric, objective_metric
+from cluster_env.evaluation import get_metric
 from cluster_env.objectives import mixture
 from rllib_configs.learning.evolution import Judge, Limit, Vector
 from rllib_configs.networks import Shapes, network_of
@@ -125,7 +125,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
         InputError: if there is no such family or reference, or a limit contradicts the objective.
     """
     task = SearchProblem(experiment).task
-    headline = objective_metric(task.objective).name
+    headline = task.objective.metric.name
     training = experiment.training
     told = limits_in(getattr(training, "conditioned_on", ()))
     for name in told:

@@ -113,7 +113,7 @@ def test_environments_keep_their_promises(toy) -> None:
 
 
 @pytest.mark.parametrize("observation", ["state", "features"])
-def test_gymnasium_knows_its_id_as_soon_as_it_is_registered(toy, observation: str) -> None:
+def test_gymnasium_knows_its_id_and_the_observations_of_all_worlds(toy, observation: str) -> None:
     env = gymnasium.make("SingleMachine-v0", observation=observation)
     check_env(env.unwrapped)
     check_cluster_env(env)
@@ -122,7 +122,7 @@ def test_gymnasium_knows_its_id_as_soon_as_it_is_registered(toy, observation: st
 def test_a_copy_of_a_simulator_goes_on_by_itself(toy) -> None:
     simulator = toy.SingleMachine().simulator()
     jobset = toy.UniformJobs().sample(np.random.default_rng(0))
-    simulator.load([jobset], toy.FLOW)
+    simulator.load([jobset], get_objective("weighted_flow"))
     row, rewards = np.zeros(1, np.int32), np.empty(1)
     simulator.step(row, row, rewards)
     other = copy.deepcopy(simulator)

@@ -1,7 +1,9 @@
-"""A world in one file: one machine, jobs with weights, all there at time 0 (1 || sum w_j C_j)."""
+"""A world in one file: one machine, jobs with weights, all there at time 0 (1 || sum w_j C_j).
 
-from dataclasses import dataclass
-from typing import ClassVar
+The best order is known: weight over duration (Smith, 1956). All that a world needs is in this file.
+"""
+
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from gymnasium import spaces
@@ -11,22 +13,20 @@ from cluster_env.core.checks import require_option_types, require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.record_simulator import RecordSimulator
-from cluster_env.core.registry import Registry
 from cluster_env.core.world import Features
 from cluster_env.objectives import OBJECTIVES, Objective
 
 LARGEST = 20  # duration and weight
-RULES = ("spt", "wspt")
-FLOW = Objective("weighted_flow", lambda jobset: jobset.attributes["weight"])
-OBJECTIVES.register(FLOW.name)(FLOW)
+
+OBJECTIVES.register("weighted_flow")(Objective("weighted_flow", lambda j: j.attributes["weight"]))
 
 
 @dataclass(frozen=True)
 class SingleMachine:
     """One machine that runs a job to its end. An action is a job; time passes until it is done."""
 
-    kind: ClassVar[str] = "single_machine"
-    feature_names: ClassVar = ("present", "duration", "weight"), ("jobs_left",)
+    kind = "single_machine"
+    feature_names = ("present", "duration", "weight"), ("jobs_left",)
     num_jobs: int = 8
 
     def __post_init__(self):
@@ -60,21 +60,19 @@ class Machine(RecordSimulator):
     """The simulator of `SingleMachine`; a decision without a job takes the first that is left."""
 
     def begin(self):
-        self._jobs = self.batch.job_of_place.reshape(-1, self.world.num_jobs)
-        columns = [self.batch.column(term, np.int32) for term in ("duration", FLOW.job_cost)]
-        return np.hstack([column[self._jobs] for column in columns])
+        jobs = self.batch.job_of_place.reshape(-1, self.world.num_jobs)
+        duration = self.batch.column("duration", np.int32)
+        weight = self.batch.column(lambda jobset: jobset.attributes["weight"], np.int32)
+        return np.hstack([duration[jobs], weight[jobs]])
 
-    def step(self, rows, actions, rewards):
-        for k, (row, action) in enumerate(zip(rows, actions, strict=True)):
-            left, rewards[k] = np.flatnonzero(self.states[row, : self.world.num_jobs]), 0
-            if left.size:
-                job = action if action in left else left[0]
-                self.start[row, job], duration = self.time[row], self.states[row, job]
-                rewards[k] = -self.batch.costs.rate[self._jobs[row, left]].sum() * duration
-                self.time[row] += duration
-                self.states[row, [job, self.world.num_jobs + job]] = 0
-            self.active[row] = left.size > 1
-        return int(self.active[rows].sum())
+    def decide(self, row, action):
+        num_jobs = self.world.num_jobs
+        left = np.flatnonzero(self.states[row, :num_jobs])
+        job = action if action in left else left[0]
+        self.start[row, job] = self.time[row]
+        self.time[row] += self.states[row, job]  # its duration
+        self.states[row, [job, num_jobs + job]] = 0
+        self.active[row] = left.size > 1
 
 
 @dataclass(frozen=True)
@@ -87,13 +85,13 @@ class UniformJobs:
     def sample(self, rng):
         most = [[LARGEST], [self.largest_weight]]
         duration, weight = rng.integers(1, most, (2, self.num_jobs), endpoint=True)
-        ones = np.ones((self.num_jobs, 1))
-        return JobSet.of(0 * duration, duration, ones, attributes={"weight": weight})
+        demand = np.ones((self.num_jobs, 1))
+        return JobSet.of(0 * duration, duration, demand, attributes={"weight": weight})
 
 
 @dataclass(frozen=True)
 class Order:
-    """Takes the shortest job, or that of least duration over weight: the optimum (Smith, 1956)."""
+    """Takes the shortest job, or that of least duration over weight."""
 
     name: str
     world: SingleMachine
@@ -105,16 +103,14 @@ class Order:
         return np.where(duration > 0, value, -1).argmax(axis=1).astype(np.int32)
 
 
-WORKLOAD = spec.WorkloadSpec(UniformJobs, lambda world: {"num_jobs": world.num_jobs})
-ORDERS = {name: spec.Heuristic(lambda world, _, name=name: Order(name, world)) for name in RULES}
-spec.WORLDS.register("single_machine")(
-    spec.WorldSpec(
-        world=SingleMachine,
-        workloads=Registry("workload", {"uniform": WORKLOAD}),
-        heuristics=Registry("heuristic", ORDERS),
-        baselines=RULES,
-        metrics=("weighted_flow", "completion_time", "makespan"),
-        presentation=spec.Presentation(axis=spec.Axis("workload.largest_weight")),
-        environments=spec.Environments({"SingleMachine-v0": {"world": {"kind": "single_machine"}}}),
-    )
+SPEC = spec.WorldSpec(
+    world=SingleMachine,
+    baselines=("spt", "wspt"),
+    metrics=("weighted_flow", "completion_time", "makespan"),
+    presentation=spec.Presentation(axis=spec.Axis("workload.largest_weight")),
+    environments=spec.Environments({"SingleMachine-v0": {"world": {"kind": "single_machine"}}}),
 )
+SPEC.workloads.register("uniform")(spec.WorkloadSpec(UniformJobs, from_world=asdict))
+SPEC.heuristics.register("spt")(spec.Heuristic(lambda world, _: Order("spt", world)))
+SPEC.heuristics.register("wspt")(spec.Heuristic(lambda world, _: Order("wspt", world)))
+spec.WORLDS.register("single_machine")(SPEC)

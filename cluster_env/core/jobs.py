@@ -163,12 +163,18 @@ class JobSet:
         attributes: Mapping[str, ArrayLike] = NO_ATTRIBUTES,
     ) -> "JobSet":
         """Builds a jobset from anything that numpy can read as whole numbers."""
+        classes = no_classes() if job_class is None else np.asarray(job_class, np.int64)
+        if np.any((classes < 0) | (classes >= _MOST_CLASSES)):
+            raise InputError(
+                f"a class must lie in 0..{_MOST_CLASSES - 1}, but {classes.min()} to "
+                f"{classes.max()} were given"
+            )
         return cls(
             np.asarray(arrival, np.int32),
             np.asarray(duration, np.int32),
             np.atleast_2d(np.asarray(demand, np.int32)),
             int(window or 0),
-            no_classes() if job_class is None else _small(np.asarray(job_class, np.int64)),
+            no_classes() if job_class is None else classes.astype(np.uint8),
             Attributes(attributes, np.asarray(arrival).size),
         )
 
@@ -228,12 +234,3 @@ class JobSet:
         """Units times steps that the jobs hold, int64 ``(num_resources,)``."""
         held: NDArray[np.int64] = self.duration.astype(np.int64) @ self.demand.astype(np.int64)
         return held
-
-
-def _small(classes: NDArray[np.int64]) -> NDArray[np.uint8]:
-    if np.any((classes < 0) | (classes >= _MOST_CLASSES)):
-        raise InputError(
-            f"a class must lie in 0..{_MOST_CLASSES - 1}, but {classes.min()} to {classes.max()} "
-            f"were given"
-        )
-    return classes.astype(np.uint8)

@@ -78,6 +78,7 @@ def _write_state(world: World, states: State, out: Any) -> None:
 
 
 def _write_features(world: World, items: str, states: State, out: Any) -> None:
+    require_states(states, world.state_space)
     # Features have a mask among them, which the observation does not show.
     allowed = np.empty((states.shape[0], world.num_actions), np.bool_)
     world.features(states, Features(out[items], out["context"], allowed))

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from cluster_env.core.errors import InputError, shortened
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
@@ -66,3 +67,27 @@ class Registry(Generic[T]):
     def names(self) -> tuple[str, ...]:
         """All names of today, in the order of registration."""
         return tuple(self._things)
+
+
+def no_argument(name: str, argument: str) -> None:
+    """Makes sure that a heuristic without a number was given none.
+
+    Raises:
+        InputError: if it was.
+    """
+    if argument:
+        raise InputError(f"'{name}' takes no number, but '{name}:{argument}' was given")
+
+
+def number_of(name: str, text: str, kind: type[N], default: N) -> N:
+    """The number behind the colon of a heuristic's name.
+
+    Raises:
+        InputError: if the text is none.
+    """
+    try:
+        return kind(text) if text else default
+    except ValueError as error:
+        raise InputError(
+            f"'{name}:' needs a number after the colon, not '{shortened(text)}'"
+        ) from error

@@ -48,12 +48,12 @@ class Setup:
             InputError: for an unknown name or a value out of range.
         """
         view = View(build_world(world), observation, mask, mask_in_observation)
-        task = Task(
-            view.world,
-            _workload_of(view.world, workload),
-            get_objective(objective) if isinstance(objective, str) else objective,
-        )
-        return cls(task, view)
+        if workload is None or isinstance(workload, Mapping):
+            options = dict(workload or {})
+            name = str(options.pop("kind", spec_of(view.world).workloads.names()[0]))
+            workload = build_workload(view.world, name, options)
+        goal = get_objective(objective) if isinstance(objective, str) else objective
+        return cls(Task(view.world, workload, goal), view)
 
 
 def require_seed(seed: int) -> int:
@@ -76,11 +76,3 @@ def require_render_mode(mode: str | None, known: list[str]) -> str | None:
     if mode is not None and mode not in known:
         raise unknown("render mode", mode, known)
     return mode
-
-
-def _workload_of(world: World, option: WorkloadOption) -> Workload:
-    if option is not None and not isinstance(option, Mapping):
-        return option
-    options = dict(option or {})
-    default = spec_of(world).workloads.names()[0]
-    return build_workload(world, str(options.pop("kind", default)), options)

@@ -20,9 +20,8 @@ from cluster_env.evaluation.metrics import (
     METRICS,
     Metric,
     by_size,
-    cost_of,
     get_metric,
-    objective_metric,
+    nonnegative_cost,
 )
 from cluster_env.evaluation.rollouts import concatenate, evaluate
 from cluster_env.evaluation.summary import Summary, check_warmup, evaluate_summary, summarize
@@ -47,11 +46,10 @@ __all__ = [
     "choose",
     "compare_policies",
     "concatenate",
-    "cost_of",
     "evaluate",
     "evaluate_summary",
     "get_metric",
-    "objective_metric",
+    "nonnegative_cost",
     "rank_finishing",
     "rank_on",
     "summarize",

@@ -27,7 +27,7 @@ from cluster_env.objectives import (
     OBJECTIVES,
     Metric,
     Objective,
-    cost_metric,
+    episode_cost,
     find_objective,
     is_small,
     read_mixture,
@@ -44,8 +44,7 @@ __all__ = [
     "Metric",
     "bounded_slowdown",
     "by_size",
-    "cost_metric",
-    "cost_of",
+    "episode_cost",
     "episode_means",
     "fair_slowdown",
     "get_metric",
@@ -53,7 +52,7 @@ __all__ = [
     "largest_slowdown",
     "longest_wait",
     "makespan",
-    "objective_metric",
+    "nonnegative_cost",
     "size_class",
     "utilization",
     "utilization_to_end",
@@ -242,33 +241,26 @@ def episode_means(metric: Metric, schedule: Schedule) -> NDArray[np.float64]:
     return np.where(count > 0, sums / np.maximum(count, 1), np.nan)
 
 
-def objective_metric(objective: Objective) -> Metric:
-    """Returns the metric by which schedules are ranked under an objective.
-
-    It is the one that `get_metric` finds under the objective's name, so that a metric somebody has
-    registered under that name goes before the derived one.
-    """
-    return METRICS.get(objective.name) if objective.name in METRICS.names() else objective.metric
-
-
-def cost_of(objective: Objective) -> Metric:
+def nonnegative_cost(objective: Objective) -> Metric:
     """The metric of an objective, turned where need be so that lower is better and none is below 0.
 
-    A cost of zero is possible only where nothing waits at all; quotients of costs then mean
-    nothing.
+    Tables that divide costs by those of a baseline need that. A cost of zero is possible only where
+    nothing waits at all; quotients of costs then mean nothing.
 
     * utilization: the idle share of the cluster inside the arrival window, 1 less it;
     * an objective with a gain from utilization beside other terms, or with gains of jobs that
-      finish: what it costs (`cost_metric`), plus the gain of a window in full use and of all jobs,
+      finish: what it costs (`episode_cost`), plus the gain of a window in full use and of all jobs,
       which no policy can change; so an idle share, or a job that does not finish, costs what it
       would have gained;
     * any other: its metric.
     """
-    metric = objective_metric(objective)
-    if metric is OBJECTIVES.get("utilization").metric:
+    metric = objective.metric
+    # Equal and not the same: objectives come to runners as copies.
+    if metric == OBJECTIVES.get("utilization").metric:
         return METRICS.get("idle")
     if metric.higher_is_better:
-        metric = cost_metric(objective)
+        metric = episode_cost(objective)
+    # What no policy can change: the gain of a window in full use, and of all jobs.
     gain = objective.utilization_gain if metric.per == "episode" else 0.0
     if not gain and not objective.gains_at_finish:
         return metric

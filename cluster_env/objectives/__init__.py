@@ -9,7 +9,7 @@ from cluster_env.objectives.objective import (
     OBJECTIVES,
     LateCost,
     Objective,
-    cost_metric,
+    episode_cost,
     find_objective,
     require_no_finish_gain,
 )
@@ -23,7 +23,7 @@ __all__ = [
     "Metric",
     "Objective",
     "class_slowdown",
-    "cost_metric",
+    "episode_cost",
     "find_objective",
     "get_objective",
     "is_small",

@@ -80,12 +80,13 @@ def utilization_until(schedule: Schedule, until: NDArray[Any]) -> NDArray[np.flo
     pieces = schedule.pieces
     if pieces is None:
         episode, begin, units = schedule.episode, schedule.start, schedule.demand
-        end, held = schedule.start + schedule.duration, schedule.start >= 0
+        end, started = schedule.start + schedule.duration, schedule.start >= 0
     else:
         episode, begin, units = schedule.episode[pieces.job], pieces.begin, pieces.units
-        end, held = pieces.end, np.ones(pieces.job.size, np.bool_)
+        end, started = pieces.end, np.ones(pieces.job.size, np.bool_)
+    # How long each held its units, inside what is measured and before its episode ended.
     stop = np.minimum(end, np.minimum(until, schedule.end)[episode])
-    steps = np.where(held, np.maximum(stop - begin, 0), 0)
+    steps = np.where(started, np.maximum(stop - begin, 0), 0)
     share = units / schedule.capacity
     used = [
         np.bincount(episode, steps * column, minlength=schedule.num_episodes) for column in share.T

@@ -14,7 +14,7 @@ from cluster_env.objectives.objective import (
     JobCost,
     LateCost,
     Objective,
-    cost_metric,
+    episode_cost,
     find_objective,
 )
 
@@ -83,7 +83,7 @@ def mixture(weights: Mapping[str, float]) -> Objective:
         utility_gain=sum(weight * part.utility_gain for weight, part in parts),
     )
     # Parts of jobs and of episodes have only what an episode costs in common.
-    return replace(mixed, measure=cost_metric(mixed))
+    return replace(mixed, measure=episode_cost(mixed))
 
 
 def read_mixture(name: str) -> Objective | None:

@@ -82,12 +82,12 @@ class Objective:
         """What schedules are compared by: `measure`, or what a job, or an episode, costs.
 
         Where all costs belong to single jobs there is a value for each job; where the makespan or
-        the use of the cluster counts, one for each episode (`cost_metric`).
+        the use of the cluster counts, one for each episode (`episode_cost`).
         """
         if self.measure is not None:
             return self.measure
         if self.busy_cost or self.utilization_gain:
-            return cost_metric(self)
+            return episode_cost(self)
         label = self.label or f"mean cost of a job: {self.name}"
         return Metric(self.name, label, "job", self.cost_of_jobs)
 
@@ -99,6 +99,7 @@ class Objective:
         """
         completion = schedule.completion
         costs = completion * _of_jobs(self.job_cost, schedule)
+        # Beside it, what a job costs from the age on at which it is late.
         for late in self.late_costs:
             steps = np.maximum(completion - _of_jobs(late.after, schedule), 0)
             costs += steps * _of_jobs(late.cost, schedule)
@@ -106,17 +107,19 @@ class Objective:
 
     def cost_of_episodes(self, schedule: Schedule) -> NDArray[np.float64]:
         """What each episode has cost, less what it gained, float64 ``(num_episodes,)``."""
+        # What belongs to the machine.
         costs = self.busy_cost * makespan(schedule)
         if self.utilization_gain:
             costs -= self.utilization_gain * schedule.window * utilization(schedule)
+        # What belongs to jobs. One product for each episode: its bits depend on no other episode.
         completion = schedule.completion
         of_jobs = np.zeros(schedule.num_episodes)
         for episode, (rows, jobset) in enumerate(schedule.by_episode):
-            # One product for each episode: its bits depend on no other episode.
             of_jobs[episode] = completion[rows] @ (self.job_cost(jobset) * jobset.counted)
             for late in self.late_costs:
                 steps_late = np.maximum(completion[rows] - late.after(jobset), 0)
                 of_jobs[episode] += steps_late @ (late.cost(jobset) * jobset.counted)
+        # What jobs gained.
         if self.gains_at_finish:
             gained = self._gained(schedule) * schedule.counted
             of_jobs -= np.bincount(schedule.episode, gained, minlength=schedule.num_episodes)
@@ -179,7 +182,7 @@ def find_objective(name: str) -> Objective | None:
     return OBJECTIVE_FAMILIES.get(family)(name) if family in OBJECTIVE_FAMILIES.names() else None
 
 
-def cost_metric(objective: Objective) -> Metric:
+def episode_cost(objective: Objective) -> Metric:
     """The metric of an objective that no other metric stands for, such as a mixture.
 
     Its value is what an episode costs, exactly minus its return if it finishes all jobs under the

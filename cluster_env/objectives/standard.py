@@ -20,7 +20,7 @@ the same                               window :math:`\times (1 -` ``idle`` :math
 ``relative_weighted_completion_time``  :math:`-\sum` of that metric
 ``class_slowdown(...)``                :math:`-\sum` of the metric of the same name
 any other without a gain or busy cost  :math:`-\sum` of the metric of the same name
-any other, and mixtures                :math:`-` its `cost_metric`
+any other, and mixtures                :math:`-` its `episode_cost`
 =====================================  ==========================================================
 
 * ``utilization`` is that of the arrival window. Over the whole episode the sum would be a constant,
@@ -100,56 +100,65 @@ def is_small(schedule: Schedule, at_most: int = SMALL_AT_MOST) -> NDArray[np.boo
     return small
 
 
-def _no_cost(jobset: JobSet) -> NDArray[np.float64]:
+def no_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """Nothing, for objectives whose costs are others."""
     return np.zeros(jobset.num_jobs)
 
 
-def _slowdown_cost(jobset: JobSet) -> NDArray[np.float64]:
+def slowdown_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """Of a step, such that a job costs its slowdown."""
     cost: NDArray[np.float64] = 1.0 / jobset.duration
     return cost
 
 
-def _completion_cost(jobset: JobSet) -> NDArray[np.float64]:
+def completion_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """Of a step, such that a job costs its completion time."""
     return np.ones(jobset.num_jobs)
 
 
-def _area_cost(jobset: JobSet) -> NDArray[np.float64]:
+def area_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """Units times steps, in the mean over resources."""
     area: NDArray[np.float64] = jobset.duration * jobset.demand.mean(axis=1)
     return area
 
 
-def _relative_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return np.full(jobset.num_jobs, 1.0 / max(_mean(jobset.duration.astype(np.float64)), 1.0))
+def relative_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """One over the mean duration of the jobset's jobs."""
+    mean = float(jobset.duration.astype(np.float64).mean()) if jobset.num_jobs else 0.0
+    return np.full(jobset.num_jobs, 1.0 / max(mean, 1.0))
 
 
-def _relative_area_cost(jobset: JobSet) -> NDArray[np.float64]:
-    area = _area_cost(jobset)
-    return area / max(_mean(area * jobset.duration), 1.0)
+def relative_area_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """The area over what jobs that do not wait would cost by it in the mean."""
+    area = area_cost(jobset)
+    mean = float((area * jobset.duration).mean()) if jobset.num_jobs else 0.0
+    return area / max(mean, 1.0)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    return float(values.mean()) if values.size else 0.0
-
-
-def _duration_cost(jobset: JobSet) -> NDArray[np.float64]:
+def duration_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """The duration: a step of a long job costs more."""
     return jobset.duration.astype(np.float64)
 
 
-def _bounded_duration(jobset: JobSet) -> NDArray[np.int32]:
+def bounded_duration(jobset: JobSet) -> NDArray[np.int32]:
+    """Steps that a job may be in the system for free, in the bounded slowdown."""
     return np.maximum(jobset.duration, BOUND_STEPS).astype(np.int32)
 
 
-def _bounded_cost(jobset: JobSet) -> NDArray[np.float64]:
-    cost: NDArray[np.float64] = 1.0 / _bounded_duration(jobset)
+def bounded_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """Of a step after them."""
+    cost: NDArray[np.float64] = 1.0 / bounded_duration(jobset)
     return cost
 
 
-def _unfair_cost(jobset: JobSet) -> NDArray[np.float64]:
-    return np.where(jobset.duration > SMALL_AT_MOST, FAIR_WEIGHT / jobset.duration, 0.0)
-
-
-def _fair_steps(jobset: JobSet) -> NDArray[np.int32]:
+def fair_steps(jobset: JobSet) -> NDArray[np.int32]:
+    """Steps until the slowdown of a job is `FAIR_BOUND`."""
     return (FAIR_BOUND * jobset.duration).astype(np.int32)
+
+
+def unfair_cost(jobset: JobSet) -> NDArray[np.float64]:
+    """Of a step after them, of a large job."""
+    return np.where(jobset.duration > SMALL_AT_MOST, FAIR_WEIGHT / jobset.duration, 0.0)
 
 
 # Quotients are measured as the field writes them. What the cost rates add up to, C x (1 / T), may
@@ -158,14 +167,14 @@ def _fair_steps(jobset: JobSet) -> NDArray[np.int32]:
 for _objective in (
     Objective(
         "slowdown",
-        _slowdown_cost,
+        slowdown_cost,
         measure=Metric("slowdown", "mean slowdown", "job", slowdown),
     ),
-    Objective("completion_time", _completion_cost, label="mean completion time (steps)"),
-    Objective("makespan", _no_cost, busy_cost=1.0, label="mean makespan (steps)"),
+    Objective("completion_time", completion_cost, label="mean completion time (steps)"),
+    Objective("makespan", no_cost, busy_cost=1.0, label="mean makespan (steps)"),
     Objective(
         "utilization",
-        _no_cost,
+        no_cost,
         utilization_gain=1.0,
         measure=Metric(
             "utilization",
@@ -177,34 +186,34 @@ for _objective in (
     ),
     Objective(
         "bounded_slowdown",
-        _no_cost,
-        late_costs=(LateCost(_bounded_cost, _bounded_duration),),
+        no_cost,
+        late_costs=(LateCost(bounded_cost, bounded_duration),),
         measure=Metric("bounded_slowdown", "mean bounded slowdown", "job", bounded_slowdown),
     ),
     Objective(
         "weighted_completion_time",
-        _area_cost,
+        area_cost,
         label="mean area-weighted completion time (units x steps²)",
     ),
     Objective(
         "duration_weighted_completion_time",
-        _duration_cost,
+        duration_cost,
         label="mean duration-weighted completion time (steps²)",
     ),
     Objective(
         "relative_completion_time",
-        _relative_cost,
+        relative_cost,
         label="mean completion time over the mean duration",
     ),
     Objective(
         "relative_weighted_completion_time",
-        _relative_area_cost,
+        relative_area_cost,
         label="mean area-weighted completion time over that of jobs that do not wait",
     ),
     Objective(
         "fair_slowdown",
-        _slowdown_cost,
-        late_costs=(LateCost(_unfair_cost, _fair_steps),),
+        slowdown_cost,
+        late_costs=(LateCost(unfair_cost, fair_steps),),
         measure=Metric("fair_slowdown", "mean fair slowdown", "job", fair_slowdown),
     ),
 ):

@@ -31,6 +31,7 @@ def unit_utility(tuf: NDArray[np.float64], elapsed: int, duration: int) -> float
         elapsed: completion time in steps.
         duration: of the job on all processors that it asks for.
     """
+    # Breakpoints come first, then the values there, and the exponent at last.
     points = (tuf.size - 1) // 2
     when = elapsed / duration
     if when <= tuf[0]:
@@ -38,11 +39,13 @@ def unit_utility(tuf: NDArray[np.float64], elapsed: int, duration: int) -> float
     elif when >= tuf[points - 1]:
         value = tuf[2 * points - 1]
     else:
-        k = 1
-        while tuf[k] < when:
-            k += 1
-        share = (when - tuf[k - 1]) / (tuf[k] - tuf[k - 1])
-        value = tuf[points + k - 1] + share * (tuf[points + k] - tuf[points + k - 1])
+        # On the straight line from the breakpoint before to the one behind.
+        behind = 1
+        while tuf[behind] < when:
+            behind += 1
+        share = (when - tuf[behind - 1]) / (tuf[behind] - tuf[behind - 1])
+        before, after = tuf[points + behind - 1], tuf[points + behind]
+        value = before + share * (after - before)
     power = tuf[2 * points]
     return float(value) if power == 1.0 else float(value**power)
 

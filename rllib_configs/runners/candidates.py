@@ -12,7 +12,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.core.world import World
-from cluster_env.evaluation import cost_of, evaluate, get_metric
+from cluster_env.evaluation import evaluate, get_metric, nonnegative_cost
 from cluster_env.evaluation.metrics import episode_means
 from rllib_configs.learning.evolution import LEAST_COST
 from rllib_configs.networks.conditions import Wanted
@@ -103,7 +103,8 @@ class CandidateWork:
         judged = np.empty((len(unit.candidates), len(unit.jobsets), 1 + len(self._limits)))
         sums = dict.fromkeys(("jobs", "episodes", "unfinished", "headline", "headline_count"), 0.0)
         for played in self._draw(unit):
-            cost, limits = cost_of(played.wanted.objective), limits_of(played.wanted.limits or {})
+            cost = nonnegative_cost(played.wanted.objective)
+            limits = limits_of(played.wanted.limits or {})
             for row, number in enumerate(unit.candidates):
                 policy = policy_of(
                     *(self._experiment, self._candidates[number], "candidate", "argmax"),

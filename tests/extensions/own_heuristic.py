@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.core.registry import no_argument
+from cluster_env.core.spec import Heuristic
 from cluster_env.worlds import get_spec
 from cluster_env.worlds.deeprm import DeepRM
 

@@ -7,7 +7,7 @@ import pytest
 
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import cost_of, evaluate
+from cluster_env.evaluation import evaluate, nonnegative_cost
 from cluster_env.worlds import get_heuristic
 from meta.costs import mean_cost
 from meta.tasks import Task, describe
@@ -53,7 +53,7 @@ def two_jobs() -> Schedule:
     ],
 )
 def test_costs_by_hand(objective: object, cost: float) -> None:
-    assert mean_cost(cost_of(task(objective).objective), two_jobs()) == pytest.approx(cost)
+    assert mean_cost(nonnegative_cost(task(objective).objective), two_jobs()) == pytest.approx(cost)
 
 
 @pytest.mark.parametrize("objective", ["utilization", {"utilization": 3.0}])
@@ -65,16 +65,16 @@ def test_a_policy_that_uses_the_cluster_better_has_a_lower_cost_above_zero(
     costs, uses = [], []
     for name in ("sjf", "random"):
         schedule = evaluate(get_heuristic(name, mine.world), jobsets, mine.world)
-        costs.append(mean_cost(cost_of(mine.objective), schedule))
-        uses.append(mean_cost(cost_of(task("slowdown").objective), schedule))
+        costs.append(mean_cost(nonnegative_cost(mine.objective), schedule))
+        uses.append(mean_cost(nonnegative_cost(task("slowdown").objective), schedule))
     assert 0 < costs[0] < costs[1]
     assert uses[0] < uses[1]
 
 
 def test_idle_share_and_its_mixture_rank_alike() -> None:
     alone, mixed = (
-        cost_of(task("utilization").objective),
-        cost_of(task({"utilization": 2}).objective),
+        nonnegative_cost(task("utilization").objective),
+        nonnegative_cost(task({"utilization": 2}).objective),
     )
     schedule = two_jobs()
     assert mixed.values(schedule) == pytest.approx(2 * 4 * alone.values(schedule))
@@ -98,7 +98,7 @@ def test_a_schedule_without_jobs_costs_nan() -> None:
             for name in Schedule.__dataclass_fields__
         }
     )
-    assert np.isnan(mean_cost(cost_of(task("slowdown").objective), nothing))
+    assert np.isnan(mean_cost(nonnegative_cost(task("slowdown").objective), nothing))
 
 
 def test_a_description_names_objective_and_jobs() -> None:

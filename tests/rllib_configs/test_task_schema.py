@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import evaluate, get_metric, objective_metric
+from cluster_env.evaluation import evaluate, get_metric
 from cluster_env.worlds import WORLDS, get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
@@ -93,7 +93,7 @@ def test_a_task_with_classes_can_be_scored_by_its_objective() -> None:
         get_heuristic("sjf", task.world), task.jobsets(Split.TRAIN, range(3)), task.world
     )
     assert set(schedule.job_class) == {0, 1, 2}
-    metric = objective_metric(SITE.build_objective())
+    metric = SITE.build_objective().metric
     assert metric.name == get_metric(SITE.objective).name == "class_slowdown(0.1, 1, 10)"
     by_hand = np.array([0.1, 1, 10])[schedule.job_class] * schedule.slowdown
     assert metric.values(schedule) == pytest.approx(by_hand)

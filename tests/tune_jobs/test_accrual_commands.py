@@ -29,6 +29,17 @@ def test_policies_are_compared_by_utility(tmp_path: Path) -> None:
         assert float(aggressive["utility"]) > float(density["utility"]) > float(none["utility"])
 
 
+def test_pools_are_compared_under_every_rule(tmp_path: Path, capsys) -> None:
+    pool = ["--set", "task.world.machines=2", "--set", "task.workload.window=100"]
+    line = ["--config", "accrual-smoke", *pool, "--at", "0.4", "--jobsets", "2"]
+    assert cli.run(cli.metasched, ["compare", *line, "--out", str(tmp_path)]) == 0
+    assert "2 machines of 24 processors" in capsys.readouterr().out
+    with (tmp_path / "comparison.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["machines"] for row in rows} == {"2"}
+    assert {"none", "rulebase", "edf", "dasa", "lbesa"} <= {row["policy"] for row in rows}
+
+
 def test_a_config_that_makes_no_sense_is_one_sentence(tmp_path: Path, capsys) -> None:
     line = ["compare", "--config", "accrual-smoke", "--out", str(tmp_path)]
     assert cli.run(cli.metasched, [*line, "--set", "task.workload.utility=1:0 2:1"]) == 2

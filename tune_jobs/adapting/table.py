@@ -7,7 +7,7 @@ from typing import Literal
 import click
 
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import by_size, cost_of
+from cluster_env.evaluation import by_size, nonnegative_cost
 from meta.adaptation import Adaptation
 from meta.costs import TUNING_JOBSETS, Cost, baseline_of, costs_on, heuristic_costs
 from meta.tasks import Task, describe
@@ -65,7 +65,7 @@ def tabulate(
     costs = costs_on(policies, task, num_jobsets=num_jobsets, warmup=warmup)
     heuristics = heuristic_costs(task, num_jobsets=num_jobsets, warmup=warmup)
     best = baseline_of(task.spec, heuristics).value
-    metric = cost_of(task.objective)
+    metric = nonnegative_cost(task.objective)
     head: dict[str, Value] = {
         "task": task.name,
         "metric": metric.name,
@@ -113,7 +113,7 @@ def _measured(task: Task, rows: Sequence[Row]) -> list[str]:
 
 
 def _lines(task: Task, rows: Sequence[Row]) -> list[list[str]]:
-    metric = cost_of(task.objective).name
+    metric = nonnegative_cost(task.objective).name
     known = (*task.spec.side_metrics, *by_size(task.spec.headline, rows[0]))
     side = [(name, *column_of(name)) for name in known if name != metric]
     repeated = _repeated(rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.task import Task
-from cluster_env.evaluation import get_metric, objective_metric
+from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import WorldSpec, get_spec
 from rllib_configs.changes import Changes, change, changed_keys
@@ -163,7 +163,7 @@ def order_specs(
 def metric_of(objective: str | None, config: ExperimentConfig) -> str:
     """Name of the metric of an objective."""
     chosen = config.task.build_objective() if objective is None else get_objective(objective)
-    return objective_metric(chosen).name
+    return chosen.metric.name
 
 
 def task_for(objective: str | None, config: ExperimentConfig, seed: int) -> Task:

@@ -16,7 +16,6 @@ from cluster_env.evaluation import (
     PolicyGroup,
     compare_policies,
     get_metric,
-    objective_metric,
     tune,
     tuned_numbers,
 )
@@ -78,7 +77,7 @@ def collect(request: FigureRequest) -> list[Row]:
         )
     runs = [read_run(path) for path in find_runs(request.runs)]
     _check_same_task(runs)
-    metric = objective_metric(runs[0].config.task.build_objective()).name
+    metric = runs[0].config.task.build_objective().metric.name
     rows: list[Row] = []
     tasks: dict[int, Task] = {}
     for key, group in group_by_experiment(runs):

@@ -7,7 +7,7 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import Split
 from cluster_env.core.task import Task
-from cluster_env.evaluation import by_size, evaluate, objective_metric
+from cluster_env.evaluation import by_size, evaluate
 from cluster_env.evaluation.rollouts import concatenate
 from cluster_env.evaluation.summary import flat_summary
 from cluster_env.worlds import get_heuristic
@@ -39,7 +39,7 @@ class Validation:
 
     def __init__(self, config: ExperimentConfig) -> None:
         self._task = config.task.build(config.name, config.seed)
-        self._metric = objective_metric(self._task.objective)
+        self._metric = self._task.objective.metric
         self.metric = self._metric.name
         self.higher_is_better = self._metric.higher_is_better
         spec = self._task.spec

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 
-from cluster_env.evaluation import objective_metric
 from cluster_env.worlds import get_spec
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.describing import headline
@@ -63,4 +62,4 @@ def first_metrics(config: ExperimentConfig, row: Mapping[str, float]) -> dict[st
 
 
 def _metric_of(config: ExperimentConfig) -> str:
-    return objective_metric(config.task.build_objective()).name
+    return config.task.build_objective().metric.name

@@ -22,6 +22,7 @@ from cluster_env.worlds.accrual.state import (
     PASSING,
     PREEMPTING,
     SQUEEZING,
+    Pool,
     Server,
     candidate_of,
 )
@@ -40,7 +41,7 @@ def list_candidates(server: Server, whole: bool) -> int:
     Returns:
         How many there are; 0 if there is nothing more to decide at this instant.
     """
-    episode, options = server.episode, server.options
+    options, episode = server.pool.options, server.pool.episode
     if episode.num_waiting == 0:
         return 0
     while episode.stage < PASSING:
@@ -60,20 +61,20 @@ def list_candidates(server: Server, whole: bool) -> int:
 @njit_inlined
 def apply_candidate(server: Server, k: int) -> None:
     """Does what the k-th candidate says, for as many candidates as there are; else nothing."""
-    stage = server.episode.stage
-    server.episode.stage = stage + 1
-    if stage >= PASSING or not 0 <= k < server.options.candidates:
+    pool, stage = server.pool, server.pool.episode.stage
+    pool.episode.stage = stage + 1
+    if stage >= PASSING or not 0 <= k < pool.options.candidates:
         return
-    if candidate_of(server.state, k)[CANDIDATE.present] == 0:
+    if candidate_of(pool.state, k)[CANDIDATE.present] == 0:
         return
-    job = server.shown[k]
-    size = server.jobs[job].size
+    job = pool.shown[k]
+    size = pool.jobs[job].size
     # Preempted jobs make room for it; where it is squeezed, it takes what is free.
     if stage == PREEMPTING:
         order_victims(server)
         v = 0
         while server.machine.free < size:
-            preempt_job(server, server.scratch.order[v])
+            preempt_job(server, pool.scratch.order[v])
             v += 1
     start_job(server, job, min(size, server.machine.free))
     server.machine.acted = True
@@ -84,10 +85,10 @@ def machine_state(server: Server) -> tuple[float, int, int]:
     """x1, x2 and x3 of a machine as it is; x1 and x2 are 0 where nothing runs."""
     weighted, held, soonest = 0.0, 0, 0
     for k in range(server.machine.num_running):
-        own = server.progress[server.running[k]]
-        steps = own.end - server.episode.time
-        weighted += own.held * own.unit_utility
-        held += own.held
+        progress = server.pool.progress[server.running[k]]
+        steps = progress.end - server.pool.episode.time
+        weighted += progress.held * progress.unit_utility
+        held += progress.held
         soonest = steps if soonest == 0 else min(soonest, steps)
     return (weighted / held if held else 0.0), soonest, server.machine.free
 
@@ -99,43 +100,44 @@ def order_victims(server: Server) -> None:
     That is by rising *remaining utility*, unit utility at completion over the time until then
     (section 4.1, step 4), which is written beside it, into `Scratch.urgency`.
     """
-    order, urgency = server.scratch.order, server.scratch.urgency
+    pool, order, urgency = server.pool, server.pool.scratch.order, server.pool.scratch.urgency
     for k in range(server.machine.num_running):
         job = server.running[k]
-        own = server.progress[job]
-        value = own.unit_utility / (own.end - server.episode.time)
-        # Insertion, of equal ones by number.
+        progress = pool.progress[job]
+        remaining = progress.unit_utility / (progress.end - pool.episode.time)
+        # It moves up past jobs that are more urgent, or as urgent and of a higher number.
         i = k
         while i > 0 and (
-            urgency[i - 1] > value or (urgency[i - 1] == value and order[i - 1] > job)
+            urgency[i - 1] > remaining or (urgency[i - 1] == remaining and order[i - 1] > job)
         ):
             order[i], urgency[i] = order[i - 1], urgency[i - 1]
             i -= 1
-        order[i], urgency[i] = job, value
+        order[i], urgency[i] = job, remaining
 
 
 @njit_inlined
 def list_preemptions(server: Server, whole: bool) -> int:
     """Waiting jobs that need not preempt a job of a higher remaining utility than their own."""
-    now, free, running = server.episode.time, server.machine.free, server.machine.num_running
+    pool, free, running = server.pool, server.machine.free, server.machine.num_running
+    now = pool.episode.time
     order_victims(server)
-    victims, urgency = server.scratch.order, server.scratch.urgency
+    victims, urgency = pool.scratch.order, pool.scratch.urgency
     # Of the jobs that stay if the first v are preempted: their unit utility times processors, their
     # processors, and the steps until the first of them finishes.
-    weights, held, soonest = server.scratch.weights, server.scratch.held, server.scratch.soonest
+    weights, held, soonest = pool.scratch.weights, pool.scratch.held, pool.scratch.soonest
     weights[running], held[running], soonest[running] = 0.0, 0, 0
     for v in range(running - 1, -1, -1):
-        own = server.progress[victims[v]]
-        steps = own.end - now
-        weights[v] = weights[v + 1] + own.held * own.unit_utility
-        held[v] = held[v + 1] + own.held
+        progress = pool.progress[victims[v]]
+        steps = progress.end - now
+        weights[v] = weights[v + 1] + progress.held * progress.unit_utility
+        held[v] = held[v + 1] + progress.held
         soonest[v] = steps if soonest[v + 1] == 0 else min(soonest[v + 1], steps)
     count = 0
-    for k in range(server.episode.num_waiting):
-        job = server.waiting[k]
-        size = server.jobs[job].size
-        steps = steps_on(server, job, size)
-        unit = unit_utility_at(server, job, now + steps)
+    for k in range(pool.episode.num_waiting):
+        job = pool.waiting[k]
+        size = pool.jobs[job].size
+        steps = steps_on(pool, job, size)
+        unit = unit_utility_at(pool, job, now + steps)
         # As few victims as make room for it, none of which may be more urgent.
         v = 0
         while free + held[0] - held[v] < size and urgency[v] <= unit / steps:
@@ -146,48 +148,48 @@ def list_preemptions(server: Server, whole: bool) -> int:
         # The machine without them and with the job.
         mean = (weights[v] + size * unit) / (held[v] + size)
         first_end = steps if soonest[v] == 0 else min(soonest[v], steps)
-        place = add_candidate(server, count, job, mean, first_end, room - size, unit, steps)
+        place = add_candidate(pool, count, job, mean, first_end, room - size, unit, steps)
         if whole and place >= 0:
-            # What each victim loses if it waits until the job is done.
+            # What the victims lose if they wait until the job is done.
             lost = 0.0
-            for i in range(v):
-                own = server.progress[victims[i]]
-                later = unit_utility_at(server, victims[i], own.end + steps)
-                lost += final_utility(server, victims[i], own.unit_utility - later)
-            add_prospects(server, place, soonest[0], lost)
-        count = min(count + 1, server.options.candidates)
+            for victim in victims[:v]:
+                progress = pool.progress[victim]
+                later = unit_utility_at(pool, victim, progress.end + steps)
+                lost += final_utility(pool, victim, progress.unit_utility - later)
+            add_prospects(pool, place, soonest[0], lost)
+        count = min(count + 1, pool.options.candidates)
     return count
 
 
 @njit_inlined
 def list_squeezes(server: Server, whole: bool) -> int:
     """All waiting jobs, each on all processors that are free."""
+    pool, processors = server.pool, server.pool.options.processors
     mean, soonest, free = machine_state(server)
-    processors = server.options.processors
     count = 0
-    for k in range(server.episode.num_waiting):
-        job = server.waiting[k]
-        steps = steps_on(server, job, free)
-        unit = unit_utility_at(server, job, server.episode.time + steps)
+    for k in range(pool.episode.num_waiting):
+        job = pool.waiting[k]
+        steps = steps_on(pool, job, free)
+        unit = unit_utility_at(pool, job, pool.episode.time + steps)
         # The machine with the job: no processor is idle.
         then = (mean * (processors - free) + unit * free) / processors
         first_end = steps if soonest == 0 else min(soonest, steps)
-        place = add_candidate(server, count, job, then, first_end, 0, unit, steps)
+        place = add_candidate(pool, count, job, then, first_end, 0, unit, steps)
         if whole and place >= 0:
-            add_prospects(server, place, soonest, 0.0)
-        count = min(count + 1, server.options.candidates)
+            add_prospects(pool, place, soonest, 0.0)
+        count = min(count + 1, pool.options.candidates)
     return count
 
 
 @njit_inlined
 def add_candidate(
-    server: Server, count: int, job: int, x1: float, x2: int, x3: int, unit: float, steps: int
+    pool: Pool, count: int, job: int, x1: float, x2: int, x3: int, unit: float, steps: int
 ) -> int:
     """Adds a candidate; where there are too many, the job that would be worth least is left out.
 
     Args:
-        server: the machine.
-        count: candidates that it has.
+        pool: the episode.
+        count: candidates that its state has.
         job: the candidate.
         x1: of the machine if it were taken, and so are the next two.
         x2: likewise.
@@ -199,33 +201,33 @@ def add_candidate(
         Its place; -1 if it is the one that is left out.
     """
     place = count
-    if count == server.options.candidates:
-        place, least = -1, final_utility(server, job, unit)
+    if count == pool.options.candidates:
+        # It takes the place of the job that would be worth least, unless it is that itself.
+        place, least = -1, final_utility(pool, job, unit)
         for k in range(count):
-            unit_of_other = candidate_of(server.state, k)[CANDIDATE.job_utility] / MILLION
-            utility = final_utility(server, server.shown[k], unit_of_other)
+            unit_of_other = candidate_of(pool.state, k)[CANDIDATE.job_utility] / MILLION
+            utility = final_utility(pool, pool.shown[k], unit_of_other)
             if utility < least:
                 place, least = k, utility
         if place < 0:
             return -1
-    server.shown[place] = job
-    candidate = candidate_of(server.state, place)
+    pool.shown[place] = job
+    candidate = candidate_of(pool.state, place)
     candidate[CANDIDATE.present] = 1
     candidate[CANDIDATE.unit_utility] = round(x1 * MILLION)
     candidate[CANDIDATE.time_left], candidate[CANDIDATE.idle] = x2, x3
     candidate[CANDIDATE.job_utility] = round(unit * MILLION)
-    candidate[CANDIDATE.size], candidate[CANDIDATE.steps] = server.jobs[job].size, steps
+    candidate[CANDIDATE.size], candidate[CANDIDATE.steps] = pool.jobs[job].size, steps
     return place
 
 
 @njit_inlined
-def add_prospects(server: Server, place: int, soonest: int, lost: float) -> None:
+def add_prospects(pool: Pool, place: int, soonest: int, lost: float) -> None:
     """Adds to a candidate what becomes of its job otherwise, and of those that it preempts."""
-    job, candidate = server.shown[place], candidate_of(server.state, place)
-    end = server.episode.time + steps_on(server, job, server.jobs[job].size)
-    now, later = unit_utility_at(server, job, end), unit_utility_at(server, job, end + soonest)
-    candidate[CANDIDATE.full_utility] = round(now * MILLION)
-    candidate[CANDIDATE.wait_utility] = round(later * MILLION)
+    job, candidate = pool.shown[place], candidate_of(pool.state, place)
+    end = pool.episode.time + steps_on(pool, job, pool.jobs[job].size)
+    candidate[CANDIDATE.full_utility] = round(unit_utility_at(pool, job, end) * MILLION)
+    candidate[CANDIDATE.wait_utility] = round(unit_utility_at(pool, job, end + soonest) * MILLION)
     candidate[CANDIDATE.lost] = whole_utility(lost)
 
 
@@ -245,7 +247,7 @@ def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
         count: candidates.
         whole: see `list_candidates`.
     """
-    state, num_waiting = server.state, server.episode.num_waiting
+    pool, state, num_waiting = server.pool, server.pool.state, server.pool.episode.num_waiting
     end = len(HEADER) + count * len(CANDIDATE)
     x1, x2, x3 = machine_state(server)
     state[HEADER.stage], state[HEADER.unit_utility] = stage, round(x1 * MILLION)
@@ -257,17 +259,17 @@ def write_header(server: Server, stage: int, count: int, whole: bool) -> None:
     # What the jobs that wait could still gain, if they started now.
     work, slope, units = 0, 0, 0.0
     for k in range(num_waiting):
-        job = server.waiting[k]
-        size = server.jobs[job].size
-        unit = unit_utility_at(server, job, server.episode.time + steps_on(server, job, size))
-        work += server.progress[job].work_left
+        job = pool.waiting[k]
+        size = pool.jobs[job].size
+        unit = unit_utility_at(pool, job, pool.episode.time + steps_on(pool, job, size))
+        work += pool.progress[job].work_left
         units += unit
         slope += size if unit > 0 else 0
     # What those that run will gain.
     promised = 0.0
     for k in range(server.machine.num_running):
         job = server.running[k]
-        promised += final_utility(server, job, server.progress[job].unit_utility)
+        promised += final_utility(pool, job, pool.progress[job].unit_utility)
     state[HEADER.waiting], state[HEADER.waiting_work] = num_waiting, min(work, _MOST)
     state[HEADER.waiting_utility] = round(units / num_waiting * MILLION) if num_waiting else 0
     state[HEADER.slope], state[HEADER.promised] = min(slope, _MOST), whole_utility(promised)

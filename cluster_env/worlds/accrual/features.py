@@ -60,6 +60,7 @@ def describe(
     allowed: NDArray[np.bool_],
 ) -> None:
     """Fills features of states; see `Item`, `Context` and `Accrual.features`."""
+    # What a whole machine does in MaxJobLength is the unit of work and of utility.
     longest, processors = options.longest, options.processors
     server = float(processors * longest)
     for i in range(states.shape[0]):

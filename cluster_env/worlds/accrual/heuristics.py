@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from cluster_env.core.checks import require_states
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.core.registry import Registry, no_argument, unknown
+from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.accrual.orders import ORDERS
 from cluster_env.worlds.accrual.rules import SCORERS, Rule, choose_actions
 from cluster_env.worlds.accrual.simulator import AccrualSimulator
@@ -95,12 +95,9 @@ def _deciding(name: str, scorer: str) -> Callable[[Accrual, str], Policy]:
         if column not in COLUMNS:
             raise unknown(f"word after '{name}:'", column, COLUMNS)
         preempt, squeeze = COLUMNS[column]
-        for wanted, given, what in (
-            (preempt, world.preempt, "preempt"),
-            (squeeze, world.squeeze, "squeeze"),
-        ):
-            if wanted and argument and not given:
-                raise InputError(f"'{name}:{argument}' needs a world with {what}=true")
+        for option, needed in (("preempt", preempt), ("squeeze", squeeze)):
+            if needed and argument and not getattr(world, option):
+                raise InputError(f"'{name}:{argument}' needs a world with {option}=true")
         rule = Rule("best_fit", scorer, preempt, squeeze)
         return AccrualPolicy(world, f"{name}:{argument}" if argument else name, rule)
 

@@ -1,11 +1,11 @@
 r"""What no policy can earn more of, even one that knows all arrivals: a bound for small jobsets.
 
 In every step :math:`t` each job that has arrived may hold any whole number of processors
-:math:`0 \le x_{jt} \le K_j`, at most :math:`N` together, and gains its final utility for the first
-clock by which its :math:`K_j L_j` units of work are done. So jobs may be preempted, squeezed and
-let grow at any time, which is more than a policy may do here: it decides at events, no job shrinks,
-and no processor idles beside a job that could use it. What is proven bounds all policies; the
-schedule behind it may be out of their reach.
+:math:`0 \le x_{jt} \le K_j`, at most :math:`N` together, those of all machines, and gains its final
+utility for the first clock by which its :math:`K_j L_j` units of work are done. So jobs may be
+preempted, squeezed and let grow at any time, which is more than a policy may do here: it decides at
+events, no job shrinks, and no processor idles beside a job that could use it. What is proven bounds
+all policies; the schedule behind it may be out of their reach.
 
 OR-tools' CP-SAT searches (the extra ``clairvoyant`` installs it), in thousandths of a unit.
 """
@@ -55,7 +55,7 @@ def utility_bound(
 
     Args:
         jobset: what is scheduled.
-        world: the server, of which only the number of processors counts.
+        world: the machines, of which only the number of processors together counts.
         time_limit_s: seconds that the search may take, above 0.
         seed: of the search.
 
@@ -68,6 +68,7 @@ def utility_bound(
     world.check(jobset)
     gains = [_gains(jobset, job) for job in range(jobset.num_jobs)]
     steps = int(max((jobset.arrival[j] + g.size for j, (_, g) in enumerate(gains)), default=0))
+    # Processors that each job holds in each step, from its arrival until it is worth nothing.
     model = cp_model.CpModel()
     held: list[dict[int, Any]] = []
     terms, weights = [], []
@@ -76,6 +77,8 @@ def utility_bound(
         work = size * int(jobset.duration[job])
         clocks = range(arrival, arrival + gain.size - 1)
         held.append({t: model.new_int_var(0, size, "") for t in clocks})
+        # Whether it is done by a clock, from the last one on: each earlier clock implies the next,
+        # and brings what the job is worth more then.
         later = None
         for elapsed in range(gain.size - 1, 0, -1):  # done at that clock or before
             if elapsed * size < work:
@@ -89,8 +92,9 @@ def utility_bound(
             terms.append(done)
             weights.append(int(more))
             later = done
+    # No more processors are held than there are.
     for t in range(steps):
-        model.add(sum(own[t] for own in held if t in own) <= world.processors)
+        model.add(sum(own[t] for own in held if t in own) <= world.capacity)
     model.maximize(cp_model.LinearExpr.weighted_sum(terms, weights))
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -98,18 +102,19 @@ def utility_bound(
     solver.parameters.max_time_in_seconds = time_limit_s
     solver.parameters.catch_sigint_signal = False  # else Ctrl-C would kill Python
     status = solver.solve(model)
-    found = np.zeros((jobset.num_jobs, steps), np.int32)
+    # In units of utility again, with what jobs are worth however late.
+    processors = np.zeros((jobset.num_jobs, steps), np.int32)
     anyway = sum(floor for floor, _ in gains)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):  # nothing is a solution, too
         most = min(sum(weights), round(solver.best_objective_bound)) if weights else 0
-        return UtilityBound("feasible", anyway, anyway + most / _SCALE, found)
+        return UtilityBound("feasible", anyway, anyway + most / _SCALE, processors)
     for job, own in enumerate(held):
         for t, variable in own.items():
-            found[job, t] = solver.value(variable)
+            processors[job, t] = solver.value(variable)
     value = anyway + solver.objective_value / _SCALE
     optimal = status == cp_model.OPTIMAL
     bound = value if optimal else anyway + solver.best_objective_bound / _SCALE
-    return UtilityBound("optimal" if optimal else "feasible", value, bound, found)
+    return UtilityBound("optimal" if optimal else "feasible", value, bound, processors)
 
 
 def _gains(jobset: JobSet, job: int) -> tuple[float, NDArray[np.int64]]:

@@ -59,42 +59,45 @@ def allocate(pool: Pool, first: int, last: int) -> None:
         first: number of the first machine.
         last: one more than that of the last machine.
     """
-    options = pool.options
-    by_job = options.by_job and pool.episode.order == BEST_FIT and last - first > 1
-    if options.drop_expired and (last - first > 1 or server_of(pool, first).machine.free > 0):
+    options, several = pool.options, last - first > 1
+    # Jobs of no value go; a single machine looks for them only when it can start others.
+    if options.drop_expired and (several or server_of(pool, first).machine.free > 0):
         drop_expired(pool)
-    if by_job:
+    # Where each job looks for a machine, no job is left that fits when machines look for jobs.
+    if several and options.by_job and pool.episode.order == BEST_FIT:
         if options.grow_first:
             for number in range(first, last):
                 grow_jobs(server_of(pool, number))
         fit_jobs(pool)
+    # Machines do this one after the other, which comes to the same as if all of them let jobs grow
+    # before the first one starts any.
     for number in range(first, last):
         server = server_of(pool, number)
         if server.machine.free > 0:
-            for part in range(2):
-                if options.grow_first == (part == 0):
-                    grow_jobs(server)
-                else:
-                    start_fitting(pool, server)
+            if options.grow_first:
+                grow_jobs(server)
+            start_fitting(server)
+            if not options.grow_first:
+                grow_jobs(server)
 
 
 @njit_inlined
 def grow_jobs(server: Server) -> None:
     """Gives free processors to squeezed jobs, one job after the other."""
-    machine, growth = server.machine, server.options.growth
+    pool, machine, growth = server.pool, server.machine, server.pool.options.growth
     while machine.free > 0:
         # The squeezed job that comes first, by what the option says.
         best, best_score = -1, -np.inf
         for k in range(machine.num_running):
             job = server.running[k]
-            own = server.progress[job]
-            missing = server.jobs[job].size - own.held
+            progress = pool.progress[job]
+            missing = pool.jobs[job].size - progress.held
             if missing <= 0:
                 continue
             if growth == BY_ARRIVAL:
                 score = -float(job)
             elif growth == BY_UTILITY:
-                score = own.unit_utility / (own.end - server.episode.time)
+                score = progress.unit_utility / (progress.end - pool.episode.time)
             else:
                 score = -float(missing)
             if score > best_score:
@@ -103,9 +106,9 @@ def grow_jobs(server: Server) -> None:
             return
         # It gets all that it misses, or all that is free.
         record_progress(server, best)
-        held = server.progress[best].held
-        more = min(machine.free, server.jobs[best].size - held)
-        hold(server, best, held + more)
+        held = pool.progress[best].held
+        more = min(machine.free, pool.jobs[best].size - held)
+        hold(pool, best, held + more)
         machine.free -= more
 
 
@@ -122,20 +125,20 @@ def drop_expired(pool: Pool) -> None:
 
 
 @njit_inlined
-def utility_now(server: Pool | Server, job: int) -> float:
+def utility_now(pool: Pool, job: int) -> float:
     """Final utility of a waiting job that starts now with all its processors."""
-    end = server.episode.time + steps_on(server, job, server.jobs[job].size)
-    return final_utility(server, job, unit_utility_at(server, job, end))
+    end = pool.episode.time + steps_on(pool, job, pool.jobs[job].size)
+    return final_utility(pool, job, unit_utility_at(pool, job, end))
 
 
 @njit_inlined
 def fit_jobs(pool: Pool) -> None:
     """Starts each waiting job that fits anywhere where the fewest processors stay idle."""
-    server = server_of(pool, 0)
     k = 0
-    while k < server.episode.num_waiting:
-        job = server.waiting[k]
-        size = server.jobs[job].size
+    while k < pool.episode.num_waiting:
+        job = pool.waiting[k]
+        size = pool.jobs[job].size
+        # The machine that it fits best, of equal ones the first.
         best, least = -1, NEVER
         for number in range(pool.options.machines):
             free = server_of(pool, number).machine.free
@@ -148,11 +151,12 @@ def fit_jobs(pool: Pool) -> None:
 
 
 @njit_inlined
-def start_fitting(pool: Pool, server: Server) -> None:
+def start_fitting(server: Server) -> None:
     """Starts waiting jobs on a machine, on all that they ask for, until none fits."""
-    episode, machine, order = server.episode, server.machine, server.episode.order
+    pool, episode, machine = server.pool, server.pool.episode, server.machine
     if episode.num_waiting == 0:
         return
+    order = episode.order
     planned = order >= DASA
     if planned:
         plan_jobs(pool)
@@ -162,22 +166,22 @@ def start_fitting(pool: Pool, server: Server) -> None:
         # that of the highest final utility.
         best, best_score = -1, -np.inf
         for k in range(episode.num_waiting):
-            job = server.waiting[k]
-            own = server.jobs[job]
-            if own.size > machine.free or (planned and not server.scratch.planned[job]):
+            job = pool.waiting[k]
+            size = pool.jobs[job].size
+            if size > machine.free or (planned and not pool.scratch.planned[job]):
                 continue
             if order == BEST_FIT:
-                score = float(own.size)
+                score = float(size)
             elif order == EDF:
-                score = -float(own.deadline)
+                score = -float(pool.jobs[job].deadline)
             else:
-                score = utility_now(server, job) / server.progress[job].work_left
+                score = utility_now(pool, job) / pool.progress[job].work_left
             if score > best_score or (
-                score == best_score and utility_now(server, job) > utility_now(server, best)
+                score == best_score and utility_now(pool, job) > utility_now(pool, best)
             ):
                 best, best_score = job, score
         if best >= 0:
-            start_job(server, best, server.jobs[best].size)
+            start_job(server, best, pool.jobs[best].size)
         elif planned and machine.num_running == 0:
             planned, order = False, DENSITY  # rather others than none
         else:
@@ -187,35 +191,34 @@ def start_fitting(pool: Pool, server: Server) -> None:
 @njit_inlined
 def plan_jobs(pool: Pool) -> None:
     """Writes into `Scratch.planned` which waiting jobs are not shed, a number for each job."""
-    options, server = pool.options, server_of(pool, 0)
-    now, order = server.episode.time, server.episode.order
-    scratch = server.scratch
-    candidates, planned = scratch.held, scratch.planned
-    density, deadline = scratch.urgency, scratch.weights
-    by_deadline, by_density = scratch.soonest, scratch.order
+    options, now, order = pool.options, pool.episode.time, pool.episode.order
+    candidates, planned = pool.scratch.held, pool.scratch.planned
+    density, deadline = pool.scratch.urgency, pool.scratch.weights
+    by_deadline, by_density = pool.scratch.soonest, pool.scratch.order
     # Only what can still gain something is a candidate; LBESA begins with all of them planned.
     count = 0
-    for k in range(server.episode.num_waiting):
-        job = server.waiting[k]
+    for k in range(pool.episode.num_waiting):
+        job = pool.waiting[k]
         planned[job] = 0
-        utility = utility_now(server, job)
+        utility = utility_now(pool, job)
         if utility > 0:
             candidates[count] = job
-            density[count] = utility / server.progress[job].work_left
-            deadline[count] = server.jobs[job].deadline
+            density[count] = utility / pool.progress[job].work_left
+            deadline[count] = pool.jobs[job].deadline
             planned[job] = order == LBESA
             count += 1
     _sort(deadline, 1.0, by_deadline, count)
     _sort(density, -1.0, by_density, count)
-    # Work that running jobs still have.
+    # Work that running jobs still have comes before all deadlines.
     running = 0
     for number in range(options.machines):
         server = server_of(pool, number)
         for k in range(server.machine.num_running):
-            own = server.progress[server.running[k]]
-            running += own.work_left - own.held * (now - own.since)
+            progress = pool.progress[server.running[k]]
+            running += progress.work_left - progress.held * (now - progress.since)
     processors = options.processors * options.machines
     for k in range(count):
+        # DASA tries one job more, the densest of the others.
         newest = candidates[by_density[k]]
         if order == DASA:
             planned[newest] = 1
@@ -224,10 +227,11 @@ def plan_jobs(pool: Pool) -> None:
         for i in range(count):
             job = candidates[by_deadline[i]]
             if planned[job]:
-                work += server.progress[job].work_left
-                if work > processors * (server.jobs[job].deadline - now):
+                work += pool.progress[job].work_left
+                if work > processors * (pool.jobs[job].deadline - now):
                     late = i
                     break
+        # DASA takes its job back; LBESA sheds the least dense one up to there.
         if order == DASA and late >= 0:
             planned[newest] = 0
         elif order == LBESA and late < 0:

@@ -120,6 +120,7 @@ def choose_candidate(
         candidate = candidate_of(state, k)
         if candidate[CANDIDATE.present] == 0:
             break
+        # The highest value; or the smallest job, of equally large ones the one worth most.
         if scorer == _VALUE:
             score = _value_of_columns(options, kind, p, candidate, CANDIDATE.unit_utility)
             utility = 0
@@ -152,6 +153,7 @@ def choose_actions(
 ) -> None:
     """Writes the actions of a rule in several states; see `choose_candidate`."""
     for i in range(states.shape[0]):
+        # A rule that only squeezes lets a stage of preemption pass, and the other way round.
         preempts = states[i, HEADER.stage] == PREEMPTING + 1
         k = -1
         if options.preempt if preempts else options.squeeze:
@@ -190,6 +192,7 @@ def play_episodes(
         if not (resumed and row == begin):
             begin_episode(pool, order)
         while episode.active:
+            # Whoever calls makes room, and comes back to this episode.
             if not has_room(pool):
                 return row
             server, index = server_of(pool, episode.turn), pool.first_machine + episode.turn
@@ -197,7 +200,7 @@ def play_episodes(
             if episode.stage != BEGINNING and list_candidates(server, False) > 0:
                 # A machine decides; if it acts, it may have processors to give away.
                 p = learners.p[function_of(learners, index)]
-                k = choose_candidate(options, scorer, learners.kind, p, server.state)
+                k = choose_candidate(options, scorer, learners.kind, p, pool.state)
                 apply_candidate(server, k)
                 if not server.machine.acted:
                     continue
@@ -223,12 +226,12 @@ def learn_at_end(server: Server, learners: Learners, index: int) -> None:
     was something to decide and nothing was done. Preemption and squeezing at one instant make one
     update, of the state after both.
     """
-    machine, memory = server.machine, learners.memory[index]
+    options, machine, memory = server.pool.options, server.machine, learners.memory[index]
     if machine.acted or (memory.awaits_change and machine.changed):
         x1, soonest, idle = machine_state(server)
-        x2 = min(soonest / server.options.longest, 1.0)
-        x3 = idle / server.options.processors
-        learn(learners, index, x1, x2, x3, machine.earned, server.episode.time)
+        x2, x3 = min(soonest / options.longest, 1.0), idle / options.processors
+        learn(learners, index, x1, x2, x3, machine.earned, server.pool.episode.time)
         memory.awaits_change = False
+    # A decision that was considered but not made: the next change of the machine counts.
     if machine.considered and not machine.acted:
         memory.awaits_change = True

@@ -56,7 +56,7 @@ def step_episodes(
     for i in range(rows.size):
         pool = pool_of(servers, np.int64(rows[i]))
         episode = pool.episode
-        # Machines that have processors to give away, from the first up to the last one.
+        # Machines that have processors to give away: from `first` up to, not including, `last`.
         first, last = 0, 0
         if mode == RESET:
             begin_episode(pool, order)
@@ -69,7 +69,7 @@ def step_episodes(
             episode.decided = True
         if mode != RESUME:
             episode.paused = episode.active
-        # Time passes until a machine has something to decide.
+        # Time passes until a machine has something to decide, or the episode has ended.
         count = 0
         while episode.paused:
             if first < last:
@@ -81,6 +81,7 @@ def step_episodes(
             first, last = 0, machines
             episode.paused = count == 0 and mode != RESET and next_instant(pool)
         if not episode.paused:
+            # At time 0, and at the end, a state may show that nothing can be decided.
             if (count == 0 and mode != RESUME) or not episode.active:
                 write_header(server_of(pool, episode.turn), 0, 0, True)
             if mode != RESET:
@@ -88,6 +89,7 @@ def step_episodes(
         num_active += episode.active
     if full:
         return -1
+    # Only now: until all rows are through, a step that is resumed pays rewards again.
     if mode != RESET:
         for i in range(rows.size):
             servers.episodes[rows[i]].pending_reward = 0.0
@@ -219,6 +221,7 @@ class AccrualSimulator(BatchSimulator):
         fixed = mine.episodes[["first_job", "num_jobs", "place", "window"]][target].copy()
         mine.episodes[target] = theirs.episodes[source]
         mine.episodes[list(fixed.dtype.names or ())][target] = fixed
+        # What belongs to jobs, to episodes and to machines.
         columns = [(mine.progress, theirs.progress), (mine.waiting, theirs.waiting)]
         self.batch.copy_places(other.batch, source, target, columns)
         mine.shown[target], mine.states[target] = theirs.shown[source], theirs.states[source]

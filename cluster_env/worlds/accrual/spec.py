@@ -26,7 +26,8 @@ from cluster_env.worlds.accrual.workloads import WORKLOADS
 from cluster_env.worlds.accrual.world import Accrual
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def columns(task: Task) -> dict[str, Value]:
+    """The machine, what it may do, and how jobs lose value."""
     world: Any = task.world
     return {
         "machines": world.machines,
@@ -37,7 +38,7 @@ def _columns(task: Task) -> dict[str, Value]:
     }
 
 
-def _describe(columns: Mapping[str, Any]) -> str:
+def describe(columns: Mapping[str, Any]) -> str:
     """``24 processors, linear utility, preemption and squeezing``."""
     named = (("preempt", "preemption"), ("squeeze", "squeezing"))
     allowed = [word for key, word in named if str(columns[key]) == "True"]
@@ -49,7 +50,7 @@ def _describe(columns: Mapping[str, Any]) -> str:
     )
 
 
-def _words(task: Task) -> str:
+def words(task: Task) -> str:
     """``0.1 jobs a step``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
     if isinstance(workload, LogWorkload):
@@ -59,7 +60,7 @@ def _words(task: Task) -> str:
     return type(workload).__name__
 
 
-def _warm(world: Accrual, jobsets: Sequence[JobSet]) -> None:
+def warm(world: Accrual, jobsets: Sequence[JobSet]) -> None:
     """Computes values of states as networks of values do."""
     mean_values(RULEBASE, np.zeros((1, len(RULES))), np.zeros((1, 3), np.float32), np.empty(1))
 
@@ -71,9 +72,9 @@ SPEC = WorldSpec(
     baselines=("none", "aggressive", "density", "edf", "dasa", "lbesa"),
     metrics=("utility", "utilization", "wait", "longest_wait", "slowdown", "completion_time"),
     presentation=Presentation(
-        columns=_columns,
-        describe=_describe,
-        words=_words,
+        columns=columns,
+        describe=describe,
+        words=words,
         axis=Axis("workload.rate", "{:g} jobs a step".format),
     ),
     environments=Environments(
@@ -91,5 +92,5 @@ SPEC = WorldSpec(
             *("machines", "allocation"),
         ),
     ),
-    tools=Tools(warm=_warm),
+    tools=Tools(warm=warm),
 )

@@ -1,8 +1,8 @@
 """What a policy sees of a machine, and the records that compiled code works on.
 
-An episode has one machine or several with one queue. Compiled functions get a `Server`, one machine
-of an episode with its jobs and its queue, or `Servers` and the row of an episode. They allocate
-nothing, so that nothing has to count references to arrays.
+Kernels get `Servers`, all episodes side by side. They take out of it a `Pool`, one episode with its
+jobs and its queue, and out of that a `Server`, one of its machines. These are views, and nothing is
+allocated, so that nothing has to count references to arrays.
 """
 
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from cluster_env.core.errors import InputError
 from cluster_env.objectives.utility import time_utility_functions
 
 MILLION = 1_000_000
+_FAR = 2**40
 
 BEGINNING, PREEMPTING, SQUEEZING, PASSING = range(-1, 3)
 """What is still to be decided on a machine at an instant: first preemption, then squeezing, then
@@ -155,83 +156,65 @@ class Servers(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """One episode: its machines with one queue."""
+    """One episode: its jobs, its queue, and its machines.
+
+    Arrays of its jobs begin with the first of them, and have further elements that are not its own.
+    """
 
     options: Options
     costs: CostTable  # of all jobs; those of the episode begin at `first_job`
-    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of the episode
-    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1)
+    jobs: NDArray[np.void]  # (num_jobs...,) of `JOB`
+    functions: NDArray[np.float64]  # (num_jobs..., 2 P + 1)
     episode: Any  # a record of `EPISODE`
-    first_machine: int  # where its machines begin among those of all episodes
-    machines: NDArray[np.void]  # of all episodes, see `Servers`
-    progress: NDArray[np.void]  # (num_jobs,) of `PROGRESS`
-    waiting: NDArray[np.int64]  # (num_jobs,), the first `num_waiting` are jobs by arrival
-    running: NDArray[np.int64]  # of all episodes, see `Servers`
+    progress: NDArray[np.void]  # (num_jobs...,) of `PROGRESS`
+    waiting: NDArray[np.int64]  # (num_jobs...,), the first `num_waiting` are jobs by arrival
     shown: NDArray[np.int64]  # (candidates,), job of each candidate
-    pieces: NDArray[np.int32]  # of all episodes, see `Servers`
     state: NDArray[np.int32]  # (state_size,)
     scratch: Scratch
+    first_machine: int  # where its machines begin in the next three
+    machines: NDArray[np.void]  # of all episodes, as in `Servers`
+    running: NDArray[np.int64]
+    pieces: NDArray[np.int32]
 
 
 class Server(NamedTuple):
-    """One machine of an episode, with the jobs and the queue of the episode."""
+    """One machine of an episode."""
 
-    options: Options
-    costs: CostTable  # of all jobs; those of the episode begin at `first_job`
-    jobs: NDArray[np.void]  # (num_jobs,) of `JOB`, of the episode
-    functions: NDArray[np.float64]  # (num_jobs, 2 P + 1)
-    episode: Any  # a record of `EPISODE`
+    pool: Pool
     machine: Any  # a record of `MACHINE`
-    progress: NDArray[np.void]  # (num_jobs,) of `PROGRESS`
-    waiting: NDArray[np.int64]  # (num_jobs,), the first `num_waiting` are jobs by arrival
     running: NDArray[np.int64]  # (processors,), the first `num_running` are jobs
-    shown: NDArray[np.int64]  # (candidates,), job of each candidate
     pieces: NDArray[np.int32]  # (room, 4)
-    state: NDArray[np.int32]  # (state_size,)
-    scratch: Scratch
 
 
 @njit(inline="always")
 def pool_of(servers: Servers, row: int) -> Pool:
     """The episode of a row."""
     episode = servers.episodes[row]
-    first, place, count = episode.first_job, episode.place, episode.num_jobs
+    # Views of its jobs go on to the end of the arrays: what cuts nothing off is faster.
+    first, place = episode.first_job, episode.place
     return Pool(
         servers.options,
         servers.costs,
-        servers.jobs[first : first + count],
-        servers.functions[first : first + count],
+        servers.jobs[first:],
+        servers.functions[first:],
         episode,
-        row * servers.options.machines,
-        servers.machines,
-        servers.progress[place : place + count],
-        servers.waiting[place : place + count],
-        servers.running,
+        servers.progress[place:],
+        servers.waiting[place:],
         servers.shown[row],
-        servers.pieces,
         servers.states[row],
         servers.scratch,
+        row * servers.options.machines,
+        servers.machines,
+        servers.running,
+        servers.pieces,
     )
 
 
 @njit(inline="always")
 def server_of(pool: Pool, number: int) -> Server:
     """A machine of an episode, by its number there."""
-    return Server(
-        pool.options,
-        pool.costs,
-        pool.jobs,
-        pool.functions,
-        pool.episode,
-        pool.machines[pool.first_machine + number],
-        pool.progress,
-        pool.waiting,
-        pool.running[pool.first_machine + number],
-        pool.shown,
-        pool.pieces[pool.first_machine + number],
-        pool.state,
-        pool.scratch,
-    )
+    index = pool.first_machine + number
+    return Server(pool, pool.machines[index], pool.running[index], pool.pieces[index])
 
 
 @njit(inline="always")
@@ -258,16 +241,24 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
     jobs["arrival"] = batch.column("arrival", np.int64)
     jobs["duration"] = batch.column("duration", np.int64)
     jobs["size"] = batch.column("demand", np.int64)[:, 0]
-    jobs["deadline"] = _deadlines(jobs, functions)
+    # A job expires at its function's first value of 0; others have a deadline that never comes.
+    points = (functions.shape[1] - 1) // 2
+    worthless = functions[:, points : 2 * points] <= 0
+    expires = worthless.any(axis=1)
+    last = functions[np.arange(jobs.size), np.where(expires, worthless.argmax(axis=1), -1)]
+    deadline = jobs["arrival"] + np.floor(last * jobs["duration"])
+    jobs["deadline"] = np.where(expires, deadline, _FAR)
 
+    # Where each episode finds its jobs, among all jobs and among places.
     episodes = np.zeros(batch.num_episodes, EPISODE)
     episodes["first_job"] = batch.first[batch.jobset]
     episodes["num_jobs"], episodes["place"] = batch.num_jobs, batch.place
     episodes["window"] = batch.window[batch.jobset]
 
+    # Some room for pieces to begin with: it grows where jobs are preempted often, see `has_room`.
     num_machines = episodes.size * options.machines
     scratch = batch.most_jobs + options.processors + 1
-    pieces = batch.most_jobs + 12 * options.processors + 16  # there may be more, see `has_room`
+    pieces = batch.most_jobs + 12 * options.processors + 16
     return Servers(
         options=options,
         costs=batch.costs,
@@ -283,18 +274,3 @@ def allocate_servers(batch: Batch, options: Options, state_size: int) -> Servers
         states=np.zeros((episodes.size, state_size), np.int32),
         scratch=Scratch(*np.zeros((4, scratch), np.int64), *np.zeros((2, scratch))),
     )
-
-
-def _deadlines(jobs: NDArray[np.void], functions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The clock from which each job is worth nothing; a very large one if it always is worth some.
-
-    Args:
-        jobs: of `JOB`.
-        functions: float64 ``(num_jobs, 2 P + 1)``.
-    """
-    points = (functions.shape[1] - 1) // 2
-    worthless = functions[:, points : 2 * points] <= 0
-    expires = worthless.any(axis=1)
-    last = np.where(expires, worthless.argmax(axis=1), points - 1)
-    relative = functions[np.arange(jobs.size), last] * jobs["duration"]
-    return np.where(expires, jobs["arrival"] + np.floor(relative), 2.0**40)

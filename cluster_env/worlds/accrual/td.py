@@ -95,6 +95,7 @@ def learn(
         memory.steps += share * (steps - memory.steps)
         memory.rho = memory.reward / memory.steps
         memory.count += 1
+    # What the next update goes back to.
     memory.x1, memory.x2, memory.x3 = x1, x2, x3
     memory.seen, memory.earned, memory.time = True, earned, now
 

@@ -32,10 +32,10 @@ def first_parameters(kind: int, count: int, rng: np.random.Generator) -> NDArray
 
     The rulebase begins at 0, as in the paper; the network with normal weights, and an output of 0.
     """
-    found = np.zeros((count, num_parameters(kind)))
+    parameters = np.zeros((count, num_parameters(kind)))
     if kind == NETWORK:
-        found[:, : 3 * HIDDEN] = rng.standard_normal((count, 3 * HIDDEN))
-    return found
+        parameters[:, : 3 * HIDDEN] = rng.standard_normal((count, 3 * HIDDEN))
+    return parameters
 
 
 @njit_kernel
@@ -50,9 +50,11 @@ def value_of(kind: int, p: NDArray[np.float64], x1: float, x2: float, x3: float)
         x3: share of the processors that is idle.
     """
     if kind == RULEBASE:
+        # Each of the eight outputs counts by the product of the degrees to which its labels hold.
         small = (1 - x2) * ((1 - x3) * p[0] + x3 * p[1]) + x2 * ((1 - x3) * p[2] + x3 * p[3])
         large = (1 - x2) * ((1 - x3) * p[4] + x3 * p[5]) + x2 * ((1 - x3) * p[6] + x3 * p[7])
         return float((1 - x1) * small + x1 * large)
+    # Weights of the three inputs by hidden unit, then biases, output weights and the last bias.
     total = p[5 * HIDDEN]
     for h in range(HIDDEN):
         inner = p[3 * h] * x1 + p[3 * h + 1] * x2 + p[3 * h + 2] * x3 + p[3 * HIDDEN + h]
@@ -96,12 +98,14 @@ def write_gradient(
         out: written, of the shape of ``p``.
     """
     if kind == RULEBASE:
+        # Bits of a rule's number say which of its labels are large, that of x1 is the highest.
         for i in range(8):
             of_1 = x1 if i & 4 else 1 - x1
             of_2 = x2 if i & 2 else 1 - x2
             of_3 = x3 if i & 1 else 1 - x3
             out[i] = of_1 * of_2 * of_3
         return
+    # The derivative of tanh is 1 - tanh^2.
     for h in range(HIDDEN):
         inner = p[3 * h] * x1 + p[3 * h + 1] * x2 + p[3 * h + 2] * x3 + p[3 * HIDDEN + h]
         bent = np.tanh(inner)

@@ -71,6 +71,7 @@ class PoissonWorkload:
 
     def sample(self, rng: np.random.Generator) -> JobSet:
         """Draws one jobset; the same generator state gives the same jobset."""
+        # Given how many there are, the arrivals of a Poisson process are uniform and independent.
         count = int(rng.poisson(self.rate * self.window))
         arrival = np.sort(rng.integers(0, self.window, count))
         return JobSet.of(

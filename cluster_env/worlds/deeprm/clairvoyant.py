@@ -220,6 +220,7 @@ def _weights(jobset: JobSet, metric: str) -> tuple[NDArray[np.int64], int]:
     rounded down, which keeps bounds true and makes optima true to about one part in a million.
     """
     divisor = _divisor(jobset, metric)
+    # The costs of all jobs together have to be a whole number that a float can hold.
     most = _LARGEST_COST // (_latest_finish(jobset) * jobset.num_jobs)
     scale = min(math.lcm(*divisor.tolist()), most)
     return scale // divisor, scale

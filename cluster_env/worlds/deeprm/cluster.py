@@ -33,9 +33,11 @@ class Cluster:
 
     def __post_init__(self) -> None:
         require_option_types(self)
-        if not self.capacity or not all(1 <= units <= _LARGEST for units in self.capacity):
+        units = self.capacity if isinstance(self.capacity, tuple | list) else ()
+        whole = all(isinstance(number, int | np.integer) for number in units)
+        if not units or not whole or not all(1 <= number <= _LARGEST for number in units):
             raise InputError(
-                f"a cluster needs 1 to {_LARGEST} units of each resource, but "
+                f"a cluster needs 1 to {_LARGEST} units of each resource, in whole numbers, but "
                 f"{self.capacity} was given"
             )
         for name, value in (("horizon", self.horizon), ("num_slots", self.num_slots)):

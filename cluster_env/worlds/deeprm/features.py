@@ -76,6 +76,7 @@ def write_slots(
     """
     capacity, horizon, num_slots = shape.capacity, shape.horizon, shape.num_slots
     resources = capacity.size
+    # As well aligned as a job can be: all of the cluster, asked for where all is free.
     best_alignment = 0.0
     for r in range(resources):
         best_alignment += float(capacity[r] * capacity[r])
@@ -85,6 +86,7 @@ def write_slots(
             place = shape.slots_at + slot * (1 + resources)
             features = out[i, slot]
             duration = int(state[place])
+            # Of an empty slot there is nothing to see.
             if duration == 0:
                 features[:] = 0.0
                 continue
@@ -133,10 +135,12 @@ def write_context(states: NDArray[np.uint8], shape: StateShape, out: NDArray[np.
     resources, num_free = capacity.size, horizon * capacity.size
     for i in range(states.shape[0]):
         state = states[i]
+        # What is free in each step.
         for h in range(horizon):
             for r in range(resources):
                 k = h * resources + r
                 out[i, k] = (capacity[r] - state[k]) / capacity[r]
+        # How much there is to do.
         filled = 0
         for slot in range(num_slots):
             if state[shape.slots_at + slot * (1 + resources)] > 0:
@@ -172,6 +176,7 @@ def write_allowed(
     """
     void = shape.num_slots
     for i in range(states.shape[0]):
+        # A job is allowed if it starts soon enough, and the rules let it start there.
         any_slot = False
         for slot in range(void):
             place = shape.slots_at + slot * (1 + shape.capacity.size)

@@ -10,8 +10,8 @@ from cluster_env.core.checks import require_states
 from cluster_env.core.compiled import njit_inlined, njit_kernel
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry
-from cluster_env.core.spec import Heuristic, no_argument, number_of
+from cluster_env.core.registry import Registry, no_argument, number_of
+from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.deeprm.state import SATURATED, StateShape, first_free, first_start
 from cluster_env.worlds.deeprm.world import DeepRM
 
@@ -164,6 +164,7 @@ def _best_startable(
         for slot in range(shape.num_slots):
             place = shape.slots_at + slot * (1 + resources)
             duration = state[place]
+            # Empty, delayed, or without room now.
             if duration == 0 or (duration > long_job and state[shape.since_at] < patience):
                 continue
             if first_start(states, i, place, capacity, 0) < 0:
@@ -238,6 +239,7 @@ def _fits_beside(
     """Whether a job can run from now on, although another one begins at the step `reserved`."""
     resources = capacity.size
     duration, other = np.int64(state[place]), np.int64(state[reserved_place])
+    # The reservation holds its units in every resource, from its first step to its last.
     for step in range(duration):
         for r in range(resources):
             used = np.int64(state[step * resources + r]) + state[place + 1 + r]

@@ -153,7 +153,7 @@ def _book(episodes: Episodes, row: int, slot: int) -> bool:
     first = first_start(state.packed, row, place, shape.capacity, last)
     if first < 0:
         return False
-    # Hold the job's units from its start to its end.
+    # Book the job's units from its start to its end.
     for step in range(first, first + duration):
         for r in range(resources):
             state.packed[row, step * resources + r] += state.packed[row, place + 1 + r]
@@ -184,7 +184,8 @@ def _pass_time(episodes: Episodes, row: int) -> float:
     if not rules.charge_after_step:
         reward = _charge(episodes, row, state.clock[row])
     state.clock[row] += 1
-    # Move the horizon on by one step: element by element, without a view, in the hottest loop.
+    # Move the horizon on by one step, element by element: between slices that overlap numba
+    # copies by way of new memory.
     resources = shape.capacity.size
     past = (shape.horizon - 1) * resources
     for i in range(past):
@@ -227,6 +228,7 @@ def _charge(episodes: Episodes, row: int, step: int) -> float:
     """Reward of a time step, from what is in the system now."""
     shape, jobs, state = episodes.shape, episodes.jobs, episodes.state
     jobset = state.jobset[row]
+    # What jobs cost by themselves is kept up to date; the rest belongs to the machine.
     reward = -state.cost_rate[row]
     if jobs.busy_cost != 0.0 and state.num_gone[row] < jobs.num_jobs[jobset]:
         reward -= jobs.busy_cost
@@ -293,6 +295,7 @@ def _arrive(episodes: Episodes, row: int) -> None:
             state.gone[row, job] = True
             continue
         else:
+            # The backlog keeps the order of arrival.
             state.backlog[row, state.backlog_tail[row]] = job
             state.backlog_tail[row] += 1
             _show_backlog(episodes, row)

@@ -81,14 +81,17 @@ def _allowed(world: DeepRM, states: States, latest: int, patience: int, out: Mas
 
 
 @OBSERVATIONS.register("image")
-def _image(world: DeepRM) -> Observation:
+def image_observation(world: DeepRM) -> Observation:
+    """DeepRM's image, see `image`."""
     space = spaces.Box(0, 1, ImageLayout(world.cluster).shape, np.uint8)
     return Observation(space, partial(image, world.layout))
 
 
 @OBSERVATIONS.register("compact")
-def _compact(world: DeepRM) -> Observation:
+def compact_observation(world: DeepRM) -> Observation:
+    """Numbers in a row, see `compact`."""
     cluster = world.cluster
+    # The largest numbers that can stand there: of free units, of slots, of the backlog.
     high = np.concatenate(
         [
             np.repeat(cluster.capacity, cluster.horizon),
@@ -101,27 +104,29 @@ def _compact(world: DeepRM) -> Observation:
 
 
 @OBSERVATIONS.register("slots")
-def _slots(world: DeepRM) -> Observation:
+def slots_observation(world: DeepRM) -> Observation:
+    """What a network sees, but for the arrival window."""
     cluster = world.cluster
     slots = (cluster.num_slots, len(slot_feature_names(cluster)))
-    context = (len(context_feature_names(cluster)) - 1,)  # without the window
+    context = (len(context_feature_names(cluster)) - 1,)
     space = spaces.Dict(
         {
             "context": spaces.Box(0, 1, context, np.float32),
             "slots": spaces.Box(0, 1, slots, np.float32),
         }
     )
-    return Observation(space, partial(_write_slots, world, slots, context))
+    return Observation(space, partial(_write_slots, world, space))
 
 
-def _write_slots(
-    world: DeepRM, slots: tuple[int, ...], context: tuple[int, ...], states: States, out: Any
-) -> None:
+def _write_slots(world: DeepRM, space: spaces.Dict, states: States, out: Any) -> None:
     require_states(states, world.state_space)
-    n, shape = states.shape[0], world.layout.shape
-    of_slots = output(out["slots"], (n, *slots), np.float32)
-    write_slots(states, shape, world.switches.try_last_start, of_slots)
-    write_context(states, shape, output(out["context"], (n, *context), np.float32))
+    shape, try_last_start = world.layout.shape, world.switches.try_last_start
+    slots, context = (
+        output(out[name], (states.shape[0], *(space[name].shape or ())), np.float32)
+        for name in ("slots", "context")
+    )
+    write_slots(states, shape, try_last_start, slots)
+    write_context(states, shape, context)
 
 
 def compact_size(layout: StateLayout) -> int:

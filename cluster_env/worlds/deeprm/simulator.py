@@ -57,6 +57,7 @@ class DeepRMSimulator(BatchSimulator):
     def allocate(self) -> None:
         """Lays out the jobs of the batch, and the arrays of its episodes."""
         batch, rules = self.batch, self.world.switches
+        # What is scheduled: a row for each jobset, as wide as the largest needs it.
         num_jobs, num_rows = np.diff(batch.first), batch.num_episodes
         self._is_job = np.arange(max(1, batch.most_jobs)) < num_jobs[:, None]
         late_time, late_job, late_cost = _late_costs(batch)
@@ -74,6 +75,7 @@ class DeepRMSimulator(BatchSimulator):
             busy_cost=batch.costs.busy_cost,
             utilization_gain=batch.costs.utilization_gain,
         )
+        # What changes: a row for each episode.
         per_job = (num_rows, self._is_job.shape[1])
         self.state = kernels.EpisodeStates(
             jobset=batch.jobset,
@@ -105,6 +107,7 @@ class DeepRMSimulator(BatchSimulator):
             stop_after_window=rules.stop == "no_new_job",
         )
         self._episodes = kernels.Episodes(self.layout.shape, switches, jobs, self.state)
+        # The views that every simulator shows.
         self.states, self.time = self.state.packed, self.state.clock
         self.active, self.truncated = self.state.active, self.state.truncated
 
@@ -144,6 +147,7 @@ class DeepRMSimulator(BatchSimulator):
 
     def schedule(self) -> Schedule:
         """The jobs that have arrived in each episode, and what became of them."""
+        # The batch has the jobs of all episodes one after the other, without the padding.
         start = self.state.start[self._is_job[self.batch.jobset]]
         return self.batch.schedule(
             arrived=self.state.next_job,
@@ -171,6 +175,7 @@ def _late_costs(
     batch: Batch,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
     """Times, jobs and costs of the late costs of each jobset, in the order of time; see `Jobs`."""
+    # Those that cost anything, by their index among all jobs.
     term, job = np.nonzero(batch.costs.late_rate)
     jobset = np.searchsorted(batch.first, job, side="right") - 1
     time = batch.column("arrival", np.int64)[job] + batch.costs.late_after[term, job]

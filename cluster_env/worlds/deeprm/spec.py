@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from cluster_env.core.spec import (
     WorldSpec,
 )
 from cluster_env.core.task import Task
-from cluster_env.objectives import get_objective
 from cluster_env.workloads import part_of
 from cluster_env.worlds.deeprm.clairvoyant import (
     DEFAULT_TIME_LIMIT_S,
@@ -59,7 +57,8 @@ WORKLOADS = Registry(
 )
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def columns(task: Task) -> dict[str, Value]:
+    """The log if there is one, how fast jobs arrive and for how long, and the rules."""
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     return {
@@ -70,7 +69,7 @@ def _columns(task: Task) -> dict[str, Value]:
     }
 
 
-def _describe(columns: Mapping[str, Any]) -> str:
+def describe(columns: Mapping[str, Any]) -> str:
     """``arrival window 50 steps, rules of the paper``; with a warm-up, the steps that count."""
     window, warmup = int(float(columns["window"])), float(columns.get("warmup") or 0)
     arrivals = f"arrival window {window} steps"
@@ -81,7 +80,8 @@ def _describe(columns: Mapping[str, Any]) -> str:
     return f"{arrivals}, rules of the {rules}{' code' if rules == 'released' else ''}"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What windows of a log cannot show, and which jobs the released rules lost."""
     found = []
     if any(row.get("trace") for row in rows):
         found.append(
@@ -93,7 +93,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return found
 
 
-def _words(task: Task) -> str:
+def words(task: Task) -> str:
     """``load 70%``, ``trace jobs.csv``, ``loads 10 to 184%, windows 50 to 500``."""
     workload: Any = task.workload
     if isinstance(workload, DeepRMLog):
@@ -114,7 +114,7 @@ def _range(low: float, high: float) -> str:
     return f"{100 * low:.0f} to {high:.0%}"
 
 
-def _check_task(task: Task) -> None:
+def check_task(task: Task) -> None:
     """Refuses arrival windows that are longer than episodes, and objectives that lack a class."""
     world: Any = task.world
     workload: Any = task.workload
@@ -128,7 +128,7 @@ def _long_episodes(task: Any) -> Mapping[str, Any]:
     return {"world.max_time": max(task.world.max_time, STEPS_PER_WINDOW * task.workload.window)}
 
 
-def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+def steady(task: Task) -> tuple[Mapping[str, Any], int]:
     """Long windows of recorded jobs: 20 mean durations between two warm-ups of a sixth each.
 
     In a shorter trace they are as long as a part of it.
@@ -140,12 +140,6 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     wanted = math.ceil(1.5 * NUM_DURATIONS * float(jobs.run.mean()))
     window = max(workload.window, min(wanted, int(jobs.span * workload.shortest_share)))
     return {"window": window}, window // 6
-
-
-def _warm(world: DeepRM, jobsets: Sequence[JobSet]) -> None:
-    """Shows classes of jobs."""
-    simulator = DeepRM(replace(world.cluster, num_classes=2)).simulator()
-    simulator.load(jobsets, get_objective("slowdown"))
 
 
 SPEC = WorldSpec(
@@ -162,10 +156,10 @@ SPEC = WorldSpec(
     ),
     side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     presentation=Presentation(
-        columns=_columns,
-        describe=_describe,
-        remarks=_remarks,
-        words=_words,
+        columns=columns,
+        describe=describe,
+        remarks=remarks,
+        words=words,
         axis=Axis(
             "workload.load",
             "load {:.0%}".format,
@@ -185,7 +179,7 @@ SPEC = WorldSpec(
                 "that are registered.",
             ),
         },
-        steady=_steady,
+        steady=steady,
     ),
     environments=Environments(
         ids={
@@ -210,7 +204,7 @@ SPEC = WorldSpec(
         policies={
             file.parent.name: file.parent for file in sorted(_SHIPPED.glob("*/weights.json"))
         },
-        check_task=_check_task,
+        check_task=check_task,
     ),
     tools=Tools(
         optimum=Optimum(
@@ -221,6 +215,5 @@ SPEC = WorldSpec(
             require=require_solver,
             time_limit_s=DEFAULT_TIME_LIMIT_S,
         ),
-        warm=_warm,
     ),
 )

@@ -196,6 +196,7 @@ def first_free(
     """
     resources = capacity.size
     duration = np.int64(states[row, place])
+    # As in `first_start`, but what lies behind the horizon counts as free.
     first = 0
     for step in range(horizon):
         if step - first == duration:

@@ -59,6 +59,7 @@ class Ranges:
             InputError: if a range is empty or out of bounds, the lowest load is out of reach with
                 one of the mixes, or the weights do not belong to the windows.
         """
+        # What is drawn lies between two bounds, and what belongs to windows has one for each.
         loads, shares = self._loads(base), self._small_shares(base)
         for name, bounds in (("loads", loads), ("small shares", shares)):
             if bounds[0] > bounds[1]:
@@ -79,6 +80,7 @@ class Ranges:
                 f"the highest load at a window cannot be below the lowest of all, {loads[0]:g}, "
                 f"but {self.window_loads} were given"
             )
+        # Every mix of jobs reaches the lowest load, if those at both ends of the range do.
         for window in self.window or (base.window,):
             for share in shares:
                 mix = replace(base, load=LOWEST_LOAD, window=window, small_share=share)
@@ -225,6 +227,7 @@ class BimodalWorkload:
     @cached_property
     def max_load(self) -> float:
         """Load when a job arrives in every step."""
+        # The mean duration, and then the mean share of a resource.
         small, large = np.mean(self.small_duration), np.mean(self.large_duration)
         duration = self.small_share * small + (1 - self.small_share) * large
         dominant, other = self._demand_ranges

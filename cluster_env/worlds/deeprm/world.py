@@ -55,8 +55,9 @@ class DeepRM:
     default, free units, slots and backlog unscaled. ``slots``: a dict of ``slots``, float32
     ``(num_slots, 11 + num_resources)``, and ``context``, float32
     ``(horizon * num_resources + 3,)``, all in [0, 1]; with several classes, `num_classes` more for
-    each slot. ``state``: the state itself. Only the last two show classes. A network sees what
-    ``slots`` has, with the arrival window at the end of the context, see `features`.
+    each slot. ``state``: the state itself. ``features``: a dict of ``items`` and ``context``, what
+    networks see: as ``slots``, and the arrival window at the end of the context. Only the last
+    three show classes.
 
     **Mask.** bool ``(num_slots + 1,)``. ``placeable``: the jobs that can be placed in the horizon,
     that is, exactly the slots whose action books something. ``start_now``: the jobs that would

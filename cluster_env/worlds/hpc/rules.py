@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from cluster_env.core.compiled import njit_inlined
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry, unknown
-from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.core.registry import Registry, no_argument, unknown
+from cluster_env.core.spec import Heuristic
 
 BACKFILLING = ("strict", "skip", "easy", "conservative")
 """What may start before the first waiting job, see `Rule`."""

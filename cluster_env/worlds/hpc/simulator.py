@@ -53,17 +53,11 @@ class HPCSimulator(BatchSimulator):
             int(self.jobs.records.user.max(initial=0)) + 1,
             self.world.layout,
         )
-        self._show()
 
-    def _show(self) -> None:
+    def show(self) -> None:
+        """See `BatchSimulator.show`."""
         self.states, status = self.rows.states, self.rows.status
         self.time, self.active, self.truncated = status.time, status.active, status.truncated
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy has to look at its own episodes: views of fields are copied as arrays."""
-        self.__dict__.update(state)
-        if "rows" in state:
-            self._show()
 
     def reset(self, rows: NDArray[np.int32] | None = None) -> None:
         """Puts all episodes, or the given ones, back to the beginning of their jobsets."""

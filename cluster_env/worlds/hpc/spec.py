@@ -28,6 +28,7 @@ from cluster_env.workloads.windows import filling_time, natural_length
 from cluster_env.worlds.hpc.published import PROTOCOLS, PublishedPolicy
 from cluster_env.worlds.hpc.rules import HEURISTICS
 from cluster_env.worlds.hpc.scorer import Scorer
+from cluster_env.worlds.hpc.scoring import score_states
 from cluster_env.worlds.hpc.views import OBSERVATIONS
 from cluster_env.worlds.hpc.workloads import WORKLOADS, LublinWorkload, any_site, capability_site
 from cluster_env.worlds.hpc.world import HPC
@@ -35,7 +36,8 @@ from cluster_env.worlds.hpc.world import HPC
 _SHIPPED = Path(__file__).parent / "policies"
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def columns(task: Task) -> dict[str, Value]:
+    """The log if there is one, the machine, and how long a jobset is."""
     part: Any = part_of(task.workload, Split.HELD_OUT)
     world: Any = task.world
     log = task.workload if isinstance(task.workload, LogWorkload) else None
@@ -49,7 +51,7 @@ def _columns(task: Task) -> dict[str, Value]:
     }
 
 
-def _describe(columns: Mapping[str, Any]) -> str:
+def describe(columns: Mapping[str, Any]) -> str:
     """``256 processors, 256 jobs each, easy backfilling unless named``; or windows, as days."""
     size, window = int(float(columns["jobset_size"])), float(columns.get("window_s") or 0)
     warmup = float(columns.get("warmup") or 0)
@@ -71,7 +73,8 @@ def _time(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What windows of a log cannot show."""
     if not any(row.get("trace") and row.get("protocol", "unseen") == "unseen" for row in rows):
         return []
     return [
@@ -80,7 +83,7 @@ def _remarks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
+def steady(task: Task) -> tuple[Mapping[str, Any], int]:
     """Long windows of a log that begin on a filled machine, and leave out how it fills and empties.
 
     What is measured between two warm-ups lasts 20 mean run times or longer. In a log that is too
@@ -98,7 +101,7 @@ def _steady(task: Task) -> tuple[Mapping[str, Any], int]:
     return {"window": window}, min(warmup, window // 4)
 
 
-def _words(task: Task) -> str:
+def words(task: Task) -> str:
     """``load 90%``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
     if isinstance(workload, LogWorkload):
@@ -116,15 +119,16 @@ def _thesis(**options: Any) -> dict[str, Any]:
     }
 
 
-def _warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
-    """Draws and corrects estimates, plays and chooses by a scorer, and plays a published loop."""
-    rng, one = np.random.default_rng(0), np.zeros(1, np.int64)
+def warm(world: HPC, jobsets: Sequence[JobSet]) -> None:
+    """Draws and corrects estimates, uses a scorer in its three ways, and plays a published loop."""
+    rng, one, scorer = np.random.default_rng(0), np.zeros(1, np.int64), Scorer.linear()
     LublinWorkload(jobs=8, estimates="tsafrir").sample(rng)
     histories(one, one, np.ones(1), one)
     simulator = world.simulator()
     simulator.load(jobsets, get_objective("bounded_slowdown"))
-    simulator.choose(Scorer.linear(), simulator.episode)
-    simulator.play(Scorer.linear())
+    score_states(scorer, world, simulator.states)
+    simulator.choose(scorer, simulator.episode)
+    simulator.play(scorer)
     PublishedPolicy("rls", "rls", "sjf").play(simulator, np.zeros(0, np.uint64))
 
 
@@ -140,10 +144,10 @@ SPEC = WorldSpec(
     ),
     side_metrics={"utilization": 0.1, "wait": 0.25, "longest_wait": 1.0},
     presentation=Presentation(
-        columns=_columns,
-        describe=_describe,
-        remarks=_remarks,
-        words=_words,
+        columns=columns,
+        describe=describe,
+        remarks=remarks,
+        words=words,
         time=duration,
         time_unit="s",
         axis=Axis("workload.load", "load {:.0%}".format),
@@ -180,7 +184,7 @@ SPEC = WorldSpec(
                 "recent (mean of the user's last two), learned, or actual.",
             ),
         },
-        steady=_steady,
+        steady=steady,
     ),
     environments=Environments(
         ids={
@@ -207,5 +211,5 @@ SPEC = WorldSpec(
         },
         discount=lambda world: world.reward_discount if world.reward == "options" else 1.0,
     ),
-    tools=Tools(protocols=PROTOCOLS, warm=_warm),
+    tools=Tools(protocols=PROTOCOLS, warm=warm),
 )

@@ -159,10 +159,10 @@ def can_be_satisfied(
         core_type: `ANY_CORE` for any.
         topology: where all of its nodes have to be.
     """
-    usable = (nodes.of("core_type") == core_type) | (core_type == ANY_CORE)
+    usable = (nodes.column("core_type") == core_type) | (core_type == ANY_CORE)
     places = {ANYWHERE: np.zeros_like(nodes.rack), ONE_REGION: nodes.region, ONE_RACK: nodes.rack}
     place = places[topology]
-    sizes = np.stack([nodes.of("cores"), nodes.of("memory")], axis=1).astype(int)
+    sizes = np.stack([nodes.column("cores"), nodes.column("memory")], axis=1).astype(int)
     return any(
         _can_reach(sizes[usable & (place == one)], cores, memory, most)
         for one in np.unique(place[usable])

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.checks import require_states
-from cluster_env.core.compiled import njit, njit_inlined, njit_kernel
+from cluster_env.core.compiled import ZERO, njit_inlined, njit_kernel
 from cluster_env.worlds.panda.consumers import ONE_RACK, ONE_REGION
 from cluster_env.worlds.panda.plans import MIX, pick
 from cluster_env.worlds.panda.state import (
@@ -142,7 +142,57 @@ class Proposals(NamedTuple):
     possible: NDArray[np.bool_]  # (n, plans): whether there is one
 
 
-@njit(cache=True, nogil=True)
+@njit_inlined
+def write_context(state: NDArray[np.int32], largest: Largest, out: NDArray[np.float32]) -> None:
+    """Writes the context of a state, see `ContextColumns`."""
+    # The specification.
+    out[CONTEXT.waited] = state[HEADER.waited] / (state[HEADER.waited] + _HALF_STEPS)
+    out[CONTEXT.left] = state[HEADER.left] / (state[HEADER.left] + _HALF_STEPS)
+    out[CONTEXT.cores] = state[HEADER.cores] / (state[HEADER.cores] + largest.cores)
+    # Clouds and consumers may be without any memory.
+    out[CONTEXT.memory] = state[HEADER.memory] / (state[HEADER.memory] + largest.memory + 1e-9)
+    out[CONTEXT.any_core] = state[HEADER.core_type] == 0
+    out[CONTEXT.core_type] = state[HEADER.core_type] / largest.num_core_types
+    out[CONTEXT.one_region] = state[HEADER.topology] == ONE_REGION
+    out[CONTEXT.one_rack] = state[HEADER.topology] == ONE_RACK
+    # What is held of it, and what is free; an agent that has not come yet asks for nothing.
+    cores, memory = max(state[HEADER.cores], 1), max(state[HEADER.memory], 1)
+    out[CONTEXT.held_cores] = min(state[HEADER.held_cores] / cores, 1.0)
+    out[CONTEXT.held_memory] = min(state[HEADER.held_memory] / memory, 1.0)
+    out[CONTEXT.free_nodes] = state[HEADER.free_nodes] / largest.num_nodes
+    out[CONTEXT.free_cores] = state[HEADER.free_cores] / largest.num_cores
+    # The others.
+    waiting_cores = state[HEADER.waiting_cores]
+    out[CONTEXT.waiting] = state[HEADER.waiting] / (state[HEADER.waiting] + _HALF_AGENTS)
+    out[CONTEXT.waiting_cores] = waiting_cores / (waiting_cores + largest.num_cores)
+    out[CONTEXT.running] = state[HEADER.running] / (state[HEADER.running] + _HALF_AGENTS)
+    out[CONTEXT.ahead] = state[HEADER.ahead] / (state[HEADER.ahead] + _HALF_AGENTS)
+    out[CONTEXT.satisfied] = state[HEADER.satisfied]
+
+
+@njit_inlined
+def write_item(
+    node: NDArray[np.int32], cores: int, largest: Largest, out: NDArray[np.float32]
+) -> None:
+    """Writes the features of a node that is there, but for the last two and ``held``.
+
+    Args:
+        node: int32 ``(len(NODE_SEEN),)``, the part of a state.
+        cores: that are asked for.
+        largest: what sizes are divided by.
+        out: written, see `ItemColumns`.
+    """
+    out[ITEM.present] = 1.0
+    out[ITEM.cores] = node[NODE_SEEN.cores] / largest.cores
+    out[ITEM.memory] = node[NODE_SEEN.memory] / max(largest.memory, 1.0)
+    out[ITEM.speed] = node[NODE_SEEN.speed] / largest.speed
+    out[ITEM.same_rack] = node[NODE_SEEN.same_rack]
+    out[ITEM.same_region] = node[NODE_SEEN.same_region]
+    out[ITEM.leaves_soon] = 1.0 / node[NODE_SEEN.notice] if node[NODE_SEEN.notice] else 0.0
+    out[ITEM.share_of_cores] = min(node[NODE_SEEN.cores] / cores, 1.0)
+
+
+@njit_kernel
 def describe(
     states: NDArray[np.int32],
     observed: int,
@@ -165,51 +215,19 @@ def describe(
         context: see `Features`.
         allowed: see there.
     """
+    items[:] = 0.0
     for i in range(states.shape[0]):
-        state, out = states[i], context[i]
-        # The specification.
-        out[CONTEXT.waited] = state[HEADER.waited] / (state[HEADER.waited] + _HALF_STEPS)
-        out[CONTEXT.left] = state[HEADER.left] / (state[HEADER.left] + _HALF_STEPS)
-        out[CONTEXT.cores] = state[HEADER.cores] / (state[HEADER.cores] + largest.cores)
-        out[CONTEXT.memory] = state[HEADER.memory] / (state[HEADER.memory] + largest.memory + 1e-9)
-        out[CONTEXT.any_core] = state[HEADER.core_type] == 0
-        out[CONTEXT.core_type] = state[HEADER.core_type] / largest.num_core_types
-        out[CONTEXT.one_region] = state[HEADER.topology] == ONE_REGION
-        out[CONTEXT.one_rack] = state[HEADER.topology] == ONE_RACK
-        # What is held of it, and what is free.
-        out[CONTEXT.held_cores] = min(state[HEADER.held_cores] / state[HEADER.cores], 1.0)
-        memory = max(state[HEADER.memory], 1)
-        out[CONTEXT.held_memory] = min(state[HEADER.held_memory] / memory, 1.0)
-        out[CONTEXT.free_nodes] = state[HEADER.free_nodes] / largest.num_nodes
-        out[CONTEXT.free_cores] = state[HEADER.free_cores] / largest.num_cores
-        # The others.
-        out[CONTEXT.waiting] = state[HEADER.waiting] / (state[HEADER.waiting] + _HALF_AGENTS)
-        waiting_cores = state[HEADER.waiting_cores]
-        out[CONTEXT.waiting_cores] = waiting_cores / (waiting_cores + largest.num_cores)
-        out[CONTEXT.running] = state[HEADER.running] / (state[HEADER.running] + _HALF_AGENTS)
-        out[CONTEXT.ahead] = state[HEADER.ahead] / (state[HEADER.ahead] + _HALF_AGENTS)
-        out[CONTEXT.satisfied] = state[HEADER.satisfied]
-        # Nodes to catch, then nodes to release.
+        state = states[i]
+        write_context(state, largest, context[i])
         for k in range(items.shape[1]):
-            node, item = (
-                state[NODES_AT + k * NODE_SIZE : NODES_AT + (k + 1) * NODE_SIZE],
-                items[i, k],
-            )
+            node = state[NODES_AT + k * NODE_SIZE : NODES_AT + (k + 1) * NODE_SIZE]
             allowed[i, k] = node[NODE_SEEN.present] > 0
-            item[:] = 0.0
-            if not node[NODE_SEEN.present]:
-                continue
-            item[ITEM.present], item[ITEM.held] = 1.0, k >= observed
-            item[ITEM.cores] = node[NODE_SEEN.cores] / largest.cores
-            item[ITEM.memory] = node[NODE_SEEN.memory] / max(largest.memory, 1.0)
-            item[ITEM.speed] = node[NODE_SEEN.speed] / largest.speed
-            item[ITEM.same_rack] = node[NODE_SEEN.same_rack]
-            item[ITEM.same_region] = node[NODE_SEEN.same_region]
-            notice = node[NODE_SEEN.notice]
-            item[ITEM.leaves_soon] = 1.0 / notice if notice else 0.0
-            item[ITEM.share_of_cores] = min(node[NODE_SEEN.cores] / state[HEADER.cores], 1.0)
-            item[ITEM.best_fit], item[ITEM.fastest_fit] = best_fit[i, k], fastest_fit[i, k]
-        allowed[i, items.shape[1]] = True
+            if node[NODE_SEEN.present]:
+                item = items[i, k]
+                write_item(node, state[HEADER.cores], largest, item)
+                item[ITEM.held] = k >= observed
+                item[ITEM.best_fit], item[ITEM.fastest_fit] = best_fit[i, k], fastest_fit[i, k]
+        allowed[i, items.shape[1]] = True  # to wait
 
 
 @njit_kernel
@@ -238,7 +256,7 @@ def decide_alone(
     """
     bits[:] = 0
     for i in range(states.shape[0]):
-        state, count = states[i], 0
+        state, count = states[i], ZERO
         if state[HEADER.satisfied]:
             continue
         # The nodes that it sees are its offer, called by their places.
@@ -274,7 +292,7 @@ def write_pair(
         out: written, ``(len(PAIR),)``.
     """
     nodes, cores, steps = plan[PLAN_SEEN.nodes], plan[PLAN_SEEN.cores], plan[PLAN_SEEN.steps]
-    work, wanted = np.float64(plan[PLAN_SEEN.work]), plan[PLAN_SEEN.wanted] / 100.0
+    work, rivals = np.float64(plan[PLAN_SEEN.work]), plan[PLAN_SEEN.wanted] / 100.0
     size, wide = math.log2(max(request.left, 1e-3)) - 4.0, math.log2(max(request.cores, 1)) - 2.0
     slow, excess = math.log2(steps) - size - 4.0, math.log2(cores) - wide - 2.0
     busy = math.log2(1.0 + request.waiting) - 3.0
@@ -290,7 +308,7 @@ def write_pair(
     out[COLUMN.capacity] = math.log2(work * steps) - size - wide - 6.0
     out[COLUMN.share], out[COLUMN.nodes] = work / (work + request.free_work), math.log2(nodes)
     out[COLUMN.exposure] = nodes * steps / 100.0
-    out[COLUMN.wanted] = math.log2(1.0 + wanted) - 2.0
+    out[COLUMN.wanted] = math.log2(1.0 + rivals) - 2.0
     # Products, by which a linear score can weigh one thing the more, the more there is of another.
     out[COLUMN.busy], out[COLUMN.busy_left] = busy, busy * size
     out[COLUMN.busy_slow], out[COLUMN.busy_excess] = busy * slow, busy * excess
@@ -326,12 +344,13 @@ def write_seen(state: NDArray[np.int32], p: int, out: NDArray[np.floating[Any]])
 
 
 @njit_kernel
-def _fill(
+def write_proposals(
     states: NDArray[np.int32],
     pairs: NDArray[np.float32],
     members: NDArray[np.bool_],
     possible: NDArray[np.bool_],
 ) -> None:
+    """Fills the fields of `Proposals`, which are 0 before."""
     for i in range(states.shape[0]):
         for p in range(pairs.shape[1]):
             possible[i, p] = write_seen(states[i], p, pairs[i, p])
@@ -357,5 +376,5 @@ def proposals(states: NDArray[np.int32], num_items: int) -> Proposals:
         np.zeros((n, num_plans, num_items), np.bool_),
         np.zeros((n, num_plans), np.bool_),
     )
-    _fill(np.ascontiguousarray(states), *written)
+    write_proposals(np.ascontiguousarray(states), *written)
     return written

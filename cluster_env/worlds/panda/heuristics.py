@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
-from cluster_env.core.registry import Registry
-from cluster_env.core.spec import Heuristic, no_argument
+from cluster_env.core.registry import Registry, no_argument
+from cluster_env.core.spec import Heuristic
 from cluster_env.worlds.panda.simulator import PandaSimulator
 from cluster_env.worlds.panda.world import Panda
 

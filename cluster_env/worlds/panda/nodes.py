@@ -107,6 +107,6 @@ class Nodes:
         """What all nodes do in a step, in core steps at speed 1."""
         return int(self.work.sum())
 
-    def of(self, name: str) -> NDArray[np.float64]:
+    def column(self, name: str) -> NDArray[np.float64]:
         """A column of the types, for each node, float64 ``(num_nodes,)``."""
         return np.asarray(getattr(self, name), np.float64)[self.type]

@@ -5,9 +5,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from cluster_env.core.compiled import njit_inlined
+from cluster_env.core.compiled import ZERO, njit_inlined
 from cluster_env.worlds.panda.consumers import ANYWHERE, ONE_RACK, ONE_REGION
-from cluster_env.worlds.panda.plans import count_free, count_nearest, is_satisfied, propose
+from cluster_env.worlds.panda.plans import (
+    count_free,
+    count_nearest,
+    is_satisfied,
+    keep_best,
+    propose,
+)
 from cluster_env.worlds.panda.state import (
     HEADER,
     NODE_SEEN,
@@ -66,15 +72,20 @@ def write_plans(
     episode: Episode, scratch: Scratch, consumer: int, state: NDArray[np.int32]
 ) -> None:
     """Writes what a state has of the plans among the nodes that the agent sees."""
-    # Nodes that it does not see are none for it.
     shown = episode.shown[consumer]
-    scratch.reserved[:] = True
-    for place in range(shown.size):
-        if shown[place] < 0:
-            break
-        scratch.reserved[shown[place]] = False
-    if not propose(episode, scratch, consumer):
-        return
+    if state[HEADER.satisfied]:
+        # All plans are what it holds.
+        scratch.least[:] = np.inf
+        keep_best(episode, scratch, consumer, ZERO, episode.agents[consumer].held_cores)
+    else:
+        # Nodes that it does not see are none for it.
+        scratch.reserved[:] = True
+        for place in range(shown.size):
+            if shown[place] < 0:
+                break
+            scratch.reserved[shown[place]] = False
+        if not propose(episode, scratch, consumer):
+            return
     for p in range(len(PLANS)):
         for k in range(PLAN_SIZE):
             state[PLANS_AT + p * PLAN_SIZE + k] = scratch.facts[p, k]

@@ -315,8 +315,7 @@ def finish_early(episode: Episode, scratch: Scratch, consumer: int) -> tuple[int
 def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
     """Finds the plans of a consumer: what it holds, and free nodes that are not reserved.
 
-    Tried are sets of each rack, each region and all nodes, of at least each speed, by best fit. Of
-    a consumer that is satisfied, all plans are what it holds.
+    Tried are sets of each rack, each region and all nodes, of at least each speed, by best fit.
 
     Returns:
         Whether there is any. ``scratch.members`` has the nodes of each of `PLANS` that are to be
@@ -324,10 +323,7 @@ def propose(episode: Episode, scratch: Scratch, consumer: int) -> bool:
     """
     cloud, spec = episode.cloud, episode.consumers[consumer]
     lowest = spec.topology if cloud.strict else ANYWHERE
-    scratch.facts[:], scratch.num_members[:], scratch.least[:] = 0, 0, np.inf
-    if is_satisfied(episode, consumer):
-        keep_best(episode, scratch, consumer, ZERO, episode.agents[consumer].held_cores)
-        return True
+    scratch.least[:] = np.inf
     for level in range(spec.topology, lowest - 1, -1):
         for place in range(cloud.num_places[level]):
             for slowest in cloud.type_speed:

@@ -82,8 +82,9 @@ class PandaSimulator(BatchSimulator):
     def allocate(self) -> None:
         """Makes room for the episodes of `batch`, and sets the views."""
         world, batch = self.world, self.batch
-        self._jobs: Jobs = _jobs_of(batch, world.nodes, world.reach)
-        self._episodes: Episodes = _episodes_of(batch, world.cloud)
+        events = [_events_of(absences(one)) for one in batch.jobsets]
+        self._jobs: Jobs = _jobs_of(batch, events, world.nodes, world.reach)
+        self._episodes: Episodes = _episodes_of(batch, events, world.cloud)
         self._held_before = np.empty(batch.num_places, np.int64)
         self._scratch = new_scratch(world.nodes.num_nodes, batch.most_jobs, len(PAIR))
         no_keys = np.zeros(batch.num_places, np.uint64)
@@ -272,14 +273,8 @@ class PandaSimulator(BatchSimulator):
         )
 
 
-def _jobs_of(batch: Batch, nodes: Nodes, reach: float) -> Jobs:
-    """The consumers of a batch as compiled code reads them.
-
-    Args:
-        batch: what is loaded.
-        nodes: of the cloud.
-        reach: of the attention filter.
-    """
+def _jobs_of(batch: Batch, events: list[NDArray[np.int64]], nodes: Nodes, reach: float) -> Jobs:
+    """The consumers of a batch as compiled code reads them, and the events of each jobset."""
     near = [nearest_types(one, nodes, reach) for one in batch.jobsets]
     consumers = np.zeros(int(batch.first[-1]), CONSUMER)
     consumers["arrival"] = batch.column("arrival", np.int64)
@@ -294,16 +289,16 @@ def _jobs_of(batch: Batch, nodes: Nodes, reach: float) -> Jobs:
         types=np.concatenate([types for types, _ in near]),
         late_rate=np.ascontiguousarray(batch.costs.late_rate.T),
         late_after=np.ascontiguousarray(batch.costs.late_after.T),
-        events=np.concatenate([_events_of(absences(one)) for one in batch.jobsets]),
+        events=np.concatenate(events),
     )
 
 
-def _episodes_of(batch: Batch, cloud: Cloud) -> Episodes:
+def _episodes_of(batch: Batch, events: list[NDArray[np.int64]], cloud: Cloud) -> Episodes:
     """Room for the episodes of a batch, not yet begun."""
-    away = [absences(one) for one in batch.jobsets]
-    num_events = np.array([_events_of(one).shape[0] for one in away])
+    num_events = np.array([one.shape[0] for one in events])
     # Each run ends with its consumer or with a node that leaves.
-    most_runs = batch.num_jobs + np.array([one.shape[0] for one in away])[batch.jobset]
+    departures = np.array([(one[:, 1] == LEAVE).sum() for one in events])
+    most_runs = batch.num_jobs + departures[batch.jobset]
     num_episodes, num_rows = batch.num_episodes, batch.num_places
     spans = np.zeros(num_episodes, SPAN)
     spans["consumer"], spans["count"] = batch.first[batch.jobset], batch.num_jobs

@@ -24,19 +24,20 @@ from cluster_env.worlds.panda.workloads import WORKLOADS
 from cluster_env.worlds.panda.world import Panda
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def columns(task: Task) -> dict[str, Value]:
+    """The nodes and how long they stay, the load, and whether the mix drifts."""
     world: Any = task.world
     workload: Any = task.workload
     return {
         "nodes": world.nodes.num_nodes,
-        "cores": int(world.nodes.of("cores").sum()),
+        "cores": int(world.nodes.column("cores").sum()),
         "load": getattr(workload, "load", float("nan")),
         "drift": getattr(workload, "drift", 0.0),
         "node_stays": workload.supply.stays,
     }
 
 
-def _describe(columns: Mapping[str, Any]) -> str:
+def describe(columns: Mapping[str, Any]) -> str:
     """``16 nodes with 160 cores, which stay 200 steps; the mix drifts``."""
     words = f"{int(float(columns['nodes'])):,} nodes with {int(float(columns['cores'])):,} cores"
     if float(columns["node_stays"]):
@@ -44,7 +45,7 @@ def _describe(columns: Mapping[str, Any]) -> str:
     return words + ("; the mix drifts" if float(columns["drift"]) else "")
 
 
-def _words(task: Task) -> str:
+def words(task: Task) -> str:
     """``load 70%``, ``trace theta.swf.gz``."""
     workload: Any = task.workload
     if isinstance(workload, LogWorkload):
@@ -52,7 +53,7 @@ def _words(task: Task) -> str:
     return f"load {workload.load:.0%}" if hasattr(workload, "load") else type(workload).__name__
 
 
-def _warm(world: Panda, jobsets: Sequence[JobSet]) -> None:
+def warm(world: Panda, jobsets: Sequence[JobSet]) -> None:
     """Reads the plans of a state, as networks of agents do."""
     size = int(world.state_space.shape[0])
     proposals(np.zeros((1, size), np.int32), world.observed + world.held)
@@ -69,9 +70,9 @@ SPEC = WorldSpec(
     ),
     side_metrics={"utilization": 0.1, "longest_wait": 0.25, "class_deviation": 0.25},
     presentation=Presentation(
-        columns=_columns,
-        describe=_describe,
-        words=_words,
+        columns=columns,
+        describe=describe,
+        words=words,
         axis=Axis("workload.load", "load {:.0%}".format),
     ),
     environments=Environments(agents=True),
@@ -82,5 +83,5 @@ SPEC = WorldSpec(
             *("observed", "held", "reach", "patience", "rounds", "hybrid", "max_time"),
         ),
     ),
-    tools=Tools(warm=_warm),
+    tools=Tools(warm=warm),
 )

@@ -206,14 +206,14 @@ class ClusteredWorkload:
     @property
     def _memory_for_a_core(self) -> float:
         """The least of all types, so that nodes with enough cores have enough memory."""
-        return float(min(m / c for m, c in zip(self.nodes.memory, self.nodes.cores, strict=True)))
+        return float(np.min(np.divide(self.nodes.memory, self.nodes.cores)))
 
     def _most_cores(self, core_type: NDArray[np.float64]) -> NDArray[np.float64]:
         """Cores of a quarter of the usable nodes, at most four of them, for each core type."""
         most = np.empty(core_type.size)
         for kind in np.unique(core_type):
-            usable = (self.nodes.of("core_type") == kind) | (kind < 0)
-            cores = np.sort(self.nodes.of("cores")[usable])[::-1]
+            usable = (self.nodes.column("core_type") == kind) | (kind < 0)
+            cores = np.sort(self.nodes.column("cores")[usable])[::-1]
             most[core_type == kind] = cores[: max(1, min(4, cores.size // 4))].sum()
         return most
 
@@ -262,7 +262,7 @@ class PandaLog(LogWorkload):
 
     def fitting(self, read: RecordedJobs) -> RecordedJobs:
         """The jobs that four nodes could run together."""
-        four = int(np.sort(self.nodes.of("cores"))[-4:].sum())
+        four = int(np.sort(self.nodes.column("cores"))[-4:].sum())
         most = min(self.most_cores or four, four)
         return read.that_fit((most,), f"a set of {most:,} cores")
 

@@ -146,10 +146,10 @@ class Panda:
         place = np.stack([np.zeros_like(nodes.rack), nodes.region, nodes.rack])
         return Cloud(
             type=nodes.type,
-            cores=nodes.of("cores").astype(np.int64),
-            memory=nodes.of("memory").astype(np.int64),
-            core_type=nodes.of("core_type").astype(np.int64),
-            speed=nodes.of("speed"),
+            cores=nodes.column("cores").astype(np.int64),
+            memory=nodes.column("memory").astype(np.int64),
+            core_type=nodes.column("core_type").astype(np.int64),
+            speed=nodes.column("speed"),
             place=place,
             num_places=place.max(axis=1) + np.int64(1),
             type_speed=np.array(nodes.speed, np.float64),
@@ -206,22 +206,22 @@ class Panda:
         memory, core_type = (specification(jobset, name) for name in (MEMORY, CORE_TYPE))
         where = topology if self.strict else np.zeros_like(topology)
         specs = np.stack([jobset.demand[:, 0].astype(np.int64), memory, core_type, where], axis=1)
-        cores, size, kind = (self.nodes.of(name) for name in ("cores", MEMORY, CORE_TYPE))
+        cores, size, kind = (self.nodes.column(name) for name in ("cores", MEMORY, CORE_TYPE))
         # One node is enough for most, which is quick to see for all at once.
         alone = (cores >= specs[:, :1]) & (size >= specs[:, 1:2])
         alone &= (kind == specs[:, 2:3]) | (specs[:, 2:3] < 0)
         for spec in np.unique(specs[~alone.any(axis=1)], axis=0):
-            asked = tuple(spec.tolist())
-            if asked in self._can_be_satisfied:
+            key = tuple(spec.tolist())
+            if key in self._can_be_satisfied:
                 continue
-            if not can_be_satisfied(self.nodes, self.held, *asked):
+            if not can_be_satisfied(self.nodes, self.held, *key):
                 job = int(np.flatnonzero((specs == spec).all(axis=1))[0])
                 raise InputError(
                     f"consumer {job} asks for {spec[0]} cores and {spec[1]} GB on cores of type "
                     f"{spec[2] if spec[2] >= 0 else 'any'}, which {self.held} nodes of this cloud "
                     f"cannot give; it could never run"
                 )
-            self._can_be_satisfied.add(asked)
+            self._can_be_satisfied.add(key)
 
     def simulator(self) -> PandaSimulator:
         """A new simulator, with nothing loaded."""
@@ -286,7 +286,7 @@ class Panda:
             speed=100.0 * max(nodes.speed),
             num_core_types=max(nodes.core_type) + 1.0,
             num_nodes=float(nodes.num_nodes),
-            num_cores=float(nodes.of("cores").sum()),
+            num_cores=float(nodes.column("cores").sum()),
         )
 
     @cached_property

@@ -50,9 +50,10 @@ def _require_accrual(world: World) -> Accrual:
     return require_kind(world, Accrual, "the network state_values values servers")
 
 
-def _num_machines(experiment: "ExperimentConfig", world: World) -> int:
-    """Machines of all servers, each of which has values of its own."""
-    return int(experiment.training.jobsets) * _require_accrual(world).machines
+def _num_functions(experiment: "ExperimentConfig") -> int:
+    """Each machine that learned has values of its own, wherever they act."""
+    world = _require_accrual(experiment.task.build_world())
+    return int(experiment.training.jobsets) * world.machines
 
 
 def _module() -> "type[TorchRLModule]":
@@ -70,7 +71,7 @@ def _model_config(experiment: "ExperimentConfig", world: World) -> dict[str, Any
     return {
         "world": _require_accrual(world),
         "kind": value_kind(experiment),
-        "servers": _num_machines(experiment, world),
+        "servers": _num_functions(experiment),
         "seed": experiment.seed,
     }
 
@@ -80,7 +81,8 @@ def _sampler(experiment: "ExperimentConfig", weights: Weights, world: World) -> 
 
 
 def _shapes(experiment: "ExperimentConfig", world: World) -> Shapes:
-    return {"values": (_num_machines(experiment, world), num_parameters(value_kind(experiment)))}
+    _require_accrual(world)
+    return {"values": (_num_functions(experiment), num_parameters(value_kind(experiment)))}
 
 
 NETWORK = Network(_module, _model_config, _sampler, _shapes)

@@ -239,16 +239,19 @@ def _look_up(
         k = 0
         entry = 0
         for r in range(resources):
+            # The cluster's block: an entry for each step, by the units in use.
             prefixes = capacity[r] + 1
             for h in range(horizon):
                 out[i, k] = entry + state[h * resources + r]
                 entry += prefixes
                 k += 1
+            # A slot's block: one entry, by duration and demand.
             for slot in range(num_slots):
                 place = slots_at + slot * (1 + resources)
                 out[i, k] = entry + state[place] * prefixes + state[place + 1 + r]
                 entry += (horizon + 1) * prefixes
                 k += 1
+        # The backlog's block, and the released code's column, saturate as the image does.
         out[i, k] = entry + min(int(state[backlog_at]), backlog_view)
         if since_column:
             out[i, k + 1] = (
@@ -258,6 +261,7 @@ def _look_up(
 
 @njit(cache=True, nogil=True)
 def _sum_rows(cells: Floats, table: Floats) -> None:
+    """Running sums along each row of a cluster's block."""
     hidden = cells.shape[2]
     total = np.empty(hidden)
     for h in range(cells.shape[0]):
@@ -271,6 +275,7 @@ def _sum_rows(cells: Floats, table: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _sum_rectangles(cells: Floats, table: Floats) -> None:
+    """Sums of all rectangles in the upper left corner of a slot's block."""
     units, hidden = cells.shape[1], cells.shape[2]
     row = np.empty(hidden)
     total = np.zeros((units, hidden))
@@ -278,6 +283,7 @@ def _sum_rectangles(cells: Floats, table: Floats) -> None:
     for h in range(cells.shape[0]):
         row[:] = 0.0
         table[h + 1, 0] = 0.0
+        # A rectangle is the one above it and the beginning of this row.
         for k in range(units):
             for j in range(hidden):
                 row[j] += cells[h, k, j]
@@ -287,6 +293,7 @@ def _sum_rectangles(cells: Floats, table: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _sum_cells(cells: Floats, table: Floats) -> None:
+    """Running sums over the cells of the backlog, row by row."""
     width, hidden = cells.shape[1], cells.shape[2]
     total = np.zeros(hidden)
     table[0] = 0.0
@@ -298,6 +305,7 @@ def _sum_cells(cells: Floats, table: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _spread_rows(table: Floats, cells: Floats) -> None:
+    """The transpose of `_sum_rows`: a cell is in all sums that end at it or behind it."""
     hidden = cells.shape[2]
     total = np.empty(hidden)
     for h in range(cells.shape[0]):
@@ -310,6 +318,7 @@ def _spread_rows(table: Floats, cells: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _spread_rectangles(table: Floats, cells: Floats) -> None:
+    """The transpose of `_sum_rectangles`: from the lower right corner up."""
     units, hidden = cells.shape[1], cells.shape[2]
     row = np.empty(hidden)
     total = np.zeros((units, hidden))
@@ -324,6 +333,7 @@ def _spread_rectangles(table: Floats, cells: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def _spread_cells(table: Floats, cells: Floats) -> None:
+    """The transpose of `_sum_cells`; cells that no backlog fills have no gradient."""
     width, hidden = cells.shape[1], cells.shape[2]
     total = np.zeros(hidden)
     for k in range(cells.shape[0] * width - 1, -1, -1):

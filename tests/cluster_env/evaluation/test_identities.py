@@ -9,8 +9,8 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
-from cluster_env.evaluation import METRICS, get_metric, objective_metric
-from cluster_env.evaluation.metrics import cost_metric
+from cluster_env.evaluation import METRICS, get_metric
+from cluster_env.evaluation.metrics import episode_cost
 from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
@@ -109,7 +109,7 @@ def test_return_of_a_mixture_is_the_mixture_of_the_metrics(weights: dict[str, fl
     total, schedule = play(policy, jobset, workload.cluster, mixture(weights))
     parts = sum(weight * expected(name, schedule) for name, weight in weights.items())
     assert total == pytest.approx(parts, rel=1e-12)
-    [cost] = objective_metric(mixture(weights)).values(schedule)
+    [cost] = mixture(weights).metric.values(schedule)
     assert total == pytest.approx(-cost, rel=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_return_of_every_objective_is_minus_its_cost(name: str) -> None:
     jobset = workload.sample(np.random.default_rng(5))
     policy = get_heuristic("hold:4", DeepRM(workload.cluster))
     total, schedule = play(policy, jobset, workload.cluster, get_objective(name))
-    [cost] = cost_metric(get_objective(name)).values(schedule)
+    [cost] = episode_cost(get_objective(name)).values(schedule)
     assert total == pytest.approx(-cost, rel=1e-12)
 
 
@@ -146,7 +146,7 @@ def test_return_of_a_slowdown_by_class_is_the_metric(heuristic: str) -> None:
         assert metric.label == "mean slowdown, classes weighted 0.1, 0, 7.5"
         assert -total == pytest.approx(by_hand, rel=1e-12)
         assert metric.values(schedule).sum() == pytest.approx(by_hand, rel=1e-12)
-        assert objective_metric(get_objective(name)).name == name
+        assert get_objective(name).metric.name == name
 
 
 def test_return_of_a_mixture_with_classes_is_minus_its_cost() -> None:
@@ -176,4 +176,4 @@ def test_idle_is_what_utilization_leaves() -> None:
 def test_every_objective_has_a_metric_of_its_name_and_an_identity() -> None:
     assert set(OBJECTIVES.names()) == set(IDENTITIES)
     for name in OBJECTIVES.names():
-        assert objective_metric(get_objective(name)) is METRICS.get(name)
+        assert get_objective(name).metric is METRICS.get(name)

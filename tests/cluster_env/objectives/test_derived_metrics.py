@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Pieces, Schedule
-from cluster_env.evaluation import METRICS, cost_of, get_metric, objective_metric
+from cluster_env.evaluation import METRICS, get_metric, nonnegative_cost
 from cluster_env.objectives import (
     OBJECTIVE_FAMILIES,
     OBJECTIVES,
     LateCost,
     Objective,
-    cost_metric,
+    episode_cost,
     find_objective,
     get_objective,
     mixture,
@@ -102,6 +102,11 @@ def test_objectives_travel_between_processes_with_their_metrics(name: str) -> No
     assert values.tobytes() == objective.metric.values(schedule).tobytes()
 
 
+def test_a_copy_of_the_utilization_costs_the_idle_share() -> None:
+    copy = pickle.loads(pickle.dumps(get_objective("utilization")))
+    assert nonnegative_cost(copy) is METRICS.get("idle")
+
+
 def by_weight(jobset: JobSet) -> NDArray[np.float64]:
     return np.asarray(jobset.attributes["weight"], np.float64)
 
@@ -133,9 +138,9 @@ def test_an_objective_of_jobs_has_a_value_for_each_job_and_sees_their_attributes
     assert metric.label == "mean cost of a job: weights"
     # 3 steps of which 1 is late, and 5 of which 2 are.
     assert metric.values(two_jobs()).tolist() == [2 * 3 + 2 * 1, 10 * 5 + 10 * 2]
-    assert cost_metric(objective).values(two_jobs()).tolist() == [78]
+    assert episode_cost(objective).values(two_jobs()).tolist() == [78]
     assert objective.metric is metric
-    assert cost_of(objective) is metric
+    assert nonnegative_cost(objective) is metric
 
 
 def test_an_objective_that_costs_by_the_episode_has_a_value_for_each_episode() -> None:
@@ -148,11 +153,11 @@ def test_an_objective_that_costs_by_the_episode_has_a_value_for_each_episode() -
 def test_a_gain_at_the_finish_counts_for_jobs_that_finish() -> None:
     objective = Objective("accrual", lambda jobset: np.ones(jobset.num_jobs), finish_gain=by_weight)
     assert objective.metric.values(two_jobs()).tolist() == [3 - 2, 5]
-    assert cost_metric(objective).values(two_jobs()).tolist() == [6]
+    assert episode_cost(objective).values(two_jobs()).tolist() == [6]
     # No policy changes what all jobs could gain: the cost is what was spent and not gained.
-    assert cost_of(objective).values(two_jobs()).tolist() == [3, 15]
+    assert nonnegative_cost(objective).values(two_jobs()).tolist() == [3, 15]
     busy = Objective("late accrual", objective.job_cost, busy_cost=1.0, finish_gain=by_weight)
-    assert cost_of(busy).values(two_jobs()).tolist() == [8 + 5 + 10]
+    assert nonnegative_cost(busy).values(two_jobs()).tolist() == [8 + 5 + 10]
 
 
 def test_a_mixture_weighs_the_gains_of_its_parts(own: Callable[[Objective], str]) -> None:
@@ -208,7 +213,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> Callable[[Objective], str]:
 def test_an_objective_of_ones_own_needs_one_registration(own: Callable[[Objective], str]) -> None:
     name = own(Objective("mine", by_weight))
     assert get_metric(name) is OBJECTIVES.get(name).metric
-    assert objective_metric(get_objective(name)) is get_metric(name)
+    assert get_objective(name).metric is get_metric(name)
     assert get_metric(f"2 {name} + 1 makespan").values(two_jobs()).tolist() == [2 * 56 + 5]
     with pytest.raises(InputError, match="unknown metric 'mina': did you mean 'mine'"):
         get_metric("mina")

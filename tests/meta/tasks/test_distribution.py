@@ -11,7 +11,7 @@ import pytest
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.seeding import Split
-from cluster_env.evaluation import cost_of
+from cluster_env.evaluation import nonnegative_cost
 from meta.tasks import (
     TASK_DISTRIBUTIONS,
     TaskDistribution,
@@ -52,7 +52,7 @@ def test_every_family_gives_tasks_that_can_be_built_and_have_a_cost(name: str) -
         (jobset,) = task.jobsets(Split.TRAIN, [0])
         world.check(jobset)
         assert task.workload.window == 50
-        assert not cost_of(task.objective).higher_is_better
+        assert not nonnegative_cost(task.objective).higher_is_better
 
 
 def test_sites_differ_in_machine_jobs_estimates_and_objective() -> None:
@@ -62,7 +62,7 @@ def test_sites_differ_in_machine_jobs_estimates_and_objective() -> None:
         (jobset,) = task.jobsets(Split.TRAIN, [0])
         task.world.check(jobset)
         assert jobset.num_jobs == 96
-        assert not cost_of(task.objective).higher_is_better
+        assert not nonnegative_cost(task.objective).higher_is_better
     assert {type(task.workload).__name__ for task in found} == {
         "LublinWorkload",
         "LognormalWorkload",

@@ -10,6 +10,7 @@ from cluster_env.core.errors import Failure, InputError
 from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.evaluation import evaluate
 from cluster_env.objectives.utility import final_utility
+from cluster_env.worlds.accrual import Accrual
 from cluster_env.worlds.accrual.heuristics import AccrualPolicy
 from cluster_env.worlds.accrual.rules import Rule
 from cluster_env.worlds.accrual.values import VALUE_FUNCTIONS, first_parameters, value_of
@@ -22,6 +23,7 @@ from rllib_configs.registries import prepare
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.worlds.accrual import Learning, Setting, learn_values
 from rllib_configs.worlds.accrual.fuzzy_td import ServersWork, server_units
+from rllib_configs.worlds.accrual.state_values import NETWORK
 from tests.rllib_configs.training import assert_equal, assert_same_numbers
 from tests.tune_jobs.tracking.test_recorded_metrics import listed
 
@@ -55,6 +57,27 @@ def test_an_iteration_is_the_papers_learning(values: str) -> None:
     np.testing.assert_allclose(values_found, expected.p, rtol=0, atol=rounding)
     np.testing.assert_array_equal(averages[:, 2], expected.memory["count"])
     assert (averages[:, 2] > 30).all()
+
+
+def test_each_machine_of_a_pool_learns_values_of_its_own() -> None:
+    steps = 300
+    ends = (f"task.world.max_time={steps}", f"task.workload.window={steps}")
+    config = config_of(*ends, "task.world.machines=2", "task.workload.rate=0.4")
+    assert network_spec(config).model_config["servers"] == 10
+    assert NETWORK.shapes(config, Accrual()) == {"values": (10, 8)}
+    setting = Setting(
+        world=Accrual(machines=2), rate=0.4, experiments=5, learning=Learning(steps=steps)
+    )
+    expected = learn_values(setting, "both")
+    work = ServersWork(config)
+    begun = {"values": np.zeros((10, 8), np.float32), "averages": np.zeros((10, 3), np.float32)}
+    work.set_weights(begun)
+    units = list(server_units(config, 0))
+    learned = [work.play(unit)[0].per_unit[unit.index] for unit in units]
+    values, averages = (np.concatenate(each) for each in zip(*learned, strict=True))
+    np.testing.assert_array_equal(values, expected.p)
+    np.testing.assert_array_equal(averages[:, 2], expected.memory["count"])
+    assert len(np.unique(values, axis=0)) == 10
 
 
 def test_a_second_iteration_goes_on_with_rates_and_averages_of_the_first() -> None:

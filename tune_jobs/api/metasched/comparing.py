@@ -8,7 +8,7 @@ from typing import Any
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
 from cluster_env.core.task import Task
-from cluster_env.evaluation import PolicyGroup, objective_metric
+from cluster_env.evaluation import PolicyGroup
 from cluster_env.objectives import get_objective
 from rllib_configs.changes import Changes, changed_keys
 from rllib_configs.schema import ExperimentConfig
@@ -87,7 +87,7 @@ def compare(
     chosen = task.objective if objective is None else get_objective(objective)
     protocol = EvaluationProtocol(
         task,
-        objective_metric(chosen).name,
+        chosen.metric.name,
         num_jobsets=num_jobsets,
         num_episodes=num_episodes,
         warmup=steps,

@@ -118,13 +118,13 @@ def test_nobody_envies_more_than_one_node(
     nodes = world.nodes
 
     def worth(job: int, node: int) -> float:
-        if kinds[job] not in (-1, nodes.of("core_type")[node]):
+        if kinds[job] not in (-1, nodes.column("core_type")[node]):
             return 0.0
-        share = min(nodes.of("cores")[node] / cores[job], 1)
+        share = min(nodes.column("cores")[node] / cores[job], 1)
         if memory:
             wanted = memory * cores[job]
-            share = (share + min(nodes.of("memory")[node] / wanted, 1)) / 2
-        return float(nodes.of("speed")[node] * share)
+            share = (share + min(nodes.column("memory")[node] / wanted, 1)) / 2
+        return float(nodes.column("speed")[node] * share)
 
     for job, own in zip(specs, given_at_once, strict=True):
         for other in given_at_once:

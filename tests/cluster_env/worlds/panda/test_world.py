@@ -209,6 +209,8 @@ def test_features_are_shares_and_say_what_is_allowed() -> None:
         get_objective("slowdown"),
     )
     rng = np.random.default_rng(0)
+    assert not simulator.active.all(), "some have not come yet, and their states are empty"
+    assert all(np.isfinite(part).all() for part in world.features(simulator.states))
     for _ in range(60):
         rows = np.flatnonzero(simulator.active).astype(np.int32)
         items, context, allowed = world.features(simulator.states[rows])
