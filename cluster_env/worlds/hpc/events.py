@@ -38,7 +38,8 @@ JOB = np.dtype(
         # What is believed of a job that waits (what orders, backfilling and policies see), and of
         # one that runs (from when on reservations count on its units).
         *((name, np.int32) for name in ("order_estimate", "estimate")),
-        # What its user asked for, to which an outlived estimate is raised; and who that is.
+        # What its user asked for, to which an outlived estimate is raised; and which of the users
+        # of its jobset that is.
         *((name, np.int32) for name in ("limit", "user")),
         # ln of the estimate that policies see, and of the processors.
         *((name, np.float64) for name in ("log", "log_size")),
@@ -51,6 +52,8 @@ STATUS = np.dtype(
     [
         # Which jobset an episode runs, where its jobs begin among those of all, and its clock.
         *((name, np.int64) for name in ("jobset", "place", "time")),
+        # The largest number that its jobset gives a user, and one more.
+        ("num_users", np.int64),
         # Waiting jobs stand in queue[head:tail]; none asks for fewer processors than `narrowest`.
         *((name, np.int64) for name in ("head", "tail", "narrowest")),
         # Jobs that run, and the next job to arrive.
@@ -135,7 +138,7 @@ class Episode(NamedTuple):
     capacity: NDArray[np.int64]  # (num_resources,), as the next two
     free: NDArray[np.int64]
     spare: NDArray[np.int64]  # beside the first waiting job at its reservation
-    usage: NDArray[np.float64]  # (num_users,), processor seconds of finished jobs, which fade
+    usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     status: Records  # (1,), see `STATUS`
 
 
