@@ -64,7 +64,7 @@ class Rows(NamedTuple):
     expected_jobs: NDArray[np.int32]
     free: NDArray[np.int64]  # (num_rows, num_resources)
     spare: NDArray[np.int64]  # (num_rows, num_resources)
-    usage: NDArray[np.float64]  # (num_rows, num_users)
+    usage: NDArray[np.float64]  # (num_rows, users), as many as the jobset with the most has
     status: Records  # (num_rows,), of `STATUS`
     states: NDArray[np.int32]  # (num_rows, state_size)
 
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
         place: NDArray[np.int64],
         num_places: int,
         num_resources: int,
-        num_users: int,
+        users: int,
         layout: StateLayout | None = None,
     ) -> "Rows":
         """Episodes without a beginning.
@@ -85,7 +85,7 @@ class Rows(NamedTuple):
             place: int64 ``(num_rows,)``.
             num_places: number of jobs of all episodes.
             num_resources: of the machine.
-            num_users: largest number of a user, and one more.
+            users: of the jobset with the most.
             layout: of their states; None for episodes that have none, and a rule's own order.
         """
         num_rows, num_ranked = jobset.size, num_places if layout is None else 0
@@ -105,7 +105,7 @@ class Rows(NamedTuple):
             expected_jobs=np.zeros(num_places, np.int32),
             free=np.zeros((num_rows, num_resources), np.int64),
             spare=np.zeros((num_rows, num_resources), np.int64),
-            usage=np.zeros((num_rows, num_users), np.float64),
+            usage=np.zeros((num_rows, users), np.float64),
             status=status,
             states=np.zeros((num_rows, 0 if layout is None else layout.size), np.int32),
         )

@@ -38,7 +38,8 @@ JOB = np.dtype(
         # What is believed of a job that waits (what orders, backfilling and policies see), and of
         # one that runs (from when on reservations count on its units).
         *((name, np.int32) for name in ("order_estimate", "estimate")),
-        # What its user asked for, to which an outlived estimate is raised; and who that is.
+        # What its user asked for, to which an outlived estimate is raised; and which of the users
+        # of its jobset that is.
         *((name, np.int32) for name in ("limit", "user")),
         # ln of the estimate that policies see, and of the processors.
         *((name, np.float64) for name in ("log", "log_size")),
@@ -51,6 +52,8 @@ STATUS = np.dtype(
     [
         # Which jobset an episode runs, where its jobs begin among those of all, and its clock.
         *((name, np.int64) for name in ("jobset", "place", "time")),
+        # The largest number that its jobset gives a user, and one more.
+        ("num_users", np.int64),
         # Waiting jobs stand in queue[head:tail]; none asks for fewer processors than `narrowest`.
         *((name, np.int64) for name in ("head", "tail", "narrowest")),
         # Jobs that run, and the next job to arrive.
@@ -135,7 +138,7 @@ class Episode(NamedTuple):
     capacity: NDArray[np.int64]  # (num_resources,), as the next two
     free: NDArray[np.int64]
     spare: NDArray[np.int64]  # beside the first waiting job at its reservation
-    usage: NDArray[np.float64]  # (num_users,), processor seconds of finished jobs, which fade
+    usage: NDArray[np.float64]  # (users,), processor seconds of finished jobs, which fade
     status: Records  # (1,), see `STATUS`
 
 
@@ -304,43 +307,44 @@ def advance(episode: Episode, now: int, tracks: bool, counts: bool, shares: bool
     Returns:
         Whether a job has finished, or is expected to end later than before.
     """
-    status = episode.status[0]
+    status, running = episode.status[0], episode.status[0].running
     # Jobs finish; what users have used fades first, by what has passed since the last event.
-    finished = status.running > 0 and episode.ends[0] <= now
+    finished = running > 0 and episode.ends[0] <= now
     if finished and shares and episode.usage.size > 1:
         faded = 0.5 ** ((now - status.event) / HALF_LIFE_S)
         for user in range(episode.usage.size):
             episode.usage[user] *= faded
-    while status.running > 0 and episode.ends[0] == now:
-        job = pop(episode.ends, episode.running, status.running)
+    while running > 0 and episode.ends[0] == now:
+        job = pop(episode.ends, episode.running, running)
         if tracks:
-            end = forget(episode.expected, episode.expected_jobs, status.running, job)
+            end = forget(episode.expected, episode.expected_jobs, running, job)
             if end != now:
                 status.as_planned = False
             if counts:
                 status.run_log -= episode.jobs[job].log
                 status.run_work -= float(end) * episode.demand[job, 0]
                 status.run_size -= episode.demand[job, 0]
-        status.running -= 1
+        running -= 1
         add_units(episode.free, episode.demand, job, 1)
         if shares:
             used = float(episode.jobs[job].duration) * episode.demand[job, 0]
             episode.usage[episode.jobs[job].user] += used
+    status.running = running
     # Expected ends that have passed are put off.
     moved = False
-    if tracks and status.running > 0 and episode.expected[status.running - 1] <= now:
+    if tracks and running > 0 and episode.expected[running - 1] <= now:
         added = raise_outlived(episode, now)
         if counts:
             status.run_work += added
         moved, status.as_planned = added > 0, False
     # Jobs arrive.
-    first = status.coming
-    while status.coming < episode.jobs.size and episode.jobs[status.coming].arrival == now:
+    coming = status.coming
+    while coming < episode.jobs.size and episode.jobs[coming].arrival == now:
         if counts:
-            _count_arrival(episode, status.coming, now)
-        status.coming += 1
-    if finished or status.coming > first:
-        status.event = now
+            _count_arrival(episode, coming, now)
+        coming += 1
+    if finished or coming > status.coming:
+        status.event, status.coming = now, coming
     return finished or moved
 
 

@@ -160,7 +160,7 @@ def _score(episode: Episode, rule: RuleTable, job: int, now: int, total: float) 
     fair_share = 1.0
     if rule.kind == PRIORITY and total > 0:
         share = episode.usage[episode.jobs[job].user] / total
-        fair_share = 2.0 ** (-share * episode.usage.size)
+        fair_share = 2.0 ** (-share * episode.status[0].num_users)
     return moving_score(
         rule.kind,
         now - episode.jobs[job].arrival,

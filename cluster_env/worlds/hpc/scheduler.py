@@ -55,6 +55,7 @@ def play_rule(
     for row in range(rows.status.size):
         episode = episode_of(machine, jobs, rows, row, scratch, 0)
         clear(episode)
+        scratch.status[0].num_users = rows.status[row].num_users
         status, max_time = rows.status[row], machine.options[0].max_time
         end = _play(episode, _of_jobset(rule, jobs, status.jobset), plan, max_time)
         status.truncated, status.time = end > max_time, min(end, max_time)

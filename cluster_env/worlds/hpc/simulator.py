@@ -44,15 +44,12 @@ class HPCSimulator(BatchSimulator):
     def allocate(self) -> None:
         """See `BatchSimulator.allocate`."""
         batch, self._tables, self._scratch = self.batch, {}, None
-        self.jobs = _jobs_of(batch)
-        self.rows = Rows.of(
-            batch.jobset,
-            batch.place,
-            batch.num_places,
-            self.machine.capacity.size,
-            int(self.jobs.records.user.max(initial=0)) + 1,
-            self.world.layout,
-        )
+        users, num_users = zip(*map(_users_of, batch.jobsets), strict=True)
+        self.jobs = _jobs_of(batch, np.concatenate(users))
+        most_users = int(self.jobs.records.user.max(initial=0)) + 1
+        sizes = (batch.num_places, self.machine.capacity.size, most_users)
+        self.rows = Rows.of(batch.jobset, batch.place, *sizes, self.world.layout)
+        self.rows.status.num_users = np.array(num_users)[batch.jobset]
 
     def show(self) -> None:
         """See `BatchSimulator.show`."""
@@ -177,9 +174,9 @@ class HPCSimulator(BatchSimulator):
     def _one_row(self) -> Rows:
         """A row in which any episode that is loaded can be played."""
         if self._scratch is None:
-            first, (num_users,) = np.zeros(1, np.int32), self.rows.usage.shape[1:]
+            first, users = np.zeros(1, np.int32), self.rows.usage.shape[1]
             most = self.batch.most_jobs + 1  # so that a look behind the last is allowed
-            sizes = (most, self.machine.capacity.size, num_users)
+            sizes = (most, self.machine.capacity.size, users)
             self._scratch = Rows.of(first, first.astype(np.int64), *sizes)
         return self._scratch
 
@@ -200,7 +197,7 @@ class HPCSimulator(BatchSimulator):
         )
 
 
-def _jobs_of(batch: Batch) -> Jobs:
+def _jobs_of(batch: Batch, user: NDArray[np.integer]) -> Jobs:
     def estimates(*names: str) -> NDArray[np.int32]:
         """The first of these attributes that a jobset has, or the run time."""
 
@@ -216,8 +213,19 @@ def _jobs_of(batch: Batch) -> Jobs:
     records.order_estimate = estimates("order_estimate", "estimate")
     records.estimate = estimates("reserve_estimate", "estimate")
     records.limit = estimates("estimate")
-    records.user = batch.column(lambda one: one.attributes.get("user", one.arrival * 0), np.int32)
+    records.user = user
     demand = batch.column("demand", np.int32)
     records.log = np.log(np.maximum(records.order_estimate, 1).astype(np.float64))
     records.log_size = np.log(demand[:, 0].astype(np.float64))
     return Jobs(batch.first, batch.window, records, demand)
+
+
+def _users_of(jobset: JobSet) -> tuple[NDArray[np.integer], int]:
+    """Which of its users each job belongs to, from 0 on; and the largest number of one, plus 1.
+
+    Users without a job would cost time, and nothing else.
+    """
+    user = jobset.attributes.get("user")
+    if user is None or not jobset.num_jobs:
+        return np.zeros(jobset.num_jobs, np.int32), 1
+    return np.unique(user, return_inverse=True)[1], int(user.max()) + 1

@@ -171,6 +171,23 @@ def test_fair_share_puts_the_greedy_user_behind() -> None:
     assert "priority" in MOVING_ORDERS
 
 
+def test_jobsets_side_by_side_share_no_users() -> None:
+    """What is fair depends on how many users a jobset numbers, not on other jobsets."""
+    rng = np.random.default_rng(4)
+
+    def of_users(*numbers: int) -> JobSet:
+        submit, run = np.cumsum(rng.integers(0, 9, 120)), rng.integers(1, 60, 120)
+        user = rng.choice(numbers, 120)
+        return jobset_of(submit, run, run, rng.integers(1, 9, 120), user=user)
+
+    jobsets = [of_users(0, 1), of_users(0, 3, 900), of_users(7)]
+    rule = Rule("priority", "strict", Weights(age=1e4))
+    together = played(WORLD, jobsets, rule)
+    for k, jobset in enumerate(jobsets):
+        alone = played(WORLD, [jobset], rule)
+        assert together.start[together.episode == k].tolist() == alone.start.tolist()
+
+
 def test_the_weights_of_priority_are_the_site_s() -> None:
     """Job 2 is wider, job 1 older: whose turn it is, is a matter of weights."""
     jobset = jobset_of([0, 1, 2], [50, 5, 5], [50, 5, 5], [8, 5, 6], user=[0, 1, 2])
