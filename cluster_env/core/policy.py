@@ -22,7 +22,10 @@ class Policy(Protocol):
             uniforms: float64 ``(n,)`` in [0, 1), the only randomness a policy may use.
 
         Returns:
-            int32 ``(n,)``: a slot, or ``num_slots`` for void.
+            int32 ``(n,)``: an item, or the last action for void.
+
+        Raises:
+            InputError: by a rule that decides by more than a state shows; see `choose`.
         """
 
 

@@ -46,7 +46,7 @@ class PandaPolicy:
         if self.choice == "random":
             raise InputError(
                 f"'{self.name}' draws by the keys of whole episodes, which a single decision does "
-                f"not have; let a simulator play it"
+                f"not have; use cluster_env.evaluation.evaluate"
             )
         return np.full(rows.size, simulator.rule_action((self.choice, self.order)), np.int32)
 
@@ -58,7 +58,8 @@ class PandaPolicy:
         """
         raise InputError(
             f"'{self.name}' knows all nodes and decides for all consumers at once, but a state "
-            f"shows one agent a part of them; let a simulator play it, or choose by it"
+            f"shows one agent a part of them; use cluster_env.core.policy.choose with a simulator, "
+            f"or cluster_env.evaluation.evaluate for whole episodes"
         )
 
 
