@@ -9,7 +9,7 @@ from threading import Thread
 
 import click
 
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 
 _POLL_S = 0.1
 _LAST_LINES_S = 10.0

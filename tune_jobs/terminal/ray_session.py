@@ -17,10 +17,9 @@ from typing import Any
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
-from tune_jobs.terminal.deadline import deadline
 from tune_jobs.terminal.ray_environment import prepare_environment
 from tune_jobs.terminal.running import debugging
-from tune_jobs.terminal.signals import heed, sigterm_held_back
+from tune_jobs.terminal.signals import deadline, heed, sigterm_held_back
 
 START_LIMIT_S = 120.0
 _CONNECT_TIMEOUT_S = 5.0
