@@ -13,8 +13,7 @@ from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, TrialFile
-from tune_jobs.sweeps.points import as_row
-from tune_jobs.sweeps.searched import short_value
+from tune_jobs.sweeps.points import as_row, short_value
 from tune_jobs.terminal.files import replacing, short_path
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.tables import Row, write_table

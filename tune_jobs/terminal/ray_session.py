@@ -59,11 +59,9 @@ def check_placement(config: ExperimentConfig, address: str | None) -> None:
                 f"{runners} runners were asked for, but this machine has {cpus} CPUs; use at most "
                 f"--runners {cpus}, or a cluster with --address"
             )
-    elif address not in ("auto", "local"):
-        _check_reachable(address)
-
-
-def _check_reachable(address: str) -> None:
+        return
+    if address in ("auto", "local"):
+        return
     host, colon, port = address.rpartition(":")
     if not colon or not host or "/" in address or not port.isdigit():
         raise InputError(f"--address takes HOST:PORT of a Ray head node, or auto, not '{address}'")

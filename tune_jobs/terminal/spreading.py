@@ -2,10 +2,11 @@
 
 import multiprocessing
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
-from time import monotonic
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from cluster_env.core.errors import Failure, InputError
@@ -19,9 +20,7 @@ Piece = TypeVar("Piece")
 Found = TypeVar("Found")
 
 LIMIT_S = 3600.0
-"""How long to wait for the next piece on this machine."""
-FACTOR, LEAST_S = 20.0, 900.0
-"""On a cluster: so many times what one took so far, and at least so long."""
+"""How long to wait for the next piece."""
 
 
 class Spread(Protocol):
@@ -154,46 +153,27 @@ def _on_ray(
 ) -> Iterator[Found]:
     """So many pieces at a time, taken as processes come free; joblib's Ray has no generators."""
     import ray
-
-    task = ray.remote(num_cpus=1)(lambda work, piece: work[0](work[1], piece))
-    work = ray.put((function, shared))
-    waiting: dict[Any, int] = {}
-    results: dict[int, Any] = {}
-    asked, longest_s, since = 0, 0.0, monotonic()
-    try:
-        for wanted in range(len(pieces)):
-            while wanted not in results:
-                while asked < len(pieces) and len(waiting) < runners:
-                    waiting[task.remote(work, pieces[asked])] = asked
-                    asked += 1
-                limit_s = max(LEAST_S, FACTOR * longest_s)
-                ready, _ = ray.wait(list(waiting), num_returns=1, timeout=limit_s)
-                if not ready:
-                    raise Failure(
-                        f"no process has answered for {limit_s:.0f} s, while "
-                        f"{len(waiting)} of {len(pieces)} pieces of work were under way; a machine "
-                        f"may hang"
-                    )
-                results[waiting.pop(ready[0])] = _answer(ready[0])
-                longest_s, since = max(longest_s, monotonic() - since), monotonic()
-            yield results.pop(wanted)
-    finally:
-        for reference in waiting:
-            ray.cancel(reference)
-
-
-def _answer(reference: Any) -> Any:
-    """What a process has answered.
-
-    Raises:
-        InputError: as it was raised there.
-        Failure: if it was lost too often.
-    """
-    import ray
     from ray.exceptions import RayError, RayTaskError
 
+    task = ray.remote(num_cpus=1)(lambda work, piece: work[0](work[1], piece))
+    work, left = ray.put((function, shared)), iter(pieces)
+    in_order: deque[Any] = deque()
+    unfinished: list[Any] = []
     try:
-        return ray.get(reference)
+        while True:
+            new = [task.remote(work, piece) for piece in islice(left, runners - len(unfinished))]
+            in_order += new
+            unfinished += new
+            if not in_order:
+                return
+            done, unfinished = ray.wait(unfinished, timeout=LIMIT_S)
+            if not done:
+                raise Failure(
+                    f"no process has answered for {LIMIT_S:.0f} s, while {len(unfinished)} of "
+                    f"{len(pieces)} pieces of work were under way; a machine may hang"
+                )
+            while in_order and in_order[0] not in unfinished:
+                yield ray.get(in_order.popleft())
     except RayTaskError as error:
         cause = getattr(error, "cause", None)
         raise (cause if isinstance(cause, InputError | Failure) else error) from None
@@ -202,3 +182,6 @@ def _answer(reference: Any) -> Any:
             "the processes of a piece of work were lost again and again, maybe for want of "
             f"memory: {str(error).splitlines()[0]}"
         ) from error
+    finally:
+        for reference in unfinished:
+            ray.cancel(reference)

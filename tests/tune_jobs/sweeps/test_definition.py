@@ -9,8 +9,14 @@ from cluster_env.core.errors import InputError
 from rllib_configs.loading import parse_section
 from tune_jobs import cli
 from tune_jobs.sweeps.definition import Sweep, load_sweep, sweep_names, write_sweep
-from tune_jobs.sweeps.points import check_sweep, list_points, num_trials, trial_config, trial_seed
-from tune_jobs.sweeps.resources import check_cpus, cpus_of, num_slots
+from tune_jobs.sweeps.points import (
+    check_cpus,
+    check_sweep,
+    list_points,
+    num_trials,
+    trial_config,
+    trial_seed,
+)
 from tune_jobs.sweeps.searches import SEARCHES, Search
 
 
@@ -180,18 +186,11 @@ class TestResources:
     def test_a_trial_takes_itself_and_its_runners(self):
         fields = {"resources.num_runners": 3}
         config = check_sweep(sweep(settings=fields))[0]
-        assert cpus_of(config) == 4
         check_cpus(config, 4, 4)
         with pytest.raises(InputError, match=r"needs 4 CPUs \(1 \+ 3 runners\), but"):
             check_cpus(config, 3, 3)
         with pytest.raises(InputError, match="of 8 only 3 are free"):
             check_cpus(config, 8, 3)
-
-    @pytest.mark.parametrize(
-        ("wanted", "trials", "free", "slots"), [(0, 6, 9.0, 4), (3, 6, 9.0, 3), (0, 2, 9.0, 2)]
-    )
-    def test_slots(self, wanted, trials, free, slots):
-        assert num_slots(wanted, trials, free, 2) == slots
 
     def test_the_command_refuses_before_ray_starts(self, capsys, monkeypatch, tmp_path):
         monkeypatch.delenv("RAY_ADDRESS", raising=False)

@@ -14,10 +14,9 @@ from tune_jobs.figures import sweep as sweep_figure
 from tune_jobs.runs.trainer import cost_ratio
 from tune_jobs.sweeps import launching
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep
-from tune_jobs.sweeps.records import rewind, unpack
+from tune_jobs.sweeps.folder import TrialFile, create_sweep, open_sweep, rewind, unpack
+from tune_jobs.sweeps.points import Point
 from tune_jobs.sweeps.results import best_trials, score_of, table_of, write_results
-from tune_jobs.sweeps.searched import Point
 from tune_jobs.sweeps.sweeping import SweepResult
 from tune_jobs.terminal.tables import write_table
 

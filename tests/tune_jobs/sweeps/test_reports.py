@@ -2,6 +2,10 @@
 
 import io
 import math
+import pickle
+import re
+from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
@@ -10,8 +14,7 @@ from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
 from tune_jobs.figures import sweep as sweep_figure
-from tune_jobs.sweeps.callback import SweepCallback
-from tune_jobs.sweeps.failures import describe
+from tune_jobs.sweeps.callback import SweepCallback, describe_error
 from tune_jobs.sweeps.points import list_points
 from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.results import FIXED_COLUMNS
@@ -24,10 +27,10 @@ class TestFailures:
         from ray.exceptions import ActorDiedError, RayTaskError
 
         failed = RayTaskError("step", "traceback", ValueError("no\nnumber"))
-        assert describe(failed) == "ValueError: no number"
-        assert describe(RuntimeError("x")) == "RuntimeError: x"
-        assert describe(ActorDiedError()).startswith("its process died")
-        assert "NoneType" not in describe(None)
+        assert describe_error(failed) == "ValueError: no number"
+        assert describe_error(RuntimeError("x")) == "RuntimeError: x"
+        assert describe_error(ActorDiedError()).startswith("its process died")
+        assert "NoneType" not in describe_error(None)
 
 
 class Noting(NullTracker):
@@ -43,6 +46,21 @@ class Noting(NullTracker):
 
     def metrics(self, metrics, step) -> None:
         self.points |= {(name, step): value for name, value in metrics.items()}
+
+
+@dataclass
+class Trial:
+    """What Ray Tune shows of a trial."""
+
+    settings: dict
+    pickled_error_file: Path | None = None
+
+    @property
+    def config(self) -> dict:
+        return {"settings": self.settings}
+
+    def __str__(self) -> str:
+        return "trial-000"
 
 
 class TestDescriptions:
@@ -61,8 +79,7 @@ class TestDescriptions:
     def test_a_trial_says_how_it_came_out_beside_the_heuristics(self, folder):
         tracker = Noting()
         callback = SweepCallback(folder, tracker, MagicMock())
-        point = list_points(folder.sweep)[0]
-        trial = SimpleNamespace(trial_id="x", config={"trial": point.as_trial()})
+        trial = Trial(list_points(folder.sweep)[0].settings)
         callback.on_trial_start(0, [], trial)
         callback.on_trial_result(0, [], trial, self.report(1))
         callback.on_trial_result(0, [], trial, self.report(4))
@@ -85,11 +102,11 @@ class TestDescriptions:
         assert tracker.points["Result/ratio", 1] == 0.75
         assert tracker.points["reference/sjf", 0] == 4.0
 
-    def test_a_trial_that_failed_says_why(self, folder):
+    def test_a_trial_that_failed_says_why(self, folder, tmp_path):
         tracker = Noting()
         callback = SweepCallback(folder, tracker, MagicMock())
-        trial = SimpleNamespace(trial_id="x", config={"trial": {"index": 0, "settings": {}}})
-        callback.failures["x"] = ValueError("no such slot")
+        trial = Trial({}, tmp_path / "error.pkl")
+        trial.pickled_error_file.write_bytes(pickle.dumps(ValueError("no such slot")))
         callback.on_trial_error(0, [], trial)
         callback.close()
         assert tracker.notes[-1].endswith("iterations, failed: ValueError: no such slot.")
@@ -135,9 +152,15 @@ class TestBoard:
         table.put(TrialLine(0, "running", 6, 10, math.nan, "lr=1"))
         self.now = 1.0
         table.refresh()
-        shown = stream.getvalue().rpartition("\x1b[J")[2].splitlines()
-        assert [line.split()[:2] for line in shown[2:]] == [["000", "6/10"], ["001", "10/10"]]
-        assert "0.8" in shown[2]
+        shown = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", stream.getvalue()).splitlines()
+        assert "0/3" not in shown[-4]
+        assert shown[-4].startswith("1/3 trials over, 1 running")
+        assert [line.split()[:3] for line in shown[-2:]] == [
+            *(["000", "6/10", "0.8"], ["001", "10/10", "0.9"])
+        ]
+        table.say("a line that stays")
+        table.close()
+        assert "a line that stays" in stream.getvalue()
 
 
 class TestFigure:
