@@ -16,12 +16,10 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.describing import TITLE, headline
 from tune_jobs.runs.directory import CONFIG
 from tune_jobs.runs.history import MetricRow
-from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import SweepFolder, TrialFile, TrialRecord, TrialStatus
+from tune_jobs.sweeps.folder import SweepFolder, TrialRecord, TrialStatus
 from tune_jobs.sweeps.points import Point, as_row, read_presets, trial_config
-from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
-from tune_jobs.sweeps.results import score_of
-from tune_jobs.sweeps.searches import SCORE, SETTINGS
+from tune_jobs.sweeps.progress_table import ProgressTable
+from tune_jobs.sweeps.searches import SETTINGS
 from tune_jobs.terminal.tables import markdown
 from tune_jobs.tracking import AnyTracker
 
@@ -71,7 +69,7 @@ class SweepCallback(Callback):
     ) -> None:
         """Writes down what a trial has done, and takes it out of what Ray keeps."""
         record = self._opened(trial)
-        index = record.file.point.index
+        index = record.index
         if "refused" in result:
             if result["everywhere"]:
                 self.failure = self.failure or InputError(result["refused"])
@@ -99,7 +97,7 @@ class SweepCallback(Callback):
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")
-        self._table.put(line_of(self._sweep, record, result[SCORE]))
+        self._table.put(record)
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         """Notes why a trial failed."""
@@ -133,8 +131,8 @@ class SweepCallback(Callback):
 
     def _fail(self, record: TrialRecord, why: str) -> None:
         self._settle(record, "failed", why)
-        self._table.say(f"trial {record.file.point.index:03d} failed: {why[:200]}")
-        self._table.put(line_of(self._sweep, record, math.nan))
+        self._table.say(f"trial {record.index:03d} failed: {why[:200]}")
+        self._table.put(record)
 
     def _opened(self, trial: Any) -> TrialRecord:
         """The record of a trial, which may begin with it."""
@@ -148,7 +146,7 @@ class SweepCallback(Callback):
             self._trackers[index] = self._track(record)
             record.settle("running")
             self._describe(record, self._trackers[index])
-            self._table.put(line_of(self._sweep, record, math.nan))
+            self._table.put(record)
         return record
 
     def _config_of(self, point: Point) -> ExperimentConfig:
@@ -169,7 +167,7 @@ class SweepCallback(Callback):
 
     def _settle(self, record: TrialRecord, status: TrialStatus, error: str = "") -> None:
         record.settle(status, error)
-        tracker = self._trackers.pop(record.file.point.index, None)
+        tracker = self._trackers.pop(record.index, None)
         if tracker is None:
             return
         tracker.tags({"status": status, **({"error": error} if error else {})})
@@ -179,64 +177,27 @@ class SweepCallback(Callback):
         tracker.finish("failed" if status == "failed" else "finished")
 
     def _describe(self, record: TrialRecord, tracker: AnyTracker) -> None:
-        file, rows = record.file, record.run.history.rows()
-        references = self._references.get(file.point.index, {})
-        tracker.note(TITLE, describe_trial(self._sweep, file, record.config, rows, references))
-
-
-def line_of(sweep: Sweep, record: TrialRecord, score: float) -> TrialLine:
-    """What the table shows of a trial."""
-    file = record.file
-    return TrialLine(
-        index=file.point.index,
-        status=file.status,
-        done=record.done,
-        total=record.config.training.iterations,
-        score=score,
-        settings=file.point.describe(),
-        task=file.point.describe(sweep.task_keys),
-    )
-
-
-def describe_trial(
-    sweep: Sweep,
-    file: TrialFile,
-    config: ExperimentConfig,
-    rows: list[MetricRow],
-    references: Mapping[str, float],
-) -> str:
-    """What MLflow shows of a trial first: how it came out, in words and as a table.
-
-    Args:
-        sweep: that it belongs to.
-        file: what is known of it; its error stands in the words.
-        config: of it.
-        rows: of its ``metrics.csv``.
-        references: what heuristics reach on the same jobsets, in the metric of its objective;
-            empty before they were measured.
-
-    Returns:
-        Markdown.
-    """
-    score, done = score_of(sweep, rows), int(rows[-1]["iteration"]) if rows else 0
-    of = f", the mean of its newest {sweep.average} values" if sweep.average > 1 else ""
-    result = f"**{sweep.metric} {score:.4g}**{of}. "
-    if math.isnan(score):
-        result = f"There is no {sweep.metric} yet. "
-    settings = file.point.describe() or "no setting of its own"
-    error = f": {file.error}" if file.error else ""
-    words = (
-        f"{result}Trial {file.point.index:03d} of the sweep {sweep.name}, {settings}: {done} of "
-        f"{config.training.iterations} iterations, {file.status}{error}."
-    )
-    if not references:
-        return words
-    metric = _metric_of(config)
-    reached = [row[f"eval/{metric}"] for row in rows if f"eval/{metric}" in row][-1:]
-    lines = [["policy", metric]]
-    lines += [["this trial", f"{value:.4g}"] for value in reached]
-    lines += [[name, f"{value:.4g}"] for name, value in references.items()]
-    return f"{words}\n\n{markdown(lines, names=1)}"
+        """What MLflow shows of a trial first: how it came out, in words and beside heuristics."""
+        sweep, file, config = self._sweep, record.file, record.config
+        of = f", the mean of its newest {sweep.average} values" if sweep.average > 1 else ""
+        result = f"**{sweep.metric} {record.score:.4g}**{of}. "
+        if math.isnan(record.score):
+            result = f"There is no {sweep.metric} yet. "
+        settings = file.point.describe() or "no setting of its own"
+        error = f": {file.error}" if file.error else ""
+        text = (
+            f"{result}Trial {record.index:03d} of the sweep {sweep.name}, {settings}: "
+            f"{record.done} of {config.training.iterations} iterations, {file.status}{error}."
+        )
+        if references := self._references.get(record.index):
+            metric = _metric_of(config)
+            rows = record.run.history.rows()
+            reached = [row[f"eval/{metric}"] for row in rows if f"eval/{metric}" in row][-1:]
+            lines = [["policy", metric]]
+            lines += [["this trial", f"{value:.4g}"] for value in reached]
+            lines += [[name, f"{value:.4g}"] for name, value in references.items()]
+            text += f"\n\n{markdown(lines, names=1)}"
+        tracker.note(TITLE, text)
 
 
 def _with_headline(config: ExperimentConfig, row: MetricRow) -> MetricRow:

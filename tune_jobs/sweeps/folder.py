@@ -9,18 +9,19 @@ tracking/             the parent run's records on their way to MLflow
 
 import io
 import json
+import math
 import shutil
 import tarfile
+from collections import deque
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
-from tune_jobs.runs.directory import RunDirectory, create_run, open_run
+from tune_jobs.runs.directory import RunDirectory, create_run, new_folder, open_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep, load_sweep, write_sweep
 from tune_jobs.sweeps.points import Point, list_points, num_trials
@@ -72,19 +73,44 @@ class TrialFile:
 
 
 class TrialRecord:
-    """Writes down what a trial reports, into its run directory.
+    """A trial that has begun; writes down what it reports, into its run directory.
 
     Args:
-        run: the directory, locked by this process.
+        run: the directory; locked by this process where it writes there.
         file: what is known of the trial.
+        sweep: that it belongs to.
+
+    Attributes:
+        run: the same.
+        file: the same.
+        done: iterations that have been recorded.
     """
 
-    def __init__(self, run: RunDirectory, file: TrialFile) -> None:
+    def __init__(self, run: RunDirectory, file: TrialFile, sweep: Sweep) -> None:
         self.run = run
         self.file = file
-        self.config = run.config()
-        rows = run.history.rows()
-        self.done = int(rows[-1]["iteration"]) if rows else 0
+        self._sweep = sweep
+        self._read()
+
+    @cached_property
+    def config(self) -> ExperimentConfig:
+        """The trial's whole config."""
+        return self.run.config()
+
+    @property
+    def index(self) -> int:
+        """Its number."""
+        return self.file.point.index
+
+    @property
+    def score(self) -> float:
+        """What it is ranked by: the mean of the metric's newest values; NaN before there is one."""
+        return sum(self._newest) / len(self._newest) if self._newest else math.nan
+
+    @property
+    def task(self) -> str:
+        """What is special about its task; empty where all trials share one."""
+        return self.file.point.describe(self._sweep.task_keys)
 
     def add(self, rows: list[MetricRow], state: bytes | None, busy_s: float) -> None:
         """Adds iterations; those that were recorded before are replaced.
@@ -98,10 +124,11 @@ class TrialRecord:
         if first <= self.done:
             self.run.history.go_back(first - 1)
             self.run.checkpoints.remove_after(first - 1)
+            self._read()
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}
             self.run.history.append(int(row["iteration"]), values)
-        self.done = int(rows[-1]["iteration"])
+        self._note(rows)
         self.file = replace(self.file, busy_s=self.file.busy_s + busy_s)
         if state is not None:
             keep = self.config.checkpoint.keep
@@ -121,6 +148,29 @@ class TrialRecord:
         self.config = config
         self.run.write_config(config)
         self.file.write(self.run.path)
+
+    def rewind(self) -> Checkpoint | None:
+        """Goes back to the newest good checkpoint, and removes what came after it.
+
+        Returns:
+            The checkpoint, None if the trial has to begin anew.
+        """
+        good = [each for each in self.run.checkpoints.all() if each.damage() is None]
+        newest = good[-1] if good else None
+        self.run.go_back(newest)
+        self._read()
+        return newest
+
+    def _read(self) -> None:
+        self.done = 0
+        self._newest: deque[float] = deque(maxlen=self._sweep.average)
+        self._note(self.run.history.rows())
+
+    def _note(self, rows: list[MetricRow]) -> None:
+        for row in rows:
+            self.done = int(row["iteration"])
+            if self._sweep.metric in row:
+                self._newest.append(row[self._sweep.metric])
 
 
 def pack(folder: Path) -> bytes:
@@ -175,18 +225,16 @@ class SweepFolder:
         """Creates the run directory of a trial, in place of what a crash has left half-made."""
         path = self.trial_path(point.index)
         shutil.rmtree(path, ignore_errors=True)
-        record = TrialRecord(create_run(config, path), TrialFile(point, "running"))
+        record = TrialRecord(create_run(config, path), TrialFile(point, "running"), self.sweep)
         record.settle("running")
         return record
 
-    def started(self) -> list[tuple[TrialFile, RunDirectory]]:
+    def started(self) -> list[TrialRecord]:
         """The trials that have begun, in order."""
-        trials = []
-        for path in sorted(self.trials.glob("trial-*")):
-            file = TrialFile.read(path)
-            if file is not None:
-                trials.append((file, open_run(path)))
-        return sorted(trials, key=lambda each: each[0].point.index)
+        paths = sorted(self.trials.glob("trial-*"))
+        files = [(TrialFile.read(path), path) for path in paths]
+        trials = [TrialRecord(open_run(path), file, self.sweep) for file, path in files if file]
+        return sorted(trials, key=lambda each: each.index)
 
     def lock(self) -> None:
         """Makes this process the only one that writes here, until `unlock` or its end.
@@ -213,9 +261,7 @@ def trial_name(index: int) -> str:
     return f"trial-{index:03d}"
 
 
-def create_sweep(
-    sweep: Sweep, runs: Path, path: Path | None = None, now: datetime | None = None
-) -> SweepFolder:
+def create_sweep(sweep: Sweep, runs: Path, path: Path | None = None) -> SweepFolder:
     """Creates the folder of a new sweep, locks it and writes the definition.
 
     Args:
@@ -223,20 +269,15 @@ def create_sweep(
         runs: folder that holds runs and sweeps.
         path: the folder, new or empty; by default one below `runs`, named after the sweep, the
             time and the seed.
-        now: the time of the name.
 
     Raises:
         InputError: if the folder holds something already or cannot be written.
     """
-    stamp = (now or datetime.now()).strftime("%Y%m%d-%H%M%S")
-    base = (path or runs / f"{sweep.name}-{stamp}-s{sweep.seed}").expanduser().absolute()
-    place = base
+    place = (path or runs).expanduser().absolute()
     try:
-        for attempt in range(2, 1000):
-            if path is not None or not place.exists():
-                break
-            place = base.with_name(f"{base.name}-{attempt}")
-        if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        if path is None:
+            place = new_folder(place, sweep.name, sweep.seed)
+        elif place.exists() and (not place.is_dir() or any(place.iterdir())):
             raise InputError(f"{place} is there already; resume it with --resume, or name another")
         place.mkdir(parents=True, exist_ok=True)
         if Path(sweep.preset).is_file():  # the user's file may change later
@@ -293,33 +334,20 @@ def find_work(folder: SweepFolder) -> SweepWork:
     drawn = list_points(sweep) if sweep.strategy.draws_beforehand else []
     points = {point.index: point for point in drawn}
     begun = set()
-    for file, run in folder.started():
-        index = file.point.index
-        begun.add(index)
-        points.pop(index, None)
-        run.lock()
-        if file.status in _OVER:
-            work.over.append(TrialRecord(run, file))
-            run.unlock()
+    for record in folder.started():
+        begun.add(record.index)
+        points.pop(record.index, None)
+        record.run.lock()
+        if record.file.status in _OVER:
+            work.over.append(record)
+            record.run.unlock()
             continue
-        points[index] = file.point
-        checkpoint = rewind(run)
+        points[record.index] = record.file.point
+        checkpoint = record.rewind()
         if checkpoint is not None:
-            work.states[index] = (checkpoint.iteration, pack(checkpoint.path))
-        work.records[index] = TrialRecord(run, file)
+            work.states[record.index] = (checkpoint.iteration, pack(checkpoint.path))
+        work.records[record.index] = record
     work.points = [points[index] for index in sorted(points)]
     if not sweep.strategy.draws_beforehand:
         work.new = [index for index in range(num_trials(sweep)) if index not in begun]
     return work
-
-
-def rewind(run: RunDirectory) -> Checkpoint | None:
-    """Goes back to the newest good checkpoint of a trial, and removes what came after it.
-
-    Returns:
-        The checkpoint, None if the trial has to begin anew.
-    """
-    good = [each for each in run.checkpoints.all() if each.damage() is None]
-    newest = good[-1] if good else None
-    run.go_back(newest)
-    return newest

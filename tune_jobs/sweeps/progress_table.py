@@ -5,40 +5,18 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal, TextIO
 
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
+from tune_jobs.sweeps.folder import TrialRecord
 from tune_jobs.terminal.progress import LINE_EVERY_S, duration, is_terminal, live_display
 
 _SHOWN = 6
 _REFRESH_S = 0.5
 _OVER = ("finished", "stopped", "failed")
-
-
-@dataclass(frozen=True)
-class TrialLine:
-    """One trial.
-
-    Attributes:
-        index: its number.
-        status: what it is doing.
-        done: iterations done.
-        total: iterations of a trial that is not stopped.
-        score: what it is ranked by; NaN before there is a score.
-        settings: what is special about it.
-        task: the part of them that makes a task of its own; scores are ranked within one.
-    """
-
-    index: int
-    status: str
-    done: int
-    total: int
-    score: float
-    settings: str
-    task: str = ""
 
 
 class ProgressTable:
@@ -70,16 +48,13 @@ class ProgressTable:
         if is_terminal(self._stream) if interactive is None else interactive:
             self._live = live_display(self._stream)
         self._clock = clock
-        self._lines: dict[int, TrialLine] = {}
+        self._trials: dict[int, TrialRecord] = {}
         self._begun = self._shown_at = clock()
         self._at_start: int | None = None
 
-    def put(self, line: TrialLine) -> None:
-        """Takes the newest state of a trial; a score that is not known yet keeps the last one."""
-        before = self._lines.get(line.index)
-        if math.isnan(line.score) and before is not None:
-            line = replace(line, score=before.score)
-        self._lines[line.index] = line
+    def put(self, trial: TrialRecord) -> None:
+        """Takes the newest state of a trial."""
+        self._trials[trial.index] = trial
 
     def say(self, text: str) -> None:
         """Writes a line that stays."""
@@ -101,7 +76,8 @@ class ProgressTable:
             self._live.update(self._table(), refresh=True)
             return
         best = ", ".join(
-            f"{line.score:.4g} of trial {line.index:03d} ({line.settings})" for line in self.best()
+            f"{trial.score:.4g} of trial {trial.index:03d} ({trial.file.point.describe()})"
+            for trial in self.best()
         )
         self.say(self.headline() + (f"  best {self._metric} {best}" if best else ""))
 
@@ -111,49 +87,56 @@ class ProgressTable:
             self.refresh(now=True)
             self._live.stop()
 
-    def best(self) -> list[TrialLine]:
+    def best(self) -> list[TrialRecord]:
         """The trial with the best score of each task, of those that have one."""
-        leaders: dict[str, TrialLine] = {}
-        for line in self._ranked():
-            leaders.setdefault(line.task, line)
+        leaders: dict[str, TrialRecord] = {}
+        for trial in self._ranked():
+            leaders.setdefault(trial.task, trial)
         return list(leaders.values())
 
     def headline(self) -> str:
         """How many trials are where, and how long it may still take."""
-        counts = Counter(line.status for line in self._lines.values())
+        counts = Counter(trial.file.status for trial in self._trials.values())
         over = sum(counts[status] for status in _OVER)
         parts = [f"{over}/{self._num_trials} trials over"]
         shown = ("stopped", "failed", "running")
         parts += [f"{counts[status]} {status}" for status in shown if counts[status]]
         # Time left at the present pace.
-        totals = [line.total for line in self._lines.values()]
+        totals = [trial.config.training.iterations for trial in self._trials.values()]
         spent, done = self._clock() - self._begun, self._work_done()
         new = done - (self._at_start or 0)
         left = self._num_trials * sum(totals) / len(totals) - done if totals else 0.0
         pace = f"  {duration(left * spent / new)} left" if min(new, spent, left) > 0 else ""
         return ", ".join(parts) + pace
 
-    def _ranked(self) -> list[TrialLine]:
-        scored = [line for line in self._lines.values() if not math.isnan(line.score)]
-        return sorted(scored, key=lambda line: (self._sign * line.score, line.index))
+    def _ranked(self) -> list[TrialRecord]:
+        scored = [trial for trial in self._trials.values() if not math.isnan(trial.score)]
+        return sorted(scored, key=lambda trial: (self._sign * trial.score, trial.index))
 
     def _work_done(self) -> int:
         """Iterations done, or not needed any more."""
         return sum(
-            line.total if line.status in _OVER else line.done for line in self._lines.values()
+            trial.config.training.iterations if trial.file.status in _OVER else trial.done
+            for trial in self._trials.values()
         )
 
     def _table(self) -> Table:
         ranked = self._ranked()[:_SHOWN]
         running = [
-            line for line in self._lines.values() if line.status == "running" and line not in ranked
+            trial
+            for trial in self._trials.values()
+            if trial.file.status == "running" and trial not in ranked
         ][: max(2, _SHOWN - len(ranked))]
         table = Table(title=self.headline(), title_justify="left", title_style="", box=None)
         for name in ("trial", "iteration", self._metric, "status", "settings"):
             right = name in ("iteration", self._metric)
             table.add_column(name, justify="right" if right else "left", no_wrap=True)
-        for line in [*ranked, *running]:
-            score = "" if math.isnan(line.score) else f"{line.score:.4g}"
-            cells = f"{line.index:03d}", f"{line.done}/{line.total}", score, line.status
-            table.add_row(*cells, line.settings.replace("[", r"\["))
+        for trial in [*ranked, *running]:
+            table.add_row(
+                f"{trial.index:03d}",
+                f"{trial.done}/{trial.config.training.iterations}",
+                "" if math.isnan(trial.score) else f"{trial.score:.4g}",
+                trial.file.status,
+                escape(trial.file.point.describe()),
+            )
         return table

@@ -8,17 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rllib_configs.schema import ExperimentConfig
+from rllib_configs.secrets import hide_secrets
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.folder import SweepFolder, create_sweep, find_work
 from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
-from tune_jobs.sweeps.results import resume_command, score_of, write_results
+from tune_jobs.sweeps.results import resume_command, write_results
+from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.ray_session import (
     check_placement,
     num_local_cpus,
     ray_session,
     resolve_address,
 )
+from tune_jobs.terminal.running import program
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker, Tracker, local_uri, recorded_store
 from tune_jobs.tracking.recording import DrawFigure
@@ -36,6 +39,8 @@ class SweepResult:
         wall_s: seconds from the start to the last result.
         num_slots: trials at a time.
         exit_status: 0; 1 if a trial failed; 130 or 143 if a signal stopped the sweep.
+        recorded: the MLflow server that has the runs, or the command that shows them; None where
+            nothing is recorded.
     """
 
     folder: SweepFolder
@@ -44,6 +49,7 @@ class SweepResult:
     wall_s: float
     num_slots: int
     exit_status: int = 0
+    recorded: str | None = None
 
 
 def run_sweep(
@@ -92,13 +98,14 @@ def run_sweep(
         table.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
         if work.num_trials:
             stack.enter_context(ray_session(config, address))
-        tracker = stack.enter_context(_tracked(folder, config))
-        from tune_jobs.sweeps.callback import SweepCallback, line_of  # imports Ray
+        uri = _store_of(folder, config)
+        tracker = stack.enter_context(_tracked(folder, config, uri))
+        from tune_jobs.sweeps.callback import SweepCallback  # imports Ray
         from tune_jobs.sweeps.tuning import run_trials
 
         callback = SweepCallback(folder, tracker, table)
         for record in work.over:
-            table.put(line_of(definition, record, score_of(definition, record.run.history.rows())))
+            table.put(record)
         num_slots = 1
         with StopRequest(
             lambda name: table.say(f"{name}: stopping all trials (once more stops at once)")
@@ -116,17 +123,27 @@ def run_sweep(
         wall_s = callback.ended_at - started
         share = callback.busy_s / (num_slots * wall_s) if callback.busy_s else 0.0
         counts, status = _finish(folder, tracker, draw, share, stop.exit_status)
-        return SweepResult(folder, counts, share, wall_s, num_slots, status)
+        shown = f"{program()} ui --runs {short_path(folder.path.parent)}"
+        recorded = hide_secrets(uri) if uri and uri.startswith("http") else uri and shown
+        return SweepResult(folder, counts, share, wall_s, num_slots, status, recorded)
+
+
+def _store_of(folder: SweepFolder, config: ExperimentConfig) -> str | None:
+    """The MLflow that a sweep is recorded in, None for none."""
+    if not config.tracking.enabled:
+        return None
+    uri = config.tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
+    return uri or recorded_store(folder.path) or local_uri(folder.path.parent)
 
 
 @contextmanager
-def _tracked(folder: SweepFolder, config: ExperimentConfig) -> Iterator[AnyTracker]:
+def _tracked(
+    folder: SweepFolder, config: ExperimentConfig, uri: str | None
+) -> Iterator[AnyTracker]:
     """The sweep's own run, whose children the trials are."""
-    if not config.tracking.enabled:
+    if uri is None:
         yield NullTracker()
         return
-    uri = config.tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
-    uri = uri or recorded_store(folder.path) or local_uri(folder.path.parent)
     tracker = Tracker.open(
         folder.path,
         uri=uri,
@@ -149,18 +166,11 @@ def _finish(
 ) -> tuple[dict[str, int], int]:
     """Writes table, figure and best configs, and ends the sweep's run in MLflow.
 
-    Args:
-        folder: of the sweep.
-        tracker: of its run.
-        draw: see `run_sweep`.
-        share: see `SweepResult`.
-        stop: exit status after a signal, else 0.
-
     Returns:
-        Counts of the trials, and the exit status.
+        Counts of the trials, and the exit status, which is `stop` after a signal.
     """
     written = write_results(folder)
-    statuses = [file.status for file, _ in folder.started()]
+    statuses = [trial.file.status for trial in folder.started()]
     counts = {name: statuses.count(name) for name in ("finished", "stopped", "failed")}
     counts["left"] = num_trials(folder.sweep) - counts["finished"] - counts["stopped"]
     status = stop or int(counts["failed"] > 0)

@@ -20,7 +20,6 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.sweeps.callback import MAX_FAILURES, SweepCallback
 from tune_jobs.sweeps.folder import SweepFolder, SweepWork, find_work, trial_name
 from tune_jobs.sweeps.points import check_cpus, cpus_of, read_presets, searcher_seed
-from tune_jobs.sweeps.results import scored_trials
 from tune_jobs.sweeps.searches import SETTINGS
 from tune_jobs.sweeps.trial import SweepTrial, TrialContext
 from tune_jobs.terminal.capacity import can_grow
@@ -163,7 +162,7 @@ def _fit(
         if work.new and not stop and callback.failure is None:
             scored = [
                 (trial.file.point.settings, trial.score)
-                for trial in scored_trials(folder)
+                for trial in folder.started()
                 if trial.file.status != "failed" and not math.isnan(trial.score)
             ]
             searcher = strategy.searcher(sweep, searcher_seed(sweep.seed, work.new[0]), scored)
