@@ -96,7 +96,7 @@ class ProgressTable:
 
     def headline(self) -> str:
         """How many trials are where, and how long it may still take."""
-        counts = Counter(trial.file.status for trial in self._trials.values())
+        counts: Counter[str] = Counter(trial.file.status for trial in self._trials.values())
         over = sum(counts[status] for status in _OVER)
         parts = [f"{over}/{self._num_trials} trials over"]
         shown = ("stopped", "failed", "running")

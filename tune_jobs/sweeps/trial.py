@@ -31,7 +31,6 @@ if TYPE_CHECKING:  # it takes seconds, and the sweep's own process does not need
 
 STEP_S = 1.0
 STATE_EVERY_S = 15.0
-_SCORES = "scores.json"
 _PLACE = "place.json"
 _PATIENT_FOR = 3  # iterations, until which a metric may be missing
 
@@ -69,7 +68,7 @@ class SweepTrial(tune.Trainable):
         assert context is not None
         self._context = context
         self._trainer: Trainer | None = None
-        self._start: tuple[int, bytes] | None = None
+        self._start: bytes | None = None
         self._take(config)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -101,9 +100,8 @@ class SweepTrial(tune.Trainable):
             it was new, 0 before; ``busy_s``: seconds that it took; ``references``: what heuristics
             reach; ``settings``: of the trial; ``done``: whether it has come to its end.
         """
-        began = time.perf_counter()
         trainer = self._trainer or self._begin()
-        begun = time.perf_counter()
+        began = time.perf_counter()
         rows = []
         while True:
             row = {"iteration": float(trainer.done + 1), **trainer.iterate()}
@@ -111,19 +109,17 @@ class SweepTrial(tune.Trainable):
             self._note_score(trainer, row)
             due = trainer.is_due(trainer.config.checkpoint.every)
             evaluated = trainer.is_due(trainer.config.evaluation.every)
-            if due or evaluated or time.perf_counter() - begun > STEP_S:
+            if due or evaluated or time.perf_counter() - began > STEP_S:
                 break
         late = time.monotonic() - self._state_at > STATE_EVERY_S
         state = self._pack_state(trainer) if due or late else None
-        ended = time.perf_counter()
         return {
             "iteration": trainer.done,
             "rows": rows,
             "state": state,
             SCORE: sum(self._scores) / len(self._scores) if self._scores else math.nan,
             SCORED_AT: self._scored_at,
-            "busy_s": ended - begun,
-            "setup_s": begun - began,
+            "busy_s": time.perf_counter() - began,
             "references": trainer.references,
             "settings": self._point.settings,
             "done": trainer.finished,
@@ -131,15 +127,12 @@ class SweepTrial(tune.Trainable):
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Writes what another trial, or this one later, can go on from; pbt needs it."""
-        trainer = self._trainer or self._begin()
-        Path(checkpoint_dir, "state.tar").write_bytes(self._pack_state(trainer))
-        Path(checkpoint_dir, _PLACE).write_text(json.dumps(trainer.done))
+        self._write_state(self._trainer or self._begin(), Path(checkpoint_dir))
 
     def load_checkpoint(self, checkpoint: Any) -> None:
         """Goes on from what `save_checkpoint` wrote, with the settings that this trial has."""
         self.cleanup()
-        done = json.loads(Path(checkpoint, _PLACE).read_text())
-        self._start = (int(done), Path(checkpoint, "state.tar").read_bytes())
+        self._start = pack(Path(checkpoint))
 
     def _take(self, config: Mapping[str, Any]) -> None:
         self.cleanup()
@@ -161,19 +154,17 @@ class SweepTrial(tune.Trainable):
             trainer.start()
         else:
             with tempfile.TemporaryDirectory() as folder:
-                unpack(start[1], Path(folder))
-                trainer.restore(Path(folder), start[0])
-                scores = Path(folder, _SCORES)
-                if scores.exists():
-                    saved = json.loads(scores.read_text())
-                    self._scores.extend(saved["newest"])
-                    self._scored_at = saved["at"]
+                unpack(start, Path(folder))
+                saved = json.loads(Path(folder, _PLACE).read_text())
+                trainer.restore(Path(folder), saved["done"])
+                self._scores.extend(saved["scores"])
+                self._scored_at = saved[SCORED_AT]
         trainer.measure_references()
         self._state_at = time.monotonic()
         self._trainer = trainer
         return trainer
 
-    def _newest_state(self) -> tuple[int, bytes] | None:
+    def _newest_state(self) -> bytes | None:
         """What the trial left before this process: here, if the folder can be seen from here."""
         index = self._point.index
         sent = self._context.states.get(index)
@@ -182,16 +173,19 @@ class SweepTrial(tune.Trainable):
             if sent is not None and checkpoint.iteration <= sent[0]:
                 break
             if checkpoint.damage() is None:
-                return checkpoint.iteration, pack(checkpoint.path)
-        return None if sent is None else (sent[0], ray.get(sent[1]))
+                return pack(checkpoint.path)
+        return None if sent is None else ray.get(sent[1])
 
     def _pack_state(self, trainer: "Trainer") -> bytes:
         self._state_at = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
-            trainer.save(Path(folder))
-            scores = {"newest": list(self._scores), "at": self._scored_at}
-            Path(folder, _SCORES).write_text(json.dumps(scores))
+            self._write_state(trainer, Path(folder))
             return pack(Path(folder))
+
+    def _write_state(self, trainer: "Trainer", folder: Path) -> None:
+        trainer.save(folder)
+        place = {"done": trainer.done, "scores": list(self._scores), SCORED_AT: self._scored_at}
+        (folder / _PLACE).write_text(json.dumps(place))
 
     def _note_score(self, trainer: "Trainer", row: MetricRow) -> None:
         from tune_jobs.runs.validation import RATIO

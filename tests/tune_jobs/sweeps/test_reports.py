@@ -148,9 +148,7 @@ class TestTable:
         finish(other, 2, 0.5)
         table.put(other.started()[0])
         table.refresh(now=True)
-        best = (
-            "best eval/ratio 0.5 of trial 002 (objective=utilization), 0.9 of trial 001 (lr=0.01)"
-        )
+        ratios = "0.5 of trial 002 (objective=utilization), 0.9 of trial 001 (lr=0.01)"
         assert stream.getvalue().splitlines()[-1].endswith(f"best eval/ratio {ratios}")
         other.unlock()
 
