@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.secrets import hide_secrets
 from tune_jobs.sweeps.definition import Sweep
@@ -76,12 +77,7 @@ def run_sweep(
     """
     started = time.monotonic()
     definition = sweep if isinstance(sweep, Sweep) else sweep.sweep
-    config = check_sweep(definition)[0]  # all trials take the same of a cluster
-    definition.strategy.check_installed()
-    if resolve_address(address) is None:
-        check_cpus(config, num_local_cpus(), num_local_cpus())
-    else:
-        check_placement(config, address)
+    config = _checked(definition, address)
     total = num_trials(definition)
     table = table or ProgressTable(total, definition.metric, definition.mode)
     with ExitStack() as stack:
@@ -100,7 +96,8 @@ def run_sweep(
             stack.enter_context(ray_session(config, address))
         uri = _store_of(folder, config)
         tracker = stack.enter_context(_tracked(folder, config, uri))
-        from tune_jobs.sweeps.callback import SweepCallback  # imports Ray
+        # They import Ray, which must have been started.
+        from tune_jobs.sweeps.callback import SweepCallback
         from tune_jobs.sweeps.tuning import run_trials
 
         callback = SweepCallback(folder, tracker, table)
@@ -113,8 +110,11 @@ def run_sweep(
             try:
                 if work.num_trials:
                     num_slots = run_trials(folder, work, config, callback, stop)
-            except KeyboardInterrupt:
-                table.say(f"Stopped at once. Resume with: {resume_command(folder)}")
+            except InputError:
+                raise
+            except BaseException as error:
+                how = "Failed" if isinstance(error, Exception) else "Stopped at once"
+                table.say(f"{how}. Resume with: {resume_command(folder)}")
                 raise
             finally:
                 callback.close()
@@ -126,6 +126,21 @@ def run_sweep(
         shown = f"{program()} ui --runs {short_path(folder.path.parent)}"
         recorded = hide_secrets(uri) if uri and uri.startswith("http") else uri and shown
         return SweepResult(folder, counts, share, wall_s, num_slots, status, recorded)
+
+
+def _checked(sweep: Sweep, address: str | None) -> ExperimentConfig:
+    """The config of a trial; all take the same of a cluster.
+
+    Raises:
+        InputError: if they cannot be trained, or there are too few CPUs.
+    """
+    config = check_sweep(sweep)[0]
+    sweep.strategy.check_installed()
+    if resolve_address(address) is None:
+        check_cpus(config, num_local_cpus(), num_local_cpus())
+    else:
+        check_placement(config, address)
+    return config
 
 
 def _store_of(folder: SweepFolder, config: ExperimentConfig) -> str | None:

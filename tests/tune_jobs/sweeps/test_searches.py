@@ -72,7 +72,7 @@ def test_a_metric_that_there_is_not_ends_the_sweep_at_once(local_ray, tmp_path):
     assert [trial.file.status for trial in open_sweep(folder).started()] == ["failed"]
 
 
-def test_optuna_chooses_among_tables_and_numbers(local_ray, tmp_path):
+def test_optuna_chooses_among_tables_and_numbers_and_goes_on_after_a_stop(local_ray, tmp_path):
     mixtures = ["slowdown", {"slowdown": 1, "makespan": 0.5}]
     searching = sweep(
         name="searching",
@@ -84,11 +84,22 @@ def test_optuna_chooses_among_tables_and_numbers(local_ray, tmp_path):
         search="optuna",
         concurrent=1,
         trials=3,
-        settings={"training.iterations": 2, "tracking.enabled": False},
+        settings={"training.iterations": 4, "checkpoint.every": 1, "tracking.enabled": False},
     )
-    result = run_sweep(searching, runs=tmp_path, table=Quiet())
-    assert result.counts["finished"] == 3
-    for trial in result.folder.started():
+
+    def stop_once(trial: TrialRecord) -> None:
+        if (trial.index, trial.done) == (1, 2):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped = run_sweep(searching, runs=tmp_path, table=Quiet(stop_once))
+    assert (stopped.exit_status, stopped.counts["finished"], stopped.counts["left"]) == (143, 1, 2)
+    before = [trial.file.point for trial in stopped.folder.started()]
+    resumed = run_sweep(open_sweep(stopped.folder.path), table=Quiet())
+    assert resumed.counts["finished"] == 3
+    trials = resumed.folder.started()
+    assert [trial.file.point for trial in trials][:2] == before
+    for trial in trials:
         settings = trial.file.point.settings
         assert settings["task.objective"] in mixtures
         assert trial.config.training.hidden == settings["training.hidden"]
+        assert [row["iteration"] for row in trial.run.history.rows()] == [1, 2, 3, 4]
