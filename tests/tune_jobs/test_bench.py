@@ -16,6 +16,7 @@ from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.image import image
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
 from rllib_configs.worlds.deeprm.plain import PlainCluster
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 from tests.tune_jobs.untrained_scorers import make_family
 from tune_jobs import bench, cli
 from tune_jobs.benchmarks import measuring, replay, reporting, training
@@ -46,7 +47,7 @@ def test_the_plain_cluster_computes_what_the_compiled_one_does(workload):
                 plain.image(), image(simulator.layout, simulator.states)[0]
             )
             action = int(rng.integers(workload.cluster.num_actions))
-            rewards, ended = simulator.step_all(np.array([action], np.int32))
+            rewards, ended = step_all(simulator, np.array([action], np.int32))
             reward, over = plain.step(action)
             assert reward == pytest.approx(rewards[0], abs=1e-12)
             assert over == ended[0]

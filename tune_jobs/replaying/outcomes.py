@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cluster_env.core.schedule import Schedule
-from cluster_env.evaluation.metrics import bounded_slowdown, makespan, size_class, wait
-from cluster_env.objectives.metric import utilization_until
+from cluster_env.evaluation.metrics import size_class, wait
+from cluster_env.objectives.metric import makespan, utilization_until
+from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.replaying.timelines import means_between
 from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, TEXT, Sheet

@@ -10,12 +10,12 @@ from cluster_env.core.policy import Policy
 from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import episode_keys, uniforms
 from cluster_env.evaluation import METRICS, get_metric
-from cluster_env.evaluation.metrics import episode_cost
-from cluster_env.objectives import OBJECTIVES, Objective, get_objective, mixture
+from cluster_env.objectives import OBJECTIVES, Objective, episode_cost, get_objective, mixture
 from cluster_env.worlds import get_heuristic
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.workloads import BimodalWorkload
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 # Objective, and what its return is made of: sign and scale of the metric's sum over an episode.
 IDENTITIES = {
@@ -49,7 +49,7 @@ def play(
     keys = episode_keys(0, 0, count=1)
     total, decision = 0.0, 0
     while simulator.active[0]:
-        rewards, _ = simulator.step_all(policy.act(simulator.states, uniforms(keys, decision)))
+        rewards, _ = step_all(simulator, policy.act(simulator.states, uniforms(keys, decision)))
         total += rewards[0]
         decision += 1
     return total, simulator.schedule()

@@ -14,6 +14,7 @@ from cluster_env.objectives import LateCost, Objective
 from cluster_env.worlds.deeprm import DeepRM
 from cluster_env.worlds.deeprm.cluster import Cluster
 from cluster_env.worlds.deeprm.rules import PAPER_RULES, RELEASED_RULES, Rules
+from tests.cluster_env.worlds.deeprm.stepping import step_all
 
 CLUSTER = Cluster(capacity=(4, 3), horizon=6, num_slots=2, backlog_view=2)
 RULES = {
@@ -60,7 +61,7 @@ def rewards_of(
     rewards, clocks = [], []
     for action in actions:
         before = int(simulator.time[0])
-        reward, ended = simulator.step_all(np.array([action], np.int32))
+        reward, ended = step_all(simulator, np.array([action], np.int32))
         rewards.append(float(reward[0]))
         clocks.append(int(simulator.time[0]) if rules.charge_after_step else before)
         if ended[0]:
@@ -115,10 +116,10 @@ def test_another_episode_begins_without_the_late_costs_of_the_last() -> None:
     simulator = DeepRM(CLUSTER, RELEASED_RULES, max_time=60).simulator()
     simulator.load(jobsets, objective, episodes_per_jobset=2)
     actions = rng.integers(CLUSTER.num_actions, size=(40, 4)).astype(np.int32)
-    first = [simulator.step_all(chosen)[0] for chosen in actions]
+    first = [step_all(simulator, chosen)[0] for chosen in actions]
     simulator.reset(np.array([1, 3], np.int32))
     simulator.reset(np.array([0, 2], np.int32))
-    again = [simulator.step_all(chosen)[0] for chosen in actions]
+    again = [step_all(simulator, chosen)[0] for chosen in actions]
     assert np.array_equal(first, again)
     assert np.min(first) < -1
 
