@@ -149,19 +149,6 @@ def test_return_of_a_slowdown_by_class_is_the_metric(heuristic: str) -> None:
         assert get_objective(name).metric.name == name
 
 
-def test_return_of_a_mixture_with_classes_is_minus_its_cost() -> None:
-    """The metric of a mixture rebuilds jobsets from the schedule, with their classes."""
-    name = "0.5 class_slowdown(4, 0, 1) + 0.25 makespan"
-    jobset = THREE_CLASSES.sample(np.random.default_rng(8))
-    policy = get_heuristic("sjf", DeepRM(THREE_CLASSES.cluster))
-    total, schedule = play(policy, jobset, THREE_CLASSES.cluster, get_objective(name))
-    parts = 0.5 * get_metric("class_slowdown(4, 0, 1)").values(schedule).sum()
-    parts += 0.25 * float(METRICS.get("makespan").values(schedule).sum())
-    [cost] = get_metric(name).values(schedule)
-    assert -total == pytest.approx(parts, rel=1e-12)
-    assert cost == pytest.approx(parts, rel=1e-12)
-
-
 def test_idle_is_what_utilization_leaves() -> None:
     workload = BimodalWorkload(load=0.9)
     jobset = workload.sample(np.random.default_rng(2))

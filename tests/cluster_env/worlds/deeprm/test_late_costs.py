@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from cluster_env.core.errors import InputError
 from cluster_env.core.jobs import JobSet
 from cluster_env.objectives import LateCost, Objective
 from cluster_env.worlds.deeprm import DeepRM
@@ -122,12 +120,6 @@ def test_another_episode_begins_without_the_late_costs_of_the_last() -> None:
     again = [step_all(simulator, chosen)[0] for chosen in actions]
     assert np.array_equal(first, again)
     assert np.min(first) < -1
-
-
-def test_a_job_cannot_be_late_before_it_arrives() -> None:
-    jobset = JobSet.of([0], [1], [[1, 1]], window=1)
-    with pytest.raises(InputError, match="charges a job 2 steps before it arrives"):
-        DeepRM(CLUSTER).simulator().load([jobset], late_objective(([1.0], [-2])))
 
 
 def test_a_job_that_is_never_late_costs_nothing() -> None:
