@@ -134,7 +134,7 @@ class Evolution(UnitAlgorithm):
         super().set_state({name: value for name, value in state.items() if name != _STATE})
         if _STATE in state:
             self._best = state[_STATE]["best"]
-            self._judge.multipliers = state[_STATE].get("multipliers", self._judge.multipliers)
+            self._judge.multipliers = state[_STATE]["multipliers"]
             self._searching().set_state(state[_STATE]["search"])
 
     def _searching(self) -> Search:
@@ -160,7 +160,7 @@ class Evolution(UnitAlgorithm):
     def _limit(self, beyond: NDArray[np.float64]) -> dict[str, float]:
         """Lets multipliers adapt; returns by how much limits were broken, and what that cost."""
         found = {}
-        for k, name in enumerate(self.config.experiment.training.limits.given()):
+        for k, name in enumerate(self.config.experiment.training.limits):
             found[f"train/beyond_{name}"] = float(beyond[:, k].mean())
             found[f"train/multiplier_{name}"] = float(self._judge.multipliers[k])
         if self._judge.adapts:

@@ -11,6 +11,7 @@ from rllib_configs import extensions, ranges
 from rllib_configs.loading import load_config
 from rllib_configs.options import owners
 from rllib_configs.registries import ALGORITHMS, NETWORKS
+from rllib_configs.sections import section_of
 from rllib_configs.task_schema import TaskSection
 
 MODULE = '''
@@ -98,7 +99,7 @@ def test_a_world_of_ones_own_has_sections() -> None:
     built = task.build("mine", 5)
     assert (built.workload.cranes, built.workload.rate) == (3, 0.25)
     assert TaskSection.of(built) == task
-    described = type(task.world).model_fields["cranes"].description
+    described = section_of(type(task.world)).model_fields["cranes"].description
     assert described == "how many there are, side by side."
     with pytest.raises(InputError, match=r"unknown key 'task\.world\.rules'"):
         load_config("deeprm", [*(f"{k}={v}" for k, v in changes.items()), "task.world.rules=paper"])

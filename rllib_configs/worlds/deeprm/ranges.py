@@ -1,6 +1,7 @@
 """Ranges of DeepRM's tasks, which know what goes with what."""
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any, Self, TypeVar
 
 import numpy as np
@@ -97,8 +98,7 @@ class DeepRMRanges(Ranges):
         changes: dict[str, Any] = {"objective": self._objective(base, place["objective"], classes)}
         if self.capacity is not None:
             drawn = tuple(_whole(self.capacity, at) for at in capacities.tolist())
-            other = cluster.model_copy(update={"capacity": drawn})
-            changes["world"] = base.world.model_copy(update={"cluster": other})
+            changes["world"] = replace(base.world, cluster=replace(cluster, capacity=drawn))
         section = base.model_copy(update=changes)
         section = self._with_load(self._with_mix(section, place), place["load"])
         return super().draw(section, rng)
