@@ -26,7 +26,7 @@ from rllib_configs.learning.flat import (
     shaped,
 )
 from rllib_configs.learning.optimizers import Adam, joined_state
-from rllib_configs.networks import network_spec
+from rllib_configs.networks import network_of
 from rllib_configs.runners.dispatch import Iteration, Runners
 from rllib_configs.runners.rollout import Rollouts
 from rllib_configs.runners.unit_runner import UnitEnvRunner
@@ -52,7 +52,9 @@ class BatchedConfig(AlgorithmConfig):
 
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network."""
-        return network_spec(self.experiment)
+        network = network_of(self.experiment)
+        config = network.model_config(self.experiment, self.experiment.task.build_world())
+        return RLModuleSpec(module_class=network.module(), model_config=config)
 
     @abstractmethod
     def make_work(self, module: Any) -> UnitWork:

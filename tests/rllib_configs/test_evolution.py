@@ -130,7 +130,6 @@ def test_what_cannot_be_searched_is_refused(change: str, words: str) -> None:
         (["training.limits.wait=1", "training.limits_hold=median"], "'each' or 'mean'"),
         (["training.limits.wait=-0.1"], "greater than or equal to 0"),
         (["training.limits.utilization=1"], "limits: utilization .* less than 1, .* but 1 was"),
-        (["training.limits.waits=0.1"], "limits: unknown metric 'waits': did you mean 'wait'"),
         (["training.limits.wait=1", "training.multipliers.wait=0"], "wait: .*greater than 0"),
         (["training.mode=gated"], "'gate' or 'gated_easy'"),
     ],
@@ -148,6 +147,8 @@ def test_every_registered_metric_can_be_limited_and_null_takes_a_limit_out() -> 
     assert config.to_dict()["training"]["limits"] == config.training.limits
     without = config_of(*limits, "training.limits.wait=null", preset="hpc-universal")
     assert without.training.limits == {"completion_time": 0.1}
+    with pytest.raises(InputError, match="limits: unknown metric 'waits': did you mean 'wait'"):
+        config_of("training.limits.waits=0.1")
 
 
 def test_a_scorer_needs_a_search_and_the_world_hpc() -> None:
