@@ -29,7 +29,7 @@ from rllib_configs.registries import (
     ConditionOption,
     NetworkEntry,
 )
-from rllib_configs.sections import ADJUSTABLE, Count, Positive, Section, Share, Width
+from rllib_configs.sections import ADJUSTABLE, Count, Positive, Section, Share, Width, restored
 
 UNITS = 32
 """As many pieces of work an iteration of a search has at least, where candidates are enough."""
@@ -136,8 +136,8 @@ class TrainingSection(Section):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles by names, because no module holds the class of a combination."""
-        return _restored, (self.algorithm, self.network, self.__getstate__())
+        """See `restored`."""
+        return restored, (training_section, (self.algorithm, self.network), self.__getstate__())
 
 
 class BatchedOptions(Section):
@@ -414,11 +414,3 @@ def _composed(
         network=(str, Field(network, description="What is trained.")),
     )
     return cast("type[TrainingSection]", section)
-
-
-def _restored(algorithm: str, network: str, state: dict[Any, Any]) -> TrainingSection:
-    load_extensions()
-    kind = training_section(algorithm, network)
-    section = kind.__new__(kind)
-    section.__setstate__(state)
-    return section

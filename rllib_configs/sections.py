@@ -1,7 +1,7 @@
 """Parts of a config, and how a frozen dataclass becomes one."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from cluster_env.core.errors import InputError
+from rllib_configs.extensions import load_extensions
 
 Share = Annotated[float, Field(ge=0, le=1)]
 MOST = 1_000_000_000
@@ -64,8 +65,8 @@ class DerivedSection(Section):
         return value.expanduser().absolute() if isinstance(value, Path) else value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles by what the class was made from, because no module holds the class itself."""
-        return _restored, (self.origin, self.__getstate__())
+        """See `restored`."""
+        return restored, (section_of, self.origin, self.__getstate__())
 
     def build(self, decided: Mapping[str, Any] | None = None) -> Any:
         """Builds the dataclass.
@@ -144,8 +145,18 @@ def _descriptions(kind: type[Any]) -> dict[str, str]:
     return found
 
 
-def _restored(origin: tuple[Any, ...], state: dict[Any, Any]) -> DerivedSection:
-    kind = section_of(*origin)
+def restored(
+    make: Callable[..., type[Section]], arguments: tuple[Any, ...], state: dict[Any, Any]
+) -> Section:
+    """A section from a pickle: its class is made anew, because no module holds it.
+
+    Args:
+        make: makes the class.
+        arguments: of `make`.
+        state: of the section.
+    """
+    load_extensions()
+    kind = make(*arguments)
     section = kind.__new__(kind)
     section.__setstate__(state)
     return section

@@ -44,7 +44,10 @@ class TaskSection(Section):
     workload: SerializeAsAny[DerivedSection] = Field(default_factory=dict, validate_default=True)
     """Where the jobs come from, one of the world's workloads; by default its first."""
     objective: str | dict[str, WholeNumber | float] = Field(
-        default_factory=lambda data: _usual_objective(data.get("world"))
+        # Of a world that was refused, anything.
+        default_factory=lambda data: (
+            WORLDS.get(getattr(data.get("world"), "kind", WORLDS.names()[0])).training.objective
+        )
     )
     """Name of an objective (`cluster_env.objectives`), or weights of several by name; by default
     slowdown, in the world hpc bounded_slowdown. A mixture is validated and compared by what an
@@ -143,11 +146,6 @@ class TaskSection(Section):
             self.world, _kind_of_workload(WORLDS.get(self.world.kind), point)
         )
         return self.model_copy(update={"workload": section.of(point)})
-
-
-def _usual_objective(world: Any) -> str:
-    """What is learned in a world, if nobody says it; of one that was refused, anything."""
-    return WORLDS.get(WORLDS.names()[0] if world is None else world.kind).training.objective
 
 
 @lru_cache(maxsize=1024)

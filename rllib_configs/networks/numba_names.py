@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any
 
 from numba.core import types
+from numba.core.types.containers import NamedTuple
 
 
 def install() -> None:
@@ -21,7 +22,7 @@ def install() -> None:
     Raises:
         RuntimeError: if this numba names types in another way, so that it cannot be helped so.
     """
-    kinds: tuple[Any, ...] = (types.Record, types.NestedArray, types.NamedTuple)
+    kinds: tuple[Any, ...] = (types.Record, types.NestedArray, NamedTuple)
     for kind in kinds:
         if not isinstance(getattr(kind, "mangling_args", None), property):
             raise RuntimeError(
@@ -37,6 +38,4 @@ def install() -> None:
             )
         )
     # What a named tuple holds has such a name then.
-    types.NamedTuple.mangling_args = property(
-        lambda one: (one.instance_class.__name__, tuple(one.types))
-    )
+    NamedTuple.mangling_args = property(lambda one: (one.instance_class.__name__, tuple(one.types)))

@@ -131,12 +131,12 @@ class PolicyGradient:
         gradient: Floats,
     ) -> float:
         """Adds the gradient of some rows; returns the sum of their entropies."""
-        items, context, allowed = (array[piece] for array in choices.features)
-        features = Features(items, context, allowed)
+        items, context, allowed = choices.features
+        features = Features(items[piece], context[piece], allowed[piece])
         score_rows(packed, features, self._kept, True, self._logits, self._pooled)
         entropy: float = _differentiate(
             self._logits,
-            allowed,
+            features.allowed,
             choices.actions[piece],
             choices.log_probabilities[piece],
             choices.advantages[piece],
