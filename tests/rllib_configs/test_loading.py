@@ -305,13 +305,6 @@ def test_a_trace_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch, over
     assert "\n" not in str(caught.value)
 
 
-def test_a_trace_of_a_config_takes_no_load(tmp_path):
-    trace = make_trace(tmp_path / "jobs.csv")
-    path = written(tmp_path, f"task: {{workload: {{kind: trace, path: {trace}}}}}\n")
-    with pytest.raises(InputError, match=r"task\.workload\.load is not used by the workload trace"):
-        load_config(path, ["task.workload.load=0.9"])
-
-
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     path = tmp_path / "jobs.csv"
