@@ -9,7 +9,6 @@ from cluster_env.core.task import Task
 from cluster_env.workloads.formats import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import units_named, units_of_log
-from rllib_configs.migration import new_key
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
 
@@ -48,7 +47,7 @@ def task_of_log(
     world = {**trained.get("world", {}), "kind": WORLD}
     if trained and trained["world"]["kind"] != WORLD:
         trained, world = {}, {"kind": WORLD}
-    given = {new_key(text.partition("=")[0]) for text in overrides}
+    given = {text.partition("=")[0] for text in overrides}
     said = {
         name for name in read.resources if name in task_options or f"task.world.{name}" in given
     }
@@ -84,7 +83,7 @@ def _said_of_log(key: str, overrides: Sequence[str], task_options: Mapping[str, 
     """A setting of how the log is read, wherever it was given; it is checked with the others."""
     for text in overrides:
         name, _, value = text.partition("=")
-        if new_key(name) == f"task.workload.{key}":
+        if name == f"task.workload.{key}":
             return value
     return str(task_options.get(key.replace("_", "-"), ""))
 
