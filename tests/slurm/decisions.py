@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tune_jobs.site.journal import read_journal
-from tune_jobs.site.private_slurm import PrivateSlurm
+from tests.slurm.private_slurm import PrivateSlurm
 
 _LINE = re.compile(r"\[([\d:.T-]+)\] (.*?JobId=(\d+).*)")
 _SAYS = {

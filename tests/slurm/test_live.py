@@ -21,7 +21,7 @@ from tests.waiting import wait_for
 from tune_jobs.site.choosing import choose_adviser
 from tune_jobs.site.deciding import Limits
 from tune_jobs.site.journal import read_journal
-from tune_jobs.site.private_slurm import GPUS, PrivateSlurm, missing_programs
+from tests.slurm.private_slurm import GPUS, PrivateSlurm, missing_programs
 from tune_jobs.site.shadowing import Ticks
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import Steerer, Steering
