@@ -63,7 +63,7 @@ def _entry(
     name: str, number: int, took: dict[int, list[float]], independent: Sequence[float]
 ) -> Entry:
     ratios = [one / many for one, many in zip(took[1], took[number], strict=True)]
-    parts = {}
+    parts: dict[str, float] = {}
     for whose, values in (("", ratios), ("processes_", independent)):
         low, high = stats.t.interval(0.95, len(values) - 1, np.mean(values), stats.sem(values))
         parts |= {
