@@ -51,7 +51,7 @@ def test_the_line_of_a_call_is_that_which_a_shell_takes():
     }
     line = "metasched guard 'hpc-*' --later --set a=1 --set 'b=x y' --processors 4"
     assert str(Call("guard", options)) == line
-    typed = Call("guard", {**options, "jobsets": 20}).typed()
+    typed = Call("guard", {**options, "jobsets": 20}).context().params
     assert typed["task_options"] == {"processors": "4"}
     assert (typed["later"], typed["wide"], typed["num_jobsets"]) == (True, False, 20)
     assert typed["overrides"] == ("a=1", "b=x y")

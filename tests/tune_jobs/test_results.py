@@ -85,11 +85,14 @@ TINY_RUN = TINY["runs"][0]
     [
         ({"steps": [{"call": "bogus"}]}, "'bogus' cannot be called: unknown command 'bogus'"),
         ({"steps": [compare("sjf", "x", jobstes=3)]}, "did you mean 'jobsets'"),
-        ({"steps": [compare("sjf", "x", jobsets=0)]}, "jobsets: 0 is not in the range"),
-        ({"steps": [compare("sjf", "x", jobsets=2.5)]}, "jobsets: '2.5' is not a valid integer"),
+        ({"steps": [compare("sjf", "x", jobsets=0)]}, "'--jobsets': 0 is not in the range"),
+        (
+            {"steps": [compare("sjf", "x", jobsets=2.5)]},
+            "'--jobsets': '2.5' is not a valid integer",
+        ),
         ({"steps": [compare("sjf", "x", at=[0.7, 1.1])]}, "at takes one value"),
-        ({"steps": [compare("sjf", "x", decode="best")]}, "decode: 'best' is not one of"),
-        ({"steps": [{"call": "generate"}]}, "it needs path"),
+        ({"steps": [compare("sjf", "x", decode="best")]}, "'--decode': 'best' is not one of"),
+        ({"steps": [{"call": "generate"}]}, "Missing argument 'FILE'"),
         ({"steps": [compare("sgf", "x")]}, "run directory 'sgf'"),
         ({"steps": [compare("sjf", "x", config="nope")]}, "unknown preset 'nope'"),
         ({"steps": [{"call": "figure", "options": {"name": "fig"}}]}, "unknown figure 'fig'"),

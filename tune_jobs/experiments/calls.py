@@ -21,6 +21,7 @@ import click
 from cluster_env.core.errors import InputError, shortened
 from cluster_env.core.registry import unknown
 from cluster_env.worlds import WORLDS
+from rllib_configs.extensions import load_extensions
 from tune_jobs.cli import COMMANDS, metasched
 from tune_jobs.experiments.definition import Scalar
 from tune_jobs.runs.directory import RunDirectory
@@ -108,48 +109,45 @@ class Call:
         line = shlex.join([self.name, *(f"{key}={value}" for key, value in self.options.items())])
         return InputError(f"'{shortened(line, _SHOWN)}' cannot be called: {problem}")
 
-    def typed(self) -> dict[str, Any]:
-        """The arguments of the command's function.
+    def context(self) -> click.Context:
+        """The command with its options, each of the type that the command declares.
 
         Raises:
             InputError: if it has no such option, misses one, or a value has another type.
         """
-        context = click.Context(self.command, info_name=self.name)
-        params = {_key(one): one for one in self.command.params if one.expose_value}
-        typed: dict[str, Any] = {}
-        of_worlds: list[str] = []
+        params = {param.opts[0].lstrip("-"): param for param in self.command.params}
+        worlds = []
         if isinstance(self.command, TaskCommand):
+            load_extensions()
             specs = [WORLDS.get(name) for name in WORLDS.names()]
-            of_worlds = [name for spec in specs for name in spec.presentation.options]
-            typed["task_options"] = {
-                name: self.texts(name)[0] for name in self.options if name in of_worlds
-            }
-        for name in self.options:
-            if name not in params and name not in of_worlds:
-                known = [*params, *of_worlds]
+            worlds = [
+                one for spec in specs for one in spec.presentation.options if one not in params
+            ]
+        values: dict[str, Any] = {}
+        for name in self.options.keys() - worlds:
+            param, texts = params.get(name), self.texts(name)
+            if param is None:
+                known = [*params, *worlds]
                 raise self.refusal(str(unknown(f"option of {self.name}", name, known)))
-        for name, param in params.items():
-            if name not in self.options:
-                if param.required:
-                    raise self.refusal(f"it needs {name}")
-                continue
-            value = self.options[name]
             many = param.nargs == -1 or getattr(param, "multiple", False)
-            texts = [value] if isinstance(value, bool) else self.texts(name)
             if len(texts) != 1 and not many:
                 raise self.refusal(f"{name} takes one value")
-            try:
-                typed[str(param.name)] = param.type_cast_value(context, texts if many else texts[0])
-            except click.UsageError as error:
-                raise self.refusal(f"{name}: {error.message}") from None
-        return typed
+            values[str(param.name)] = texts if many else texts[0]
+        try:
+            context = self.command.make_context(self.name, [], default_map=values)
+        except click.UsageError as error:
+            raise self.refusal(error.format_message()) from None
+        if worlds:
+            of_worlds = {name: self.texts(name)[0] for name in self.options if name in worlds}
+            context.params["task_options"] = of_worlds
+        return context
 
     def carry_out(self) -> int:
         """Calls the command in this process; returns its exit status."""
 
         def call() -> Any:
             with as_command(["metasched", *self.words]):
-                return click.Context(self.command).invoke(self.command, **self.typed())
+                return self.command.invoke(self.context())
 
         return run(click.Command(self.name, callback=call), [], f"metasched {self.name}")
 
@@ -227,11 +225,6 @@ def _pass_on(process: subprocess.Popen[str], name: str) -> None:
     with process.stdout as lines:
         for line in lines:
             click.echo(f"{name}  {line.rstrip()}")
-
-
-def _key(param: click.Parameter) -> str:
-    """What an option is called in data; as on the command line, but for the dashes."""
-    return param.opts[0].lstrip("-")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def check_calls(calls: Sequence[Call], out: Path) -> None:
     written = {text for call in calls for text in call.texts("out")}
     loaded: set[tuple[str, ...]] = set()
     for call in calls:
-        call.typed()
+        call.context()
         try:
             if call.run is not None:
                 preset, *settings = call.texts("preset", "set")
