@@ -9,6 +9,7 @@ from tune_jobs.terminal.options import (
     COMPARISON_FIGURE,
     COMPARISON_TABLE,
     CONTEXT,
+    OutPath,
     at_option,
     limit_option,
     runner_options,
@@ -54,7 +55,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @json_option("Print the rows as JSON.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     help=f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.",
 )
 @click.option(
@@ -80,9 +81,10 @@ def command(**options: Any) -> None:
       metasched compare --policies sjf,hold,runs/MY_RUN --loads 0.3,1.5 --guard
       metasched compare --loads 0.1,0.3,0.5,0.7,0.9,1.1 --runners 2
     """
-    from tune_jobs.comparing.reporting import report_comparison
+    from tune_jobs.comparing.reporting import ComparisonOptions, report_comparison
 
-    report_comparison(**options, draw=_draw)
+    shown = {name: options.pop(name) for name in ("as_json", "wide", "out", "track")}
+    report_comparison(ComparisonOptions(**options), **shown, draw=_draw)
 
 
 def _draw(table: Path, image: Path) -> None:

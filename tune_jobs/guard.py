@@ -8,6 +8,7 @@ import click
 from tune_jobs.terminal.options import (
     CONTEXT,
     SEED,
+    OutPath,
     count,
     limit_option,
     runner_options,
@@ -64,7 +65,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @json_option("Print the decision as JSON.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=OutPath(dir_okay=False),
     help="File for the decision, JSON; tune_jobs.comparing.guarding.load_decided reads it.",
 )
 @runner_options
@@ -88,9 +89,10 @@ def command(**options: Any) -> None:
       metasched guard runs/MY_RUN --set task.workload.trace=jobs.csv --out decision.json
       metasched guard hpc-no-worse --set task.workload.trace=jobs.csv --processors 16 --gpus 4
     """
-    from tune_jobs.comparing.guard_report import report_decision
+    from tune_jobs.comparing.guard_report import GuardOptions, report_decision
 
-    report_decision(**options)
+    shown = {name: options.pop(name) for name in ("as_json", "wide", "out")}
+    report_decision(GuardOptions(**options), **shown)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,22 @@
 """Specs at places of the axis, as pieces of work that anyone may do: tuned, then evaluated."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from cluster_env.core.jobs import JobSet
-from cluster_env.evaluation import PolicyGroup, Result, compare_policies
+from cluster_env.evaluation import (
+    MIN_DISJOINT,
+    Estimate,
+    PolicyGroup,
+    Result,
+    compare_policies,
+)
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of
+from tune_jobs.tables.columns import within_range
 from tune_jobs.terminal.progress import Progress
 from tune_jobs.terminal.spreading import Spread, here
 
@@ -139,6 +147,28 @@ def evaluate_group(place: EvaluationProtocol, group: PolicyGroup) -> Result:
         warmup=place.warmup,
     )
     return result
+
+
+def trusted(estimate: Estimate, num_disjoint: int | None) -> Estimate:
+    """An estimate over windows of a log, without an interval where too few fit side by side.
+
+    Args:
+        estimate: any.
+        num_disjoint: windows that fit side by side; none where jobsets are drawn one by one.
+    """
+    few = num_disjoint is not None and num_disjoint < MIN_DISJOINT
+    return replace(estimate, low=math.nan, high=math.nan, over="nothing") if few else estimate
+
+
+def estimate_of(result: Result, metric: str, num_disjoint: int | None) -> Estimate:
+    """A mean with what can be said of its interval: none beyond the metric's range, see `trusted`.
+
+    Args:
+        result: of a policy.
+        metric: name of the metric.
+        num_disjoint: see `trusted`.
+    """
+    return within_range(metric, trusted(result.estimate(metric, num_disjoint), num_disjoint))
 
 
 def judged_heuristics(place: EvaluationProtocol) -> list[str]:

@@ -9,9 +9,12 @@ from pathlib import Path
 
 from cluster_env.core.errors import InputError
 from cluster_env.core.policy import Policy
+from cluster_env.core.registry import Registry
+from cluster_env.core.spec import WorkloadSpec
 from cluster_env.evaluation import GuardDecision, Judge, PolicyGroup, Result
 from cluster_env.objectives import get_objective
-from cluster_env.worlds import get_heuristic, shipped_policies
+from cluster_env.workloads import DividedWorkload
+from cluster_env.worlds import get_heuristic, get_spec, shipped_policies
 from rllib_configs.networks.conditions import Wanted
 from rllib_configs.task_schema import TaskSection
 from tune_jobs.comparing.evaluating import (
@@ -22,14 +25,46 @@ from tune_jobs.comparing.evaluating import (
 )
 from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.comparing.trained_runs import Decode
+from tune_jobs.comparing.trained_runs import Decode, TrainedRun
+from tune_jobs.tables.frames import Value
 from tune_jobs.terminal.files import replacing
 from tune_jobs.terminal.spreading import Spread, here
-from tune_jobs.terminal.tables import Value
 
 CALIBRATION_JOBSETS = 500
 """Validation jobsets that the guard decides on: of heuristics that are nearly equally good, the
 better one shows on many jobsets only."""
+
+
+def with_guard_jobs(
+    protocol: EvaluationProtocol, specs: Sequence[PolicySpec]
+) -> EvaluationProtocol:
+    """The protocol with as many jobs for its guard as all learned policies are strangers to.
+
+    Whoever was trained on drawn jobs alone knows none of a log, so that the training part can be
+    decided on, too: four times as many jobs as in the validation part.
+
+    Args:
+        protocol: that guards.
+        specs: those that are compared or judged.
+    """
+    learned = [spec for spec in specs if spec.learned]
+    strange = all(spec.runs and all(map(knows_no_log, spec.runs)) for spec in learned)
+    return replace(protocol, all_before=bool(learned) and strange)
+
+
+def knows_no_log(run: TrainedRun) -> bool:
+    """Whether a policy was certainly trained on drawn jobs alone: as those that come along are."""
+    shipped = shipped_policies()
+    if run.path in shipped.values():
+        return True
+    training, task = run.config.training, run.config.task
+    if training.start is not None and str(training.start) not in shipped:
+        return False  # what it began with may know some
+    world_spec = get_spec(task.world.kind)
+    if getattr(training, "family", "") not in ("", *world_spec.training.families):
+        return False  # a family of tasks may hold logs
+    workloads: Registry[WorkloadSpec] = world_spec.workloads
+    return not issubclass(workloads.get(task.workload.kind).workload, DividedWorkload)
 
 
 @dataclass(frozen=True)
@@ -231,7 +266,7 @@ def load_decided(path: Path | str) -> Policy:
     """The policy that a decision in a file says to use, in the world that it was made for.
 
     Args:
-        path: a file that `write_decision` wrote; a run that is to be used must still be where
+        path: a file that `write_decision` wrote; a run that is to be used must still be where it was.
 
     Raises:
         InputError: if the file or the run cannot be read.

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from tune_jobs.terminal.files import try_writing
+
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 
 COMPARISON_TABLE, COMPARISON_FIGURE = "comparison.csv", "comparison.png"
@@ -36,6 +38,22 @@ ZERO_OR_MORE = _FiniteRange(min=0)
 def count(least: int = 1) -> click.IntRange:
     """A whole number from the least one to `MOST`."""
     return click.IntRange(least, MOST)
+
+
+class OutPath(click.Path):
+    """A file or folder that a command writes when its work is done; that it can is tried before."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The path."""
+        path = super().convert(value, param, ctx)
+        try:
+            try_writing(path, folder=not self.file_okay)
+        except OSError as error:
+            self.fail(f"cannot write to {path}: {error.strerror or error}", param, ctx)
+        return path
 
 
 Decorator = Callable[[Any], Any]
