@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED
+from tune_jobs.terminal.options import CONTEXT, SEED, OutPath
 from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -43,7 +43,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @json_option("Print everything as JSON.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     help="Folder for schedules and tables (CSV), pictures of use and queue, and a Gantt chart of "
     "each policy.",
 )
@@ -62,9 +62,10 @@ def command(**options: Any) -> None:
       metasched replay jobs.csv --policy fcfs,reserve --processors 16 --gpus 4 --out replayed
       metasched replay jobs.csv --processors 16 --gpus 4 --kill-at-estimate true --json
     """
-    from tune_jobs.replaying.replay_report import report_replay
+    from tune_jobs.replaying.replay_report import ReplayOptions, report_replay
 
-    report_replay(**options, draw_lines=_draw_lines, draw_gantt=_draw_gantt)
+    shown = {name: options.pop(name) for name in ("as_json", "out")}
+    report_replay(ReplayOptions(**options), **shown, draw_lines=_draw_lines, draw_gantt=_draw_gantt)
 
 
 def _draw_lines(table: Path, image: Path) -> None:

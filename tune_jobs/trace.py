@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cluster_env.core.errors import InputError
-from tune_jobs.terminal.options import CONTEXT
+from tune_jobs.terminal.options import CONTEXT, OutPath
 from tune_jobs.terminal.output import json_option
 from tune_jobs.terminal.task_command import TaskCommand
 
@@ -51,7 +51,7 @@ from tune_jobs.terminal.task_command import TaskCommand
 @json_option("Print everything as JSON.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     help="Folder for all tables (CSV), and a picture with the numbers that it was drawn from.",
 )
 def command(**options: Any) -> None:
@@ -71,16 +71,28 @@ def command(**options: Any) -> None:
       metasched trace jobs.txt --processors 512 --calibrate --rule priority:easy,fcfs:easy
       metasched trace jobs.txt --slurm-conf slurm.conf --calibrate
     """
-    if options.pop("calibrate"):
+    from tune_jobs.replaying.choices import LogOptions
+
+    calibrate, names, slurm_conf, as_json, out = (
+        options.pop(name) for name in ("calibrate", "names", "slurm_conf", "as_json", "out")
+    )
+    if calibrate:
         from tune_jobs.replaying.calibration import report_calibration
 
-        report_calibration(**options, draw=_draw_calibration)
+        report_calibration(
+            LogOptions(**options),
+            names,
+            slurm_conf,
+            as_json=as_json,
+            out=out,
+            draw=_draw_calibration,
+        )
         return
-    if options.pop("names") or options.pop("slurm_conf"):
+    if names or slurm_conf:
         raise InputError("--rule and --slurm-conf say how the site schedules; add --calibrate")
     from tune_jobs.replaying.trace_report import report_trace
 
-    report_trace(**options, draw=_draw)
+    report_trace(LogOptions(**options), as_json=as_json, out=out, draw=_draw)
 
 
 def _draw(table: Path, image: Path) -> None:

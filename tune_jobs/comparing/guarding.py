@@ -266,7 +266,7 @@ def load_decided(path: Path | str) -> Policy:
     """The policy that a decision in a file says to use, in the world that it was made for.
 
     Args:
-        path: a file that `write_decision` wrote; a run that is to be used must still be where it was.
+        path: a file that `write_decision` wrote; a run to be used must still be where it was.
 
     Raises:
         InputError: if the file or the run cannot be read.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 
+from cluster_env.worlds import WorldSpec
 from tune_jobs.comparing.table import (
     beside,
     blocks_of,
@@ -57,22 +58,22 @@ def policy_table(
         last: columns behind them.
         mean: columns of the mean, and beginning of those of its interval; the metric's if empty.
     """
-    metric = rows[0]["metric"]
+    metric, spec = rows[0]["metric"], spec_of_row(rows[0])
     before: Numbers = {
         f"{title_case(label_of(rows[0], metric))} [95 %]": lambda row: _mean(row, mean or metric),
         **(first or {}),
     }
     behind = last or {}
-    lines = [["Policy", *before, *side_titles(rows[0], names), *behind]]
+    lines = [["Policy", *before, *side_titles(spec, names), *behind]]
     for row in rows:
         texts = ([one(row) for one in some.values()] for some in (before, behind))
-        lines.append([_name(row), *next(texts), *side_cells(row, names), *next(texts)])
+        lines.append([_name(row), *next(texts), *side_cells(spec, row, names), *next(texts)])
     return markdown(lines, names=1)
 
 
-def side_titles(row: Mapping[str, object], names: Sequence[str]) -> list[str]:
+def side_titles(world_spec: WorldSpec, names: Sequence[str]) -> list[str]:
     """Heads of side metrics, with their unit unless each cell has its own."""
-    _, unit = times_of(spec_of_row(row))
+    _, unit = times_of(world_spec)
     columns = [column(name) for name in names]
     return [
         title_case(one.title) + (f" ({unit})" if unit and one.unit == TIME else "")
@@ -80,9 +81,11 @@ def side_titles(row: Mapping[str, object], names: Sequence[str]) -> list[str]:
     ]
 
 
-def side_cells(row: Mapping[str, object], names: Sequence[str]) -> list[str]:
+def side_cells(
+    world_spec: WorldSpec, row: Mapping[str, object], names: Sequence[str]
+) -> list[str]:
     """What stands in a row under `side_titles`."""
-    time, _ = times_of(spec_of_row(row))
+    time, _ = times_of(world_spec)
     return [column(name).write(number_in(row.get(name)), time) for name in names]
 
 

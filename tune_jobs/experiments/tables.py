@@ -117,7 +117,8 @@ def _adaptation(rows: list[Cells]) -> str:
     shown = [name for name in _SIDE if name != "unfinished" and rows[0].get(name)]
     steps = sorted({int(row["step"]) for row in rows if row["series"] == "method"})
     titles = [f"After {step} step{'s' * (step != 1)}" for step in steps]
-    lines = [["Method", *titles, *side_titles(rows[0], shown)]]
+    spec = spec_of_row(rows[0])
+    lines = [["Method", *titles, *side_titles(spec, shown)]]
     for name in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == name]
         after = {int(row["step"]): _interval(row, "value", 3) for row in mine if row["step"]}
@@ -125,7 +126,7 @@ def _adaptation(rows: list[Cells]) -> str:
         if not after:  # it does not adapt
             costs = [_interval(mine[0], "value", 3), *costs[1:]]
         counts = f", {mine[0]['seeds']} x {mine[0]['adaptations']}" if mine[0].get("seeds") else ""
-        lines.append([f"{_escaped(name)}{counts}", *costs, *side_cells(mine[-1], shown)])
+        lines.append([f"{_escaped(name)}{counts}", *costs, *side_cells(spec, mine[-1], shown)])
     return markdown(lines, names=1)
 
 
@@ -137,10 +138,11 @@ def _headroom(rows: list[Cells]) -> str:
     """A line for each method and number of steps, with side metrics after them."""
     shown = _side_metrics(rows)
     head = ["Method", "Steps", "Cost over the best baseline's [95 %]", "Of the way to specialists"]
-    lines = [[*head, *side_titles(rows[0], shown)]]
+    spec = spec_of_row(rows[0])
+    lines = [[*head, *side_titles(spec, shown)]]
     for row in rows:
         cells = [row["step"], _interval(row, "value", 3), _share(row, "closed")]
-        lines.append([_escaped(row["method"]), *cells, *side_cells(row, shown)])
+        lines.append([_escaped(row["method"]), *cells, *side_cells(spec, row, shown)])
     return markdown(lines, names=1)
 
 

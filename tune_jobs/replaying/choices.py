@@ -1,6 +1,7 @@
 """From a log and what a user says of the machine to a task that holds all jobs of the log."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,28 @@ from tune_jobs.comparing.trained_runs import TrainedRun
 
 WORLD = "hpc"
 """The world that logs in seconds are played in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogOptions:
+    """A log, and what a user says of it: options of ``trace`` and ``replay``.
+
+    Attributes:
+        path: the log.
+        overrides: texts of the form ``key=value``.
+        task_options: texts by names of the world's options.
+        hash_users: whether names of users and groups are hashed.
+    """
+
+    path: Path
+    overrides: Sequence[str] = ()
+    task_options: Mapping[str, Any] = field(default_factory=dict)
+    hash_users: bool = False
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What is changed, and that names are hashed, if that was asked for."""
+        return (*self.overrides, *(["task.workload.hash_users=true"] if self.hash_users else []))
 
 
 def task_of_log(
@@ -87,8 +110,3 @@ def _said_of_log(key: str, overrides: Sequence[str], task_options: Mapping[str, 
         if new_key(name) == f"task.workload.{key}":
             return value
     return str(task_options.get(key.replace("_", "-"), ""))
-
-
-def with_hashed_users(overrides: Sequence[str], hash_users: bool) -> tuple[str, ...]:
-    """What was changed, and that names are hashed, if that was asked for."""
-    return (*overrides, "task.workload.hash_users=true") if hash_users else tuple(overrides)

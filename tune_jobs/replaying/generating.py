@@ -13,8 +13,8 @@ from cluster_env.core.seeding import Split
 from cluster_env.workloads.swf import write_swf
 from tune_jobs.comparing.choices import choose_config
 from tune_jobs.replaying.choices import WORLD
+from tune_jobs.tables.frames import write_table
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.tables import write_table
 
 
 def generate_log(
