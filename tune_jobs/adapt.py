@@ -10,6 +10,7 @@ from tune_jobs.terminal.options import (
     CONTEXT,
     POSITIVE,
     SEED,
+    OutPath,
     held_out_option,
     step_options,
 )
@@ -65,7 +66,7 @@ from tune_jobs.terminal.output import json_option
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=OutPath(file_okay=False),
     help=f"New folder for the adapted policy and for {ADAPTATION_TABLE}.",
 )
 @json_option("Print the rows as JSON.")
@@ -94,9 +95,17 @@ def command(**options: Any) -> None:
       metasched adapt runs/MY_RUN --trace jobs.csv --objective completion_time
       metasched compare --policies sjf,tetris,runs/MY_RUN,adapted
     """
-    from tune_jobs.adapting.one_task import adapt_to_task
+    from tune_jobs.adapting.one_task import AdaptationOptions, adapt_to_task
 
-    adapt_to_task(**options)
+    names = ("num_held_out", "keep", "out", "as_json", "track")
+    shown = {name: options.pop(name) for name in names}
+    texts, objective, trace = (options.pop(name) for name in ("texts", "objective", "trace"))
+    changes = [
+        *texts,
+        *([] if objective is None else [f"objective={objective}"]),
+        *([] if trace is None else [f"workload.trace={trace.absolute()}"]),
+    ]
+    adapt_to_task(AdaptationOptions(task=changes, **options), **shown)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,15 @@
 """``metasched generate``: jobs of a generator as a log, to try what asks for one."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, count
+from tune_jobs.terminal.options import CONTEXT, SEED, OutPath, count
 from tune_jobs.terminal.task_command import TaskCommand
 
 
 @click.command(name="generate", cls=TaskCommand, context_settings=CONTEXT)
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
 @click.option(
     "--config",
     "source",

@@ -1,16 +1,15 @@
 """``metasched record``: what became of each consumer, to learn from without a cluster."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tune_jobs.terminal.options import CONTEXT, SEED, ZERO_OR_MORE, count
+from tune_jobs.terminal.options import CONTEXT, SEED, ZERO_OR_MORE, OutPath, count
 
 
 @click.command(name="record", context_settings=CONTEXT)
 @click.argument("source", metavar="POLICY")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path", metavar="FILE", type=OutPath(dir_okay=False))
 @click.option(
     "--set",
     "overrides",

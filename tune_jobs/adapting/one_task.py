@@ -26,7 +26,7 @@ from tune_jobs.terminal.running import program
 from tune_jobs.tracking.recording import annotate, record_result
 
 if TYPE_CHECKING:
-    from meta.adaptation import Adaptation, MetaPolicy
+    from meta.adaptation import Adaptation
     from tune_jobs.adapting.table import Keep
 
 
@@ -84,8 +84,10 @@ def check_new(folder: Path | None) -> None:
     Raises:
         InputError: if it is not.
     """
-    if folder is not None and folder.exists() and not (
-        folder.is_dir() and not any(folder.iterdir())
+    if (
+        folder is not None
+        and folder.exists()
+        and not (folder.is_dir() and not any(folder.iterdir()))
     ):
         raise InputError(f"{folder} is not empty; take a new folder for the adapted policy")
 

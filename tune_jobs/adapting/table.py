@@ -99,7 +99,7 @@ def tabulate(
 def format_table(task: Task, rows: Sequence[Row]) -> str:
     """The rows of `tabulate` for people, under a heading."""
     heading = click.style(f"{task.name}: {describe(task)}", bold=True)
-    names, (time, unit) = _side_metrics(task, rows), times_of(task.spec)
+    names, (_, unit) = _side_metrics(task, rows), times_of(task.spec)
     columns = [column(name) for name in names]
     heads = ["policy", "cost", "over best baseline", *(one.head for one in columns)]
     units = ["", "", "", *(unit if one.unit == TIME else "" for one in columns)]

@@ -65,11 +65,11 @@ def compare(
     evaluation = evaluation_of(places, specs)
     num_done = evaluation.num_pieces
     progress.start(num_done + len(places), unit="evaluation")
-    found = list(evaluation.do(progress, spread))
-    guarded = guards_of(evaluation, found, spread) if guards else [[]] * len(places)
+    evaluated = list(evaluation.do(progress, spread))
+    guarded = guards_of(evaluation, evaluated, spread) if guards else [[]] * len(places)
     pieces = [
-        (place, [one.result for one in evaluated[: len(specs)]], lines)
-        for place, (evaluated, lines) in enumerate(zip(found, guarded, strict=True))
+        (place, [one.result for one in at_place[: len(specs)]], lines)
+        for place, (at_place, lines) in enumerate(zip(evaluated, guarded, strict=True))
     ]
     rows: list[Row] = []
     for of_place in spread(_rows_of_place, (places, specs), pieces):

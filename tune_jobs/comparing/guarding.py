@@ -98,7 +98,7 @@ class Guarded:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
+class TaskGuard:
     """The guard on one task.
 
     Attributes:
@@ -146,8 +146,8 @@ class Calibration:
 
 
 def calibrate(
-    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], found: Sequence[Evaluated]
-) -> Calibration:
+    protocol: EvaluationProtocol, specs: Sequence[PolicySpec], evaluated: Sequence[Evaluated]
+) -> TaskGuard:
     """Prepares the guard: what a learned policy has to beat are all heuristics of the world.
 
     They are tuned on some validation jobsets and evaluated on others, on which the guard decides.
@@ -155,15 +155,15 @@ def calibrate(
     Args:
         protocol: at one place of the axis; it says on how many jobsets the guard decides.
         specs: what was evaluated, see `evaluation_of`.
-        found: what became of them.
+        evaluated: what became of them.
     """
     world_spec = protocol.task.spec
-    given = {spec.key: one for spec, one in zip(specs, found, strict=True)}
-    heuristics = {name: given[name] for name in judged_heuristics(protocol)}
+    by_key = {spec.key: one for spec, one in zip(specs, evaluated, strict=True)}
+    heuristics = {name: by_key[name] for name in judged_heuristics(protocol)}
     reference = world_spec.training.reference(protocol.task.world)
-    wanted = world_spec.baselines or tuple(heuristics)
-    baselines = [one for name, one in heuristics.items() if name in wanted]
-    others = [one for name, one in heuristics.items() if name not in wanted]
+    first = world_spec.baselines or tuple(heuristics)
+    baselines = [one for name, one in heuristics.items() if name in first]
+    others = [one for name, one in heuristics.items() if name not in first]
     judge = Judge(
         [one.calibration[0] for one in baselines],
         [one.calibration[0] for one in others],
@@ -172,7 +172,7 @@ def calibrate(
         reference=heuristics[reference].calibration[0] if reference else None,
         num_disjoint=protocol.num_disjoint,
     )
-    return Calibration(
+    return TaskGuard(
         judge,
         [*baselines, *others][judge.best].group,
         protocol.num_guard_jobsets,
@@ -191,13 +191,13 @@ def guards_of(
         spread: what evaluates best heuristics that are not among those compared.
     """
     specs, compared = evaluation.specs, slice(evaluation.num_compared)
-    calibrations = [
+    task_guards = [
         calibrate(place, specs, at) for place, at in zip(evaluation.places, found, strict=True)
     ]
     known = [{one.result.name: one.result for one in at[compared]} for at in found]
     missing = [
         (place, one.heuristic)
-        for place, one in enumerate(calibrations)
+        for place, one in enumerate(task_guards)
         if one.heuristic.name not in known[place]
     ]
     more = spread(_evaluate_heuristic, evaluation.places, missing)
@@ -205,11 +205,11 @@ def guards_of(
         known[place][heuristic.name] = result
     return [
         [
-            calibration.line(spec, one, results[calibration.heuristic.name])
+            guard.line(spec, one, results[guard.heuristic.name])
             for spec, one in zip(specs[compared], at[compared], strict=True)
             if spec.learned
         ]
-        for calibration, at, results in zip(calibrations, found, known, strict=True)
+        for guard, at, results in zip(task_guards, found, known, strict=True)
     ]
 
 
@@ -241,8 +241,8 @@ def write_decision(
     Args:
         path: the file; its folder is created if need be.
         decision: of the guard.
-        protocol: what it was made on: a policy may be told of its objective and limits.
-        run: folder of the trained policy; one that comes along is written by its name.
+        protocol: what it was made on: a policy may be conditioned on its objective and limits.
+        run: folder of the trained policy; one that ships is written by its name.
         decode: how it chooses.
     """
     shipped = {folder: name for name, folder in shipped_policies().items()}
@@ -271,7 +271,7 @@ def load_decided(path: Path | str) -> Policy:
     Raises:
         InputError: if the file or the run cannot be read.
     """
-    from rllib_configs.policy_files import load_policy
+    from rllib_configs.policy_files import load_policy  # imports PyTorch
 
     try:
         data = json.loads(Path(path).read_text())

@@ -81,9 +81,7 @@ def side_titles(world_spec: WorldSpec, names: Sequence[str]) -> list[str]:
     ]
 
 
-def side_cells(
-    world_spec: WorldSpec, row: Mapping[str, object], names: Sequence[str]
-) -> list[str]:
+def side_cells(world_spec: WorldSpec, row: Mapping[str, object], names: Sequence[str]) -> list[str]:
     """What stands in a row under `side_titles`."""
     time, _ = times_of(world_spec)
     return [column(name).write(number_in(row.get(name)), time) for name in names]
