@@ -9,9 +9,10 @@ from tune_jobs.terminal.options import (
     ADAPTATION_TABLE,
     CONTEXT,
     POSITIVE,
-    SEED,
-    OutPath,
+    decode_option,
     held_out_option,
+    out_option,
+    seed_option,
     step_options,
 )
 from tune_jobs.terminal.output import json_option
@@ -44,11 +45,8 @@ from tune_jobs.terminal.output import json_option
     "else 1.",
 )
 @held_out_option
-@click.option(
-    "--decode",
-    type=click.Choice(["argmax", "sample"]),
-    default="argmax",
-    help="How adapted policies act: the likeliest action, or one that is drawn.",
+@decode_option(
+    "argmax", help_text="How adapted policies act: the likeliest action, or one that is drawn."
 )
 @click.option(
     "--keep",
@@ -58,17 +56,8 @@ from tune_jobs.terminal.output import json_option
     help="Which policy --out writes: after so many of the steps shown as are best on validation "
     "jobsets (maybe none), or after all.",
 )
-@click.option(
-    "--seed",
-    type=SEED,
-    default=0,
-    help="Seed of the adaptation's jobsets and actions.",
-)
-@click.option(
-    "--out",
-    type=OutPath(file_okay=False),
-    help=f"New folder for the adapted policy and for {ADAPTATION_TABLE}.",
-)
+@seed_option("the adaptation's jobsets and actions")
+@out_option(f"New folder for the adapted policy and for {ADAPTATION_TABLE}.")
 @json_option("Print the rows as JSON.")
 @click.option(
     "--track/--no-track",

@@ -1,6 +1,5 @@
 """``metasched compare``: learned policies and heuristics on the same unseen jobsets."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -9,9 +8,10 @@ from tune_jobs.terminal.options import (
     COMPARISON_FIGURE,
     COMPARISON_TABLE,
     CONTEXT,
-    OutPath,
     at_option,
+    late,
     limit_option,
+    out_option,
     runner_options,
     task_options,
 )
@@ -53,11 +53,7 @@ from tune_jobs.terminal.task_command import TaskCommand
     "--wide", is_flag=True, help="Show all columns, which need more than 80 of a terminal."
 )
 @json_option("Print the rows as JSON.")
-@click.option(
-    "--out",
-    type=OutPath(file_okay=False),
-    help=f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.",
-)
+@out_option(f"Folder for {COMPARISON_TABLE} and {COMPARISON_FIGURE}.")
 @click.option(
     "--track/--no-track",
     default=None,
@@ -84,13 +80,8 @@ def command(**options: Any) -> None:
     from tune_jobs.comparing.reporting import ComparisonOptions, report_comparison
 
     shown = {name: options.pop(name) for name in ("as_json", "wide", "out", "track")}
-    report_comparison(ComparisonOptions(**options), **shown, draw=_draw)
-
-
-def _draw(table: Path, image: Path) -> None:
-    from tune_jobs.figures import draw_comparison
-
-    draw_comparison(table, image)
+    draw = late("tune_jobs.figures", "draw_comparison")
+    report_comparison(ComparisonOptions(**options), **shown, draw=draw)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from tune_jobs.terminal.options import (
     SEED,
     OutPath,
     count,
+    decode_option,
     held_out_option,
     runner_options,
     step_options,
@@ -39,12 +40,7 @@ from tune_jobs.terminal.options import (
 )
 @step_options
 @held_out_option
-@click.option(
-    "--decode",
-    type=click.Choice(["argmax", "sample"]),
-    default="argmax",
-    help="How policies act: the likeliest action, or one that is drawn.",
-)
+@decode_option("argmax", help_text="How policies act: the likeliest action, or one that is drawn.")
 @click.option(
     "--rate",
     type=POSITIVE,

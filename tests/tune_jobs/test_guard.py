@@ -135,6 +135,40 @@ def test_a_log_that_is_too_short_decides_nothing_and_says_what_would(
     assert "Shorter" not in text
 
 
+@pytest.mark.parametrize(("window", "enough"), [((), False), (("--window", "900"), True)])
+def test_compare_and_a_look_at_later_weeks_say_the_same(
+    window: tuple[str, ...], enough: bool, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a log with too little room: neither an interval nor who is better."""
+    monkeypatch.setattr(get_spec("hpc").heuristics, "names", lambda: ("saf", "fcfs", "reserve"))
+    monkeypatch.setattr("tune_jobs.comparing.protocol.NUM_TUNING_JOBSETS", 2)
+    task = (*("--set", f"task.workload.trace={log}", "--processors", "32"), *window)
+    args = (*task, "--jobsets", "12", "--set", "task.world.kind=hpc")
+    compared = ("--policies", "saf,hpc-universal", *args)
+    rows = json.loads(run(compare.command, *compared, "--json").stdout)
+    later = json.loads(run(guard.command, "hpc-universal", *args, "--later", "--json").stdout)
+    (windows,) = {row["disjoint_windows"] for row in rows}
+    assert windows == later["later"]["disjoint_windows"]
+    assert (windows >= 5) == enough
+    texts = [
+        run(compare.command, *compared).stdout,
+        run(guard.command, "hpc-universal", *args, "--later").stdout,
+    ]
+    sentence = f"Windows of a log share jobs: {windows} of these fit side by side"
+    assert all(sentence in " ".join(text.split()) for text in texts)
+    marks = [line for line in texts[0].splitlines() if line.startswith((">", "~"))]
+    assert len(marks) == (3 if enough else 0)  # the best, one that is not different, the legend
+    for row in rows:
+        assert (row["difference_low"] is not None) == enough
+        if not enough:
+            assert row["bounded_slowdown_low"] is row["bounded_slowdown_high"] is None
+            continue
+        assert 1 <= row["bounded_slowdown_low"] <= row["bounded_slowdown"]
+        mean = f"{row['bounded_slowdown']:,.2f} [{row['bounded_slowdown_low']:,.2f}, "
+        assert all(mean in text for text in texts)
+    assert not enough or all("[1.00, " in text for text in texts)
+
+
 def test_a_guarded_line_is_what_the_guard_chose_for_each_seed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

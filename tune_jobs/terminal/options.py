@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,47 @@ def together(*options: Decorator) -> Decorator:
     return decorate
 
 
+def set_option(example: str, what: str = "it") -> Decorator:
+    """The option ``--set`` of a command.
+
+    Args:
+        example: of what is given.
+        what: is changed.
+    """
+    return click.option(
+        "--set",
+        "overrides",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help=f"Change a setting of {what}, for instance {example}.",
+    )
+
+
+def seed_option(what: str) -> Decorator:
+    """The option ``--seed``, by default 0, of something."""
+    return click.option("--seed", type=SEED, default=0, help=f"Seed of {what}.")
+
+
+def decode_option(default: str, *more: str, help_text: str) -> Decorator:
+    """The option ``--decode``: how policies choose; ``sample``, ``argmax``, or `more`."""
+    choices = click.Choice(["sample", "argmax", *more])
+    return click.option("--decode", type=choices, default=default, help=help_text)
+
+
+def out_option(help_text: str) -> Decorator:
+    """The option ``--out``: a folder for what a command writes."""
+    return click.option("--out", type=OutPath(file_okay=False), help=help_text)
+
+
+def late(module: str, name: str) -> Callable[..., Any]:
+    """A function that is imported when it is called, because that takes long."""
+
+    def call(*args: Any) -> Any:
+        return getattr(import_module(module), name)(*args)
+
+    return call
+
+
 warmup_option = click.option(
     "--warmup",
     type=count(0),
@@ -109,13 +151,7 @@ task_options = together(
         metavar="PRESET|FILE",
         help="World, jobs and objective; by default those of the first run, else of deeprm.",
     ),
-    click.option(
-        "--set",
-        "overrides",
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Change a setting of it, for instance task.objective=makespan.",
-    ),
+    set_option("task.objective=makespan"),
     warmup_option,
     click.option(
         "--jobsets",
@@ -131,21 +167,22 @@ task_options = together(
         default=1,
         help="Episodes of each jobset.",
     ),
-    click.option(
-        "--seed",
-        type=SEED,
-        default=0,
-        help="Seed of the jobsets and of the policies' random numbers.",
-    ),
-    click.option(
-        "--decode",
-        type=click.Choice(["sample", "argmax", "tuned"]),
-        default="sample",
-        help="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
+    seed_option("the jobsets and of the policies' random numbers"),
+    decode_option(
+        "sample",
+        "tuned",
+        help_text="How learned policies choose; argmax may leave jobs waiting for ever; tuned is "
         "argmax, more or less eager to start jobs as is best on validation jobsets.",
     ),
 )
 """What policies are evaluated on."""
+
+log_options = together(
+    click.argument("path", metavar="FILE", type=click.Path(path_type=Path)),
+    set_option("task.workload.stretch=0.5", "the machine, or how the log is read"),
+    click.option("--hash-users", is_flag=True, help="Show and keep users and groups as hashes."),
+)
+"""A log."""
 
 step_options = together(
     click.option(
