@@ -105,8 +105,7 @@ def report_decision(options: GuardOptions, *, wide: bool, as_json: bool, out: Pa
     seconds = perf_counter() - started
     later = _look_later(protocol, decision, runs[0], spec.key) if options.later else None
     if as_json:
-        data = _as_data(protocol, decision, seconds)
-        print_json(data | ({"later": _later_data(later)} if later else {}))
+        print_json(_as_data(protocol, decision, seconds, later))
     else:
         lines = _text(protocol, decision, wide)
         lines.append(f"Deciding took {seconds:.1f} s, tuning the heuristics included.")
@@ -134,25 +133,16 @@ def _look_later(
         warmup=protocol.warmup,
     )
     means = {result.name: result.means for result in results}
-    beyond = _beyond(decision, means[decision.name], means[decision.reference])
-    return Later(len(jobsets), protocol.num_disjoint_held_out, tuple(results), beyond)
-
-
-def _beyond(
-    decision: GuardDecision, means: Mapping[str, float], reference: Mapping[str, float]
-) -> dict[str, float]:
-    """Limits that a policy does not keep: by what share of the reference its metric is worse."""
-    broken = {}
+    beyond = {}
     for metric, limit in decision.limits.items():
-        value, standard = means[metric], reference[metric]
-        if standard:
-            change = value / standard - 1
+        value, reference = means[decision.name][metric], means[decision.reference][metric]
+        worse = 0.0 if value == reference else math.inf
+        if reference:
+            change = value / reference - 1
             worse = -change if get_metric(metric).higher_is_better else change
-        else:
-            worse = 0.0 if value == standard else math.inf
         if worse > limit + _SLACK:
-            broken[metric] = worse
-    return broken
+            beyond[metric] = worse
+    return Later(len(jobsets), protocol.num_disjoint_held_out, tuple(results), beyond)
 
 
 def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> list[str]:
@@ -168,6 +158,33 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
             f"Windows of a log, of {part}, share jobs: {protocol.num_disjoint:,} fit side by side."
         )
         sentences += _shorter(protocol, protocol.num_disjoint)
+    means = {one.name: one.means for one in decision.candidates}
+    learned = decision.candidates[-1].name
+    shown = (decision.reference, decision.candidates[0].name, decision.name, learned)
+    limits = [
+        f"{get_metric(name).label} {limit:.0%}"
+        for name, limit in decision.limits.items()
+        if math.isfinite(limit)
+    ]
+    under = (
+        f"Refused, with ! where: what may be worse than {decision.reference}, the reference, by "
+        f"more than: {', '.join(limits)}."
+    )
+    return [
+        click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
+        *folded(sentences),
+        *aligned(_candidates(protocol, decision, wide), names=2, width=0 if wide else WIDTH),
+        *_by_size(metric, {name: means[name] for name in dict.fromkeys(shown)}),
+        "",
+        *folded([under] if limits else []),
+    ]
+
+
+def _candidates(
+    protocol: EvaluationProtocol, decision: GuardDecision, wide: bool
+) -> list[list[str]]:
+    """Cells of all candidates: who is used, who is refused, and where."""
+    metric = protocol.metric
     names = list(decision.limits)
     windows = decision.num_disjoint
     means = {
@@ -198,25 +215,7 @@ def _text(protocol: EvaluationProtocol, decision: GuardDecision, wide: bool) -> 
         heads = ["difference", ""][: len(lines) - len(gaps)]
         for line, cell in zip(lines, [*heads, *(_interval(one, "+") for one in gaps)], strict=True):
             line.append(cell)
-    learned = decision.candidates[-1].name
-    shown = (decision.reference, decision.candidates[0].name, decision.name, learned)
-    limits = [
-        f"{get_metric(name).label} {limit:.0%}"
-        for name, limit in decision.limits.items()
-        if math.isfinite(limit)
-    ]
-    under = (
-        f"Refused, with ! where: what may be worse than {decision.reference}, the reference, by "
-        f"more than: {', '.join(limits)}."
-    )
-    return [
-        click.style(f"{title}{'; ' if details else ''}{details}", bold=True),
-        *folded(sentences),
-        *aligned(lines, names=2, width=0 if wide else WIDTH),
-        *_by_size(metric, {name: means[name] for name in dict.fromkeys(shown)}),
-        "",
-        *folded([under] if limits else []),
-    ]
+    return lines
 
 
 def _interval(estimate: Estimate, sign: str = "") -> str:
@@ -289,19 +288,10 @@ def _later_text(protocol: EvaluationProtocol, decision: GuardDecision, later: La
     ]
 
 
-def _later_data(later: Later) -> dict[str, Any]:
-    return {
-        "jobsets": later.num_jobsets,
-        "disjoint_windows": later.num_disjoint,
-        "beyond": dict(later.beyond),
-        "policies": [{"policy": one.name, **one.means} for one in later.results],
-    }
-
-
 def _as_data(
-    protocol: EvaluationProtocol, decision: GuardDecision, seconds: float
+    protocol: EvaluationProtocol, decision: GuardDecision, seconds: float, later: Later | None
 ) -> dict[str, Any]:
-    return {
+    data: dict[str, Any] = {
         "chosen": decision.name,
         "learned_is_used": decision.learned_is_used,
         "reason": decision.reason,
@@ -314,17 +304,25 @@ def _as_data(
         "limits": plain_limits(decision.limits),
         "candidates": [
             {
-                "policy": candidate.name,
-                "mean": candidate.mean.value,
-                "low": candidate.mean.low,
-                "high": candidate.mean.high,
-                "difference": candidate.difference.value,
-                "difference_low": candidate.difference.low,
-                "difference_high": candidate.difference.high,
-                "unfinished": candidate.num_unfinished,
-                **candidate.side_metrics,
-                "too_dear": candidate.too_dear,
+                "policy": one.name,
+                "mean": one.mean.value,
+                "low": one.mean.low,
+                "high": one.mean.high,
+                "difference": one.difference.value,
+                "difference_low": one.difference.low,
+                "difference_high": one.difference.high,
+                "unfinished": one.num_unfinished,
+                **one.side_metrics,
+                "too_dear": one.too_dear,
             }
-            for candidate in decision.candidates
+            for one in decision.candidates
         ],
     }
+    if later is not None:
+        data["later"] = {
+            "jobsets": later.num_jobsets,
+            "disjoint_windows": later.num_disjoint,
+            "beyond": dict(later.beyond),
+            "policies": [{"policy": one.name, **one.means} for one in later.results],
+        }
+    return data

@@ -111,9 +111,9 @@ def _quantiles(name: str, title: str, columns: dict[str, NDArray[np.int64]], uni
         for of, values in columns.items()
         if values.size
     ]
-    columns = {of: Column(of, unit) for of in _QUANTILES}
-    columns["mean"] = Column("mean", RATIO if unit == COUNT else unit)
-    return Sheet(name, title, ["of", *columns], rows, own=columns)
+    own = {of: Column(of, unit) for of in _QUANTILES}
+    own["mean"] = Column("mean", RATIO if unit == COUNT else unit)
+    return Sheet(name, title, ["of", *own], rows, own=own)
 
 
 def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:

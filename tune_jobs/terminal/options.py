@@ -1,6 +1,7 @@
 """Options that several commands have. It imports nothing heavy, so that --help is quick."""
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
@@ -49,7 +50,7 @@ class OutPath(click.Path):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
         """The path."""
-        path = super().convert(value, param, ctx)
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
         try:
             try_writing(path, folder=not self.file_okay)
         except OSError as error:
