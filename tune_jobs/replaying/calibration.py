@@ -1,7 +1,6 @@
 """What ``metasched trace --calibrate`` does: replays a log as the site says it schedules."""
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,8 @@ from cluster_env.worlds import get_heuristic
 from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
-from tune_jobs.replaying.choices import LogOptions, resources_of_log, task_of_log
+from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
+from tune_jobs.replaying.description import week_names
 from tune_jobs.tables.frames import Row, write_table
 from tune_jobs.tables.printing import Sheet, as_data, folded, format_sheet, write_sheets
 from tune_jobs.terminal.output import print_json
@@ -65,7 +65,7 @@ def report_calibration(
         site = read_slurm_conf(slurm_conf)
         usual = f"{site.order}:{site.backfilling}"
         words = _words(slurm_conf, site)
-        said, changes = _with_site(site, resources_of_log(path, changes, said), said, changes)
+        said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)
     chosen = split_names(names) or [usual]
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
     if jobs.wait is None:
@@ -100,14 +100,14 @@ def report_calibration(
 
 def _with_site(
     site: Site,
-    resources: Sequence[str],
+    log: RecordedJobs,
     task_options: Mapping[str, Any],
     overrides: Sequence[str],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
     given = {new_key(text.partition("=")[0]) for text in overrides}
     said, changes = dict(task_options), list(overrides)
-    for name in resources:
+    for name in log.resources:
         if getattr(site, name) and name not in said and f"task.world.{name}" not in given:
             said[name] = getattr(site, name)
     for name, weight in site.weights.items():
@@ -142,15 +142,12 @@ def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.Rec
     queue = jobs.names["queue"][jobs.ids["queue"]].astype(str) if "queue" in jobs.ids else None
     num_weeks = int((jobs.submit[-1] - jobs.submit[0]) // near.WEEK_S) + 1
     begin = jobs.submit[0] + near.WEEK_S * np.arange(num_weeks)
-    weeks = [f"{k + 1}" for k in range(num_weeks)]
-    if jobs.epoch is not None:
-        weeks = [f"{datetime.fromtimestamp(jobs.epoch + int(at), UTC).date()}" for at in begin]
     return near.RecordedWaits(
         arrival=jobs.submit,
         recorded=jobs.wait,
         simulated=simulated,
         classes=near.classes_of(size, jobs.estimate, None if queue is None else queue.tolist()),
-        weeks=weeks,
+        weeks=week_names(jobs, begin),
     )
 
 

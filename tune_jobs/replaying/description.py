@@ -118,23 +118,22 @@ def _quantiles(name: str, title: str, columns: dict[str, NDArray[np.int64]], uni
 
 def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:
     """Jobs and work by the processors that are asked for, in powers of two."""
-    size, rows = jobs.demand[:, 0], []
-    work = (jobs.run * size).astype(np.float64)
-    low = 1
-    while low <= size.max():
+    size = jobs.demand[:, 0]
+    frame = pd.DataFrame({"run": jobs.run, "work": (jobs.run * size).astype(np.float64)})
+    groups = frame.groupby(np.floor(np.log2(size)).astype(np.int64))
+    rows: _Rows = []
+    for power, inside in groups:
+        low = 2 ** int(power)
         high = min(2 * low - 1, int(capacity[0]))
-        inside = (size >= low) & (size <= high)
-        if inside.any():
-            rows.append(
-                {
-                    "processors": f"{low:,}" if low == high else f"{low:,} to {high:,}",
-                    "jobs": int(inside.sum()),
-                    "of_jobs": float(inside.mean()),
-                    "of_work": float(work[inside].sum() / work.sum()),
-                    "median_run": float(np.median(jobs.run[inside])),
-                }
-            )
-        low *= 2
+        rows.append(
+            {
+                "processors": f"{low:,}" if low == high else f"{low:,} to {high:,}",
+                "jobs": len(inside),
+                "of_jobs": len(inside) / jobs.num_jobs,
+                "of_work": float(inside["work"].sum() / frame["work"].sum()),
+                "median_run": float(inside["run"].median()),
+            }
+        )
     shown = ["processors", "jobs", "of_jobs", "of_work", "median_run"]
     return Sheet("by-size", "Sizes", shown, rows)
 
@@ -142,8 +141,7 @@ def by_size(jobs: RecordedJobs, capacity: Sequence[int]) -> Sheet:
 def estimates(jobs: RecordedJobs) -> Sheet:
     """How good the estimates are, and which are popular."""
     accuracy = jobs.run / jobs.estimate
-    values, counts = np.unique(jobs.estimate, return_counts=True)
-    popular = np.argsort(-counts, kind="stable")[:20]
+    popular = pd.Series(jobs.estimate).value_counts()
     rows: _Rows = [
         {"what": "estimate is the run time", "share": float((accuracy == 1).mean())},
         {"what": "estimate is longer", "share": float((accuracy < 1).mean())},
@@ -152,13 +150,20 @@ def estimates(jobs: RecordedJobs) -> Sheet:
         {"what": "run time over estimate, median", "share": float(np.median(accuracy))},
         {
             "what": "one of the twenty most popular estimates",
-            "share": float(counts[popular].sum() / jobs.num_jobs),
+            "share": float(popular.iloc[:20].sum() / jobs.num_jobs),
         },
     ]
-    note = f"{values.size:,} different estimates"
+    note = f"{popular.size:,} different estimates"
     if (accuracy == 1).all():
         note = "the log holds run times where estimates are asked for, or none at all"
     return Sheet("estimates", "Estimates", ["what", "share"], rows, note)
+
+
+def week_names(jobs: RecordedJobs, begin: NDArray[np.int64]) -> list[str]:
+    """Dates of the begin of weeks, seconds of the log's clock; numbers if it knows no dates."""
+    if jobs.epoch is None:
+        return [f"{k + 1}" for k in range(begin.size)]
+    return [f"{datetime.fromtimestamp(jobs.epoch + int(at), UTC).date()}" for at in begin]
 
 
 def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Sheet:
@@ -169,7 +174,6 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
     week = np.searchsorted(edges, jobs.submit, side="right") - 1
     num_weeks, length = edges.size - 1, np.diff(edges)
     over = played.start + jobs.run
-    waiting = means_between(jobs.submit, played.start, 1, edges)
     share = {}
     for k, name in enumerate(jobs.resources):
         of = "" if len(jobs.resources) == 1 else f"_{name}"
@@ -178,23 +182,17 @@ def by_week(jobs: RecordedJobs, capacity: Sequence[int], played: Played) -> Shee
         share[f"load{of}"] = came / length / capacity[k]
         used = means_between(played.start, over, jobs.demand[:, k], edges)
         share[f"utilization{of}"] = used / capacity[k]
-    came_in = np.bincount(week, minlength=num_weeks)
     longest = np.zeros(num_weeks)
     np.maximum.at(longest, week, (played.start - jobs.submit).astype(np.float64))
-    rows: _Rows = []
-    for k in range(num_weeks):
-        name = f"{k + 1}"
-        if jobs.epoch is not None:
-            name = f"{datetime.fromtimestamp(jobs.epoch + int(edges[k]), UTC).date()}"
-        rows.append(
-            {
-                "week": name,
-                "jobs": int(came_in[k]),
-                **{of: float(values[k]) for of, values in share.items()},
-                "mean_queue": float(waiting[k]),
-                "longest_wait": float(longest[k]),
-            }
-        )
+    rows = pd.DataFrame(
+        {
+            "week": week_names(jobs, edges[:-1]),
+            "jobs": np.bincount(week, minlength=num_weeks),
+            **share,
+            "mean_queue": means_between(jobs.submit, played.start, 1, edges),
+            "longest_wait": longest,
+        }
+    ).to_dict("records")
     note = f"queue and utilization {played.words}; the last week may be cut short"
     own = {name: Column(name.replace("_", " "), SHARE) for name in share}
     own["longest_wait"] = Column("longest wait", TIME)
