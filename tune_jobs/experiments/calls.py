@@ -26,7 +26,7 @@ from tune_jobs.cli import COMMANDS, metasched
 from tune_jobs.experiments.definition import Scalar
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.terminal.running import run
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.terminal.task_command import TaskCommand
 from tune_jobs.tracking.provenance import as_command
 

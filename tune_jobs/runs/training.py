@@ -20,7 +20,7 @@ from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with

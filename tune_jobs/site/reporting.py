@@ -27,7 +27,7 @@ from tune_jobs.site.simulated import SimulatedBackend
 from tune_jobs.site.slurm import SlurmBackend
 from tune_jobs.site.steering import NEEDS_OPERATOR, PRIORITY, RELEASE, Steerer, Steering
 from tune_jobs.site.watchdog import Watchdog, release_all
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 
 SITE_RULE = "fcfs:easy"
 """What starts the jobs of a simulated site."""
