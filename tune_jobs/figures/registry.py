@@ -196,14 +196,14 @@ for _kind in (
         "adaptation-differences",
         "Each method less joint training, in pairs of tasks, and how often adaptation makes things "
         "worse (--rows).",
-        "tune_jobs.figures.adaptation_differences",
+        "tune_jobs.figures.adaptation_comparisons:DIFFERENCES",
         steady=False,
     ),
     FigureKind(
         "meta-curves",
         "Curves of meta-training (--runs): cost before and after adaptation on validation tasks, "
         "and entropy.",
-        "tune_jobs.figures.meta_curves",
+        "tune_jobs.figures.meta_curves:CURVES",
         steady=False,
     ),
     FigureKind(
@@ -217,7 +217,7 @@ for _kind in (
         "headroom",
         "How much of the way from joint training to specialists of each task (metasched "
         "specialists) adaptation goes (--rows).",
-        "tune_jobs.figures.headroom",
+        "tune_jobs.figures.adaptation_comparisons:HEADROOM",
         steady=False,
     ),
     *(
@@ -242,13 +242,13 @@ for _kind in (
     FigureKind(
         "cunha-fig5.6",
         "Time to train (--runs): minutes for a million decisions, for any world.",
-        "tune_jobs.figures.training_costs:TIME",
+        "tune_jobs.figures.learning_curves:TIME",
         steady=False,
     ),
     FigureKind(
         "cunha-fig5.7",
         "Decisions of an episode while training (--runs), as with several rewards, for any world.",
-        "tune_jobs.figures.training_costs:LENGTH",
+        "tune_jobs.figures.learning_curves:LENGTH",
         steady=False,
     ),
     FigureKind(
@@ -312,7 +312,7 @@ for _kind in (
     FigureKind(
         "inner-rates",
         "Inner rates that were learned (--runs), by block of parameters.",
-        "tune_jobs.figures.inner_rates",
+        "tune_jobs.figures.meta_curves:INNER_RATES",
         steady=False,
     ),
     *(
@@ -360,14 +360,14 @@ for _kind in (
         "utility-machines",
         "Utility accrual: several servers with one queue, values of each or one function for all; "
         "at most 20 experiments, fewer with --jobsets.",
-        "tune_jobs.figures.utility_machines",
+        "tune_jobs.figures.utility:MACHINES_FIGURE",
         steady=False,
     ),
     FigureKind(
         "utility-bound",
         "Utility accrual on small jobsets: policies, learned ones too (--runs), over what nobody "
         "can beat in hindsight.",
-        "tune_jobs.figures.utility_bound",
+        "tune_jobs.figures.utility_policies:BOUND",
         steady=False,
     ),
     FigureKind(
@@ -375,7 +375,7 @@ for _kind in (
         "Utility accrual: trained policies (--runs) over the aggressive policy and the paper's "
         "rulebase, at the rates that they were trained at; at most 20 experiments, fewer with "
         "--jobsets.",
-        "tune_jobs.figures.utility_learned",
+        "tune_jobs.figures.utility_policies:LEARNED_FIGURE",
         steady=False,
     ),
 ):
