@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator, PercentFormatter
+from numpy.typing import NDArray
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, jobset_interval
@@ -31,6 +32,7 @@ from tune_jobs.figures.adaptation_data import (
     won,
 )
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves, draw_levels, grid_of_panels
+from tune_jobs.figures.kit.dots import name_lines
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.learning_curves import MOST_LINES
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -256,9 +258,9 @@ def draw_methods(
     names = rows["method"].unique().tolist()
     curves = []
     for name in names:
-        x, *y = rows[rows["method"] == name][["step", "value", "value_low", "value_high"]].T.values
         color, style = color_and_style(name, names)
-        curves.append(Curve(name, color, x, *y, style=style, marker="o"))
+        look = {"name": name, "color": color, "style": style, "marker": "o"}
+        curves.append(Curve.of(rows[rows["method"] == name], "step", "value", **look))
     low, high = limits or _limits(curves)
     # Bars side by side: bands over each other hide which interval belongs to which line.
     ends = draw_curves(axes, curves, "bars", apart=_APART)
@@ -302,7 +304,7 @@ def _limits(curves: Sequence[Curve]) -> tuple[float, float]:
     return min(values) - room, max(values) + 2 * room
 
 
-def _label_steps(axes: Axes, steps: Sequence[float]) -> None:
+def _label_steps(axes: Axes, steps: NDArray[np.float64]) -> None:
     """Ticks at the steps that were evaluated; many steps get a logarithmic axis."""
     first, last = steps[0], max(steps[-1], steps[0] + 1)
     many = last > _MANY_STEPS
@@ -346,10 +348,7 @@ def draw_objectives(table: Path) -> Figure:
                 _draw_way(axes, height, points, color_and_style(method, methods)[0])
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
         names = [f"{family}:\n{objective.replace('_', ' ')}" for family, objective in groups.groups]
-        axes.set_yticks(range(groups.ngroups), names)
-        axes.set_ylim(groups.ngroups - 0.5, -0.5)
-        axes.tick_params(axis="y", length=0, labelsize=9.5)
-        axes.grid(visible=False, axis="y")
+        name_lines(axes, names, size=9.5, top=-0.5)
         axes.set_xscale("log")
         axes.set_xlim(_LOW * 0.98, _HIGH * 1.02)
         axes.xaxis.set_major_locator(FixedLocator(_TICKS))
@@ -406,7 +405,7 @@ WIN_RATE = FigureRecipe(
     partial(collect, statistic=won),
     partial(
         draw,
-        title="On how many unseen tasks methods do as well as the best baseline after adaptation",
+        title="Unseen tasks on which methods do as well as the best baseline",
         note=f"a task is won at a cost of at most {WIN_RATIO:g} times the baseline's",
         share=True,
     ),

@@ -4,7 +4,8 @@ Where a method is conditioned on the objective, or has no training, all others a
 that one as well.
 """
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from tune_jobs.figures.adaptation_data import (
     untrained,
 )
 from tune_jobs.figures.kit.curves import grid_of_panels
+from tune_jobs.figures.kit.dots import draw_dots, name_lines
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
@@ -61,6 +63,7 @@ SPECIALIST = "specialist"
 OF_HEADROOM = ("step", "value", "value_low", "value_high", "closed", "tasks")
 
 _STEP_HEIGHT, _METHOD_GAP, _FAMILY_GAP = 0.1, 0.12, 0.85  # inches
+_NAME_CHARACTERS = 20  # of a line of a method's name
 _WIDE = 3.0  # from this ratio of its ends on an axis has ticks at round factors
 
 
@@ -220,24 +223,16 @@ def _draw_ratios(
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
     axes.xaxis.set_minor_locator(NullLocator())
-    for row in rows.itertuples():
-        color = colors[row.method]
-        shift = np.searchsorted(steps, row.step) - (len(steps) - 1) / 2
-        place = methods.index(row.method) + shift * _STEP_HEIGHT / row_height
-        axes.hlines(place, row.ratio_low, row.ratio_high, color, linewidth=1.8, zorder=2)
-        sure = row.ratio_high < 1 or row.ratio_low > 1
-        axes.plot(
-            row.ratio,
-            place,
-            marker="o",
-            markersize=4.5,
-            markeredgecolor=color,
-            markerfacecolor=color if sure else "white",
-            zorder=3,
-        )
+    shifts = np.searchsorted(steps, rows["step"]) - (len(steps) - 1) / 2
+    lines = rows["method"].map(methods.index) + shifts * _STEP_HEIGHT / row_height
+    rows = rows.assign(color=rows["method"].map(colors), marker="o")
+    sure = (rows["ratio_high"] < 1) | (rows["ratio_low"] > 1)
+    draw_dots(axes, rows[sure], "ratio", lines=lines[sure], size=4.5)
+    draw_dots(axes, rows[~sure], "ratio", lines=lines[~sure], size=4.5, markerfacecolor="white")
+    for step, end, line in zip(rows["step"], rows["ratio_high"], lines, strict=True):
         axes.annotate(
-            f"{row.step:g}",
-            (row.ratio_high, place),
+            f"{step:g}",
+            (end, line),
             xytext=(3, 0),
             textcoords="offset points",
             color=MUTED,
@@ -249,13 +244,14 @@ def _draw_ratios(
     axes.xaxis.set_major_locator(
         LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=12)
         if high > _WIDE * low
-        else MaxNLocator(6, steps=(1, 2, 5, 10))
+        else MaxNLocator(5, steps=(1, 2, 5, 10))
     )
     axes.tick_params(axis="x", labelsize=9.5)
-    axes.set_yticks(range(len(methods)), methods, fontsize=9)
-    axes.set_ylim(max(len(methods), 1) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
+    name_lines(axes, _wrapped(methods), top=-0.5)
+
+
+def _wrapped(methods: Iterable[str]) -> list[str]:
+    return [textwrap.fill(method, _NAME_CHARACTERS) for method in methods]
 
 
 def _draw_worse(axes: Axes, rows: pd.DataFrame) -> None:
@@ -271,12 +267,9 @@ def _draw_worse(axes: Axes, rows: pd.DataFrame) -> None:
     axes.barh(range(len(shares)), shares, color=colors, height=0.6)
     for place, share in enumerate(shares):
         axes.annotate(f" {share:.1%}", (share, place), fontsize=8.5, va="center")
-    axes.set_yticks(range(len(shares)), shares.index, fontsize=8.5)
-    axes.set_ylim(len(shares) - 0.5, -0.5)
+    name_lines(axes, _wrapped(shares.index), size=8.5, top=-0.5)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(f"tasks worse by {WORSE - 1:.0%}\nafter {step:g} steps", fontsize=9.5)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
     axes.set_xlim(0.0, 1.45 * max(shares.max(), 0.05))
 
 

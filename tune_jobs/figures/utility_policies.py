@@ -25,7 +25,7 @@ from cluster_env.evaluation.intervals import (
     ratio_interval,
     two_level_interval,
 )
-from rllib_configs.policy_files import load_policy, read_policy_config
+from rllib_configs.policy_files import Decode, load_policy, read_policy_config
 from rllib_configs.worlds.accrual import Setting, experiment
 from rllib_configs.worlds.accrual.hindsight import (
     bound_of,
@@ -60,8 +60,8 @@ def load_policies(
     request: FigureRequest, runs: Sequence[str | Path], world: World
 ) -> Iterator[Policy]:
     """The policies of runs in a world."""
+    decode: Decode = "sample" if request.decode == "sample" else "argmax"
     for path in runs:
-        decode = "sample" if request.decode == "sample" else "argmax"
         yield load_policy(path, decode, world=world)[0]
 
 
@@ -200,8 +200,8 @@ def _gain(utility: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
 
 def draw_learned(table: Path) -> Figure:
     """Draws the CSV file of `collect_learned`."""
-    ends = ["gain", "gain_low", "gain_high"]
-    rows = read_frame(table, ("policy", "over", "seeds"), ("rate", *ends, "experiments"))
+    numbers = ("rate", "gain", "gain_low", "gain_high", "experiments")
+    rows = read_frame(table, ("policy", "over", "seeds"), numbers)
     with styled():
         figure = new_figure(4.4)
         panels = figure.subplots(1, 2)
@@ -209,8 +209,9 @@ def draw_learned(table: Path) -> Figure:
             mine = rows[rows["over"] == other]
             curves = []
             for policy in policies:
-                values = mine[mine["policy"] == policy][["rate", *ends]].to_numpy().T
-                curves.append(Curve(*LOOKS[policy], *values, marker="o"))
+                name, color = LOOKS[policy]
+                some = mine[mine["policy"] == policy]
+                curves.append(Curve.of(some, "rate", "gain", name=name, color=color, marker="o"))
             draw_curves(axes, curves, "caps")
             axes.axhline(0.0, color=INK, linewidth=1)
             axes.set_title(f"over the {'aggressive policy' if other == 'aggressive' else other}")
