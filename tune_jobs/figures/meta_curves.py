@@ -58,7 +58,7 @@ def collect_curves(request: FigureRequest) -> list[Row]:
         config = run.config()
         if not isinstance(config.training, MAMLOptions):
             raise InputError(
-                f"{path} is no run of the algorithm maml; metasched figure deeprm-fig6 draws its "
+                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws its "
                 f"curves"
             )
         history = run.history.rows()
