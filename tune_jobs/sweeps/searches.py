@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from rllib_configs.dimensions import Dimension
+from rllib_configs.options import adjustable_settings
 from rllib_configs.sections import Count, Section
 
 if TYPE_CHECKING:
@@ -25,15 +26,6 @@ SETTINGS = "settings"
 
 SCORE, SCORED_AT = "score", "scored_at"
 """In a trial's results: what ranks it, and the iteration at which that was new; 0 before."""
-
-# What may change in the middle of a run: no shapes, no jobs, no length.
-EVOLVING = (
-    *("training.lr", "training.entropy", "training.clip", "training.gamma", "training.gae_lambda"),
-    *("training.equalize", "training.epochs", "training.minibatches", "training.lr_end_share"),
-    *("training.rmsprop_decay", "training.rmsprop_eps"),
-    *("meta.rates_lr", "meta.entropy_target", "meta.gradient_clip", "meta.advantage_floor"),
-    *("meta.tasks_per_update",),
-)
 
 
 class AshaSection(Section):
@@ -177,10 +169,11 @@ class PbtSearch(Search):
 
     def check_key(self, key: str) -> None:
         """Refuses what cannot change in the middle of a run."""
-        if key not in EVOLVING:
+        adjustable = adjustable_settings()
+        if key not in adjustable:
             raise InputError(
                 f"pbt changes settings in the middle of a run, which {key} does not allow; "
-                f"it can search {', '.join(EVOLVING)}"
+                f"it can search {', '.join(adjustable)}"
             )
 
     def first_decision(self, sweep: SearchedSweep) -> tuple[str, int] | None:

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,6 +78,26 @@ def replacing(path: Path) -> Iterator[Path]:
         sync_folder(path.parent)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def try_writing(path: Path, *, folder: bool) -> None:
+    """Tries whether a file can be written there, or files below it; leaves nothing behind.
+
+    Args:
+        path: may be there or not, as the folders above it.
+        folder: whether it is a folder.
+
+    Raises:
+        OSError: if it cannot.
+    """
+    path.exists()  # says so where a name is too long, or a folder above must not be entered
+    place = path if folder else path.absolute().parent
+    while not place.is_dir():
+        if place.exists():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
+        place = place.absolute().parent
+    with tempfile.TemporaryFile(dir=place):
+        pass
 
 
 def short_path(path: Path) -> Path:
