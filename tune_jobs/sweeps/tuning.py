@@ -126,8 +126,10 @@ def _fit(
     free, cpus = _free_cpus(config, most), cpus_of(config)
     num_slots = max(1, min(most, int(free // cpus)))
     options = {"max_concurrent_trials": num_slots}
-    if strategy.waits_for_all:  # a limit to their number would have them wait for ever
-        cpus, options = max(cpus, int(free // num_slots)), {}
+    if strategy.waits_for_all:  # with a limit to their number they would wait for ever
+        options = {}
+        if most < work.num_trials:  # so each takes so much that no more of them fit
+            cpus = max(cpus, int(free // num_slots))
     states = {index: (done, ray.put(state)) for index, (done, state) in work.states.items()}
     context = TrialContext(sweep, folder.trials, read_presets(sweep), states)
     trainable = tune.with_resources(
