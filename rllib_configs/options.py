@@ -40,13 +40,13 @@ AdjustableShare = Annotated[Share, ADJUSTABLE]
 AdjustableCount = Annotated[Count, ADJUSTABLE]
 
 
-def _without_null(table: Any) -> Any:
-    if not isinstance(table, dict):
-        return table
-    return {name: value for name, value in table.items() if value is not None}
-
-
-_BY_METRIC = BeforeValidator(_without_null)  # null takes a limit out
+_BY_METRIC = BeforeValidator(  # null takes one out
+    lambda table: (
+        {name: value for name, value in table.items() if value is not None}
+        if isinstance(table, dict)
+        else table
+    )
+)
 
 
 class TrainingSection(Section):

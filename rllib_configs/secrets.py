@@ -64,9 +64,8 @@ def hide_secrets(text: str, environment: Mapping[str, str] | None = None) -> str
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"):
         if match := _ADDRESS_PASSWORD.search(environment.get(name, "")):
             values |= {match[1], unquote(match[1])}
-    for value in sorted(
-        filter(None, values), key=len, reverse=True
-    ):  # none hides a part of another
+    # The longest first, so that none hides a part of another.
+    for value in sorted(filter(None, values), key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     text = _ADDRESS.sub("", text)
     for pattern in (_HEADER, _BEARER, _SIGNATURE, _OPTION, _PAIR):
