@@ -38,7 +38,7 @@ def change(data: dict[str, Any], changes: Changes) -> None:
     _choose_training(data, dict(settings))
     spec = _choose_world(data, dict(settings).get("task.world.kind"))
     settings = [long for short in settings for long in _written_out(spec, *short)]
-    chosen = dict(settings).get("task.workload.kind")
+    chosen = str(dict(settings).get("task.workload.kind", ""))
     if _is_named(spec, chosen):  # take out what another workload does not have
         workload, entry = _table(_table(data, "task"), "workload"), spec.workloads.get(chosen)
         before = workload.get("kind", spec.workloads.names()[0])
