@@ -20,12 +20,6 @@ def begin_as_shared(
 ) -> dict[str, NDArray[np.float32]]:
     """Weights that begin as a shared actor that is trained: the advisor adds nothing to it yet.
 
-    Args:
-        source: config of the policy to begin with.
-        trained: its weights.
-        config: of the run.
-        own: its weights.
-
     Raises:
         InputError: if that policy has other actors, or another advisor.
     """

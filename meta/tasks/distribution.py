@@ -83,13 +83,10 @@ class TaskSplit:
         return section.build(f"{self.distribution.name}:{part}{index}", seed)
 
     def balanced(self, count: int) -> list[Task]:
-        """The first tasks, but as many of each kind of objective as of any other.
+        """The first tasks, but as many of each kind of objective as of any other, or one more.
 
         The mean over them estimates the mean over the distribution with less noise than that over
         as many first tasks, if the distribution draws all kinds equally often.
-
-        Args:
-            count: how many; where the kinds do not divide it, some have one more than others.
         """
         candidates = [self.task(index) for index in range(_CANDIDATES * count)]
         # The first of each kind come before the second ones, and so on.

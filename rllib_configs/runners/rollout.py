@@ -13,7 +13,7 @@ from cluster_env.core.schedule import Schedule
 from cluster_env.core.seeding import row_keys, uniforms
 from cluster_env.core.spec import spec_of
 from cluster_env.core.world import State, World
-from cluster_env.evaluation.metrics import Metric, get_metric
+from cluster_env.evaluation import Metric, get_metric
 from cluster_env.objectives import Objective
 from rllib_configs.networks.sampling import SamplingPolicy
 
