@@ -14,7 +14,6 @@ from pydantic import (
     model_validator,
 )
 
-import rllib_configs.worlds  # noqa: F401  enters the networks of single worlds
 from cluster_env.core.errors import InputError
 from cluster_env.core.registry import Registry
 from cluster_env.core.world import World
@@ -346,6 +345,7 @@ def training_section(
     Raises:
         InputError: if there is no such algorithm or network.
     """
+    load_extensions()
     return _composed(algorithm, network, ALGORITHMS.get(algorithm), NETWORKS.get(network))
 
 
