@@ -117,7 +117,7 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     assert re.search(r"^Learned +a mean slowdown of [\d.]+, \d+% ", said, re.MULTILINE)
     assert re.search(r"^Adapted +in three .* the mean of 2 unseen tasks", said, re.MULTILINE)
     (run,) = tmp_path.glob("demo-2*")
-    for name in ("deeprm-fig4", "deeprm-fig6"):
+    for name in ("deeprm-fig4", "learning-curves"):
         assert (run / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (run / "figures" / f"{name}.csv").stat().st_size > 0
     compared, operated = sorted(tmp_path.glob("demo-compared-*"), key=lambda path: len(path.name))
@@ -129,4 +129,4 @@ def test_the_whole_demo_leaves_runs_with_figures_in_the_store(
     assert len(list(tmp_path.glob("demo-meta-*-task-*/adaptation.csv"))) == len(demo.TASKS)
     assert (tmp_path / "mlflow.db").exists()
     copied = {path.name for path in (tmp_path / "mlartifacts").rglob("figures/*")}
-    assert copied >= {"deeprm-fig4.png", "deeprm-fig6.png", "comparison.csv", "adaptation.csv"}
+    assert copied >= {"deeprm-fig4.png", "learning-curves.png", "comparison.csv", "adaptation.csv"}

@@ -70,7 +70,8 @@ def markdown_of(table: Path) -> str:
         rows = sorted(read_table(table, _ADAPTED), key=_family)
         return _joined(rows, _family, _adaptation, _OVER_BASELINE)
     with suppress(InputError):
-        return _joined(read_table(table, _CLOSED), _tasks, _headroom)
+        rows = read_table(table, _CLOSED)
+        return _joined(rows, "{family}, {tasks} tasks that have specialists".format_map, _headroom)
     return ""
 
 
@@ -128,10 +129,6 @@ def _adaptation(rows: list[Cells]) -> str:
         counts = f", {mine[0]['seeds']} x {mine[0]['adaptations']}" if mine[0].get("seeds") else ""
         lines.append([f"{_escaped(name)}{counts}", *costs, *side_cells(spec, mine[-1], shown)])
     return markdown(lines, names=1)
-
-
-def _tasks(row: Cells) -> str:
-    return f"{row['family']}, {row['tasks']} tasks that have specialists"
 
 
 def _headroom(rows: list[Cells]) -> str:

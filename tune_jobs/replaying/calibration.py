@@ -63,7 +63,13 @@ def report_calibration(
     if slurm_conf is not None:
         site = read_slurm_conf(slurm_conf)
         usual = f"{site.order}:{site.backfilling}"
-        words = _words(slurm_conf, site)
+        weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
+        order = f"{site.order} ({weights})" if weights else site.order
+        words.append(
+            f"{slurm_conf} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
+            f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
+        )
+        words += [f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else []
         said, changes = _with_site(site, read_as_said(path, changes, said), said, changes)
     chosen = split_names(names) or [usual]
     task, jobs, remarks = task_of_log(path, changes, said, guess=False)
@@ -114,17 +120,6 @@ def _with_site(
         if not {key, "task.world.priority"} & given:
             changes.append(f"{key}={weight:g}")
     return said, tuple(changes)
-
-
-def _words(path: Path, site: Site) -> list[str]:
-    """What was taken from slurm.conf, and what in it is not simulated."""
-    weights = ", ".join(f"{name} {weight:g}" for name, weight in site.weights.items())
-    order = f"{site.order} ({weights})" if weights else site.order
-    taken = (
-        f"{path} says: {site.processors:,} processors, {site.memory:,} MiB that count, "
-        f"{site.gpus:,} gpus; order {order}, backfilling {site.backfilling}."
-    )
-    return [taken, *([f"Not simulated: {'; '.join(site.unknown)}."] if site.unknown else [])]
 
 
 def _waits_of(jobs: RecordedJobs, schedules: Mapping[str, Schedule]) -> near.RecordedWaits:

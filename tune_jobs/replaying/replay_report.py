@@ -203,10 +203,13 @@ def _lines_of(replays: Sequence[Replay]) -> pd.DataFrame:
     edges = np.unique(np.linspace(0, max(last, 1), STRETCHES + 1).astype(np.int64))
     frames = []
     for one in replays:
-        stretches = {"begin_s": edges[:-1], "end_s": edges[1:]}
-        window = {"window_s": int(one.schedule.window[0])}
-        means = timeline(one.schedule, edges)
-        frames.append(pd.DataFrame({"policy": one.name, **stretches, **window, **means}))
+        columns = {
+            "policy": one.name,
+            "begin_s": edges[:-1],
+            "end_s": edges[1:],
+            "window_s": int(one.schedule.window[0]),
+        }
+        frames.append(pd.DataFrame({**columns, **timeline(one.schedule, edges)}))
     return pd.concat(frames)
 
 

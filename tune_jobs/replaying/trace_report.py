@@ -49,7 +49,16 @@ def report_trace(
     capacity: tuple[int, ...] = getattr(task.world, "capacity", ())
     played = _played(task, jobs)
     facts = description.facts(jobs, capacity, played)
-    sheets = _sheets(jobs, capacity, played)
+    groups = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
+    sheets = [
+        description.dropped(jobs),
+        description.noticed(jobs),
+        *description.spread(jobs, played),
+        description.by_size(jobs, capacity),
+        description.estimates(jobs),
+        description.by_week(jobs, capacity, played),
+        *(sheet for sheet in groups if sheet is not None and len(sheet.rows) > 1),
+    ]
     if as_json:
         known: dict[str, Any] = {name: value for name, (value, _) in facts.items()}
         print_json({"facts": plain([known])[0], **as_data(sheets)})
@@ -76,19 +85,6 @@ def _played(task: Task, jobs: RecordedJobs) -> description.Played:
     start = np.empty(jobs.num_jobs, np.int64)
     start[schedule.job] = schedule.start.astype(np.int64) + int(jobs.submit[0])
     return description.Played(start, f"under {TODAY}")
-
-
-def _sheets(jobs: RecordedJobs, capacity: Sequence[int], played: description.Played) -> list[Sheet]:
-    names = (description.by_name(jobs, name, played) for name in ("user", "group", "queue"))
-    return [
-        description.dropped(jobs),
-        description.noticed(jobs),
-        *description.spread(jobs, played),
-        description.by_size(jobs, capacity),
-        description.estimates(jobs),
-        description.by_week(jobs, capacity, played),
-        *(sheet for sheet in names if sheet is not None and len(sheet.rows) > 1),
-    ]
 
 
 def _text(

@@ -252,7 +252,7 @@ class _Loop:
         else:
             if self._draw is not None:
                 learns_tasks = isinstance(self._config.training, MAMLOptions)
-                curves = "meta-curves" if learns_tasks else "deeprm-fig6"
+                curves = "meta-curves" if learns_tasks else "learning-curves"
                 self._draw(curves, self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
 
