@@ -114,10 +114,6 @@ class TaskSection(Section):
             task.spec.training.check_task(task)
         return task
 
-    def build_world(self) -> Any:
-        """What the jobs run in."""
-        return self.world
-
     def build_workload(self) -> Any:
         """The workload.
 

@@ -66,7 +66,7 @@ class BatchedConfig(AlgorithmConfig):
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         """The experiment's network."""
         network = network_of(self.experiment)
-        config = network.model_config(self.experiment, self.experiment.task.build_world())
+        config = network.model_config(self.experiment, self.experiment.task.world)
         return RLModuleSpec(module_class=network.module(), model_config=config)
 
     @abstractmethod
@@ -191,7 +191,7 @@ class UnitAlgorithm(Algorithm):
     @cached_property
     def headline(self) -> str:
         """Name of the headline metric of the experiment's world."""
-        return spec_of(self.config.experiment.task.build_world()).headline
+        return spec_of(self.config.experiment.task.world).headline
 
     def cleanup(self) -> None:
         """Ends the runners first, because RLlib would wait for one that hangs."""

@@ -61,7 +61,7 @@ def test_what_is_written_is_read_back(tmp_path):
         ("tracking.uri=null", lambda config: config.tracking.uri is None),
         ('tracking.uri="sqlite:///a: b"', lambda config: config.tracking.uri == "sqlite:///a: b"),
         ("name=with=sign", lambda config: config.name == "with=sign"),
-        ("task.world.rules=released", lambda config: config.task.build_world().rules == "released"),
+        ("task.world.rules=released", lambda config: config.task.world.rules == "released"),
     ],
 )
 def test_an_override_is_read_as_yaml(override, read):

@@ -109,7 +109,7 @@ class Setting:
                 "servers that learn values need training.algorithm=fuzzy_td and the workload "
                 "poisson, as in the preset fuzzy-td"
             )
-        given = config.task.build_world()
+        given = config.task.world
         assert isinstance(given, Accrual)  # fuzzy_td has said so
         return cls(
             world=given,

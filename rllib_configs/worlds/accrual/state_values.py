@@ -78,7 +78,7 @@ def prepare(experiment: ExperimentConfig) -> ExperimentConfig:
             f"the algorithm fuzzy_td learns values of states, so it needs training.network="
             f"state_values, but {experiment.training.network} was given"
         )
-    world = _require_accrual(experiment.task.build_world())
+    world = _require_accrual(experiment.task.world)
     if not (world.preempt or world.squeeze):
         raise InputError(
             "the algorithm fuzzy_td learns when to preempt and squeeze, but task.world.preempt "
@@ -98,7 +98,7 @@ def _require_accrual(world: World) -> Accrual:
 
 def _num_functions(experiment: ExperimentConfig) -> int:
     """Each machine that learned has values of its own, wherever they act."""
-    world = _require_accrual(experiment.task.build_world())
+    world = _require_accrual(experiment.task.world)
     return int(experiment.training.jobsets) * world.machines
 
 

@@ -53,7 +53,7 @@ class Imitation:
         Raises:
             InputError: if the bilinear scorer cannot act in the world of the experiment.
         """
-        world, objective = experiment.task.build_world(), experiment.task.build_objective()
+        world, objective = experiment.task.world, experiment.task.build_objective()
         if seen_world(experiment.training, world, objective) is not world:
             raise InputError(
                 f"a set_scorer that is told more than a state cannot begin as {source.name}, which "
@@ -77,7 +77,7 @@ class Imitation:
             own: weights of the set scorer by name, which it begins with. A critic keeps them.
         """
         self.check(source, weights, experiment, own)
-        world = experiment.task.build_world()
+        world = experiment.task.world
         teacher = network_of(source).sampler(source, weights, world)
         made = {name: np.array(value, np.float32) for name, value in own.items()}
         pieces: list[Shown] = []
