@@ -112,7 +112,7 @@ def test_a_mixture_weighs_objectives():
         ("training.algorithm=pppo", r"training\.algorithm: unknown algorithm 'pppo': .*'ppo'\?"),
         (
             "training.network=mlp",
-            r"training\.network: unknown network 'mlp': known are bilinear_scorer,",
+            r"training\.network: unknown network 'mlp': did you mean 'deeprm_mlp'\? known are",
         ),
         ("training.algorithm=3", r"training\.algorithm: unknown algorithm '3'"),
         (
