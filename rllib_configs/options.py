@@ -234,8 +234,8 @@ class EvolutionOptions(BatchedOptions):
     """Whether a candidate's cost is the mean over all jobsets, as comparisons have it, so that
     crowded ones count most; else the geometric mean, where each counts by its ratio."""
     limits: Annotated[dict[str, NonNegative], _BY_METRIC] = Field(default_factory=dict)
-    """By what share a metric may be worse than the reference's on the same jobset, by its name;
-    below 1 for one of which more is better."""
+    """By what share a metric may be worse than the reference's on the same jobset, by its name, as
+    training.limits.wait=0.25; below 1 for one of which more is better."""
     multipliers: Annotated[dict[str, Positive], _BY_METRIC] = Field(default_factory=dict)
     """What a limit costs that is not kept, by the name of the metric, times ln(value / limit),
     beside ln(objective's cost); unset, 5, or 0.05 at first where multipliers adapt."""
