@@ -1,7 +1,6 @@
 """What every algorithm here shares: units done by runners, and a learner that adds nothing up."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,13 +68,13 @@ class BatchedConfig(AlgorithmConfig):
         config = network.model_config(self.experiment, self.experiment.task.world)
         return RLModuleSpec(module_class=network.module(), model_config=config)
 
-    @abstractmethod
     def make_work(self, module: Any) -> UnitWork:
-        """What runners do with units.
+        """What runners do with units; to be said by whoever learns so.
 
         Args:
             module: the runner's own, to compute gradients with.
         """
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
