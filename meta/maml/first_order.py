@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from cluster_env.core.world import World
 from meta.maml.decisions import Decisions
 from meta.maml.steps import LEAST_SQUARE, Parameters, StepOptions, rate_of_step
-from rllib_configs.networks.set_scorer.autograd import PARAMETERS, pack, unpack
-from rllib_configs.networks.set_scorer.kernels import weights_type
+from rllib_configs.networks.set_scorer.kernels import PARAMETERS, pack, unpack, weights_type
 from rllib_configs.networks.set_scorer.network import SetScorer
 from rllib_configs.networks.set_scorer.policy_gradient import Choices, PolicyGradient, PolicyLoss
 

@@ -16,7 +16,6 @@ from cluster_env.core.seeding import Purpose, Split, generator
 from cluster_env.core.task import Task
 from rllib_configs.extensions import IMPORTS, allowed_imports
 from rllib_configs.loading import parse_section, read_yaml
-from rllib_configs.migration import migrate
 from rllib_configs.ranges import Ranges, ranges_of
 from rllib_configs.sections import Section, validated
 from rllib_configs.task_schema import TaskSection
@@ -161,8 +160,6 @@ def read_family(path: Path) -> FamilySection:
     if not path.is_file():
         raise InputError(f"there is no file {path} of a task distribution")
     data = {"name": path.stem, **read_yaml(path)}
-    if isinstance(data.get("base"), Mapping):
-        data["base"] = migrate({"task": data["base"]})["task"]
     try:
         return parse_section(FamilySection, data).check()
     except InputError as error:

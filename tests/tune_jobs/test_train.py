@@ -70,8 +70,8 @@ class TestRun:
             "checkpoints",
         }
         assert {path.name for path in run.figures.iterdir()} == {
-            "deeprm-fig6.csv",
-            "deeprm-fig6.png",
+            "learning-curves.csv",
+            "learning-curves.png",
         }
         assert [checkpoint.iteration for checkpoint in run.checkpoints.all()] == [2, 4]
         assert all(checkpoint.damage() is None for checkpoint in run.checkpoints.all())

@@ -20,7 +20,7 @@ from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
-from tune_jobs.terminal.stopping import StopRequest
+from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with
@@ -252,7 +252,7 @@ class _Loop:
         else:
             if self._draw is not None:
                 learns_tasks = isinstance(self._config.training, MAMLOptions)
-                curves = "meta-curves" if learns_tasks else "deeprm-fig6"
+                curves = "meta-curves" if learns_tasks else "learning-curves"
                 self._draw(curves, self._run, self._tracker)
             self._tracker.model(self._run.policy, self._config.tracking.model)
 
