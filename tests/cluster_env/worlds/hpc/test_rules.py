@@ -13,14 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.spec import get_heuristic
 from cluster_env.evaluation import evaluate
 from cluster_env.worlds.hpc import HPC
-from cluster_env.worlds.hpc.rules import (
-    BACKFILLING,
-    MOVING_ORDERS,
-    ORDERS,
-    Reserve,
-    Rule,
-    Weights,
-)
+from cluster_env.worlds.hpc.rules import BACKFILLING, MOVING_ORDERS, ORDERS, Reserve, Rule, Weights
 from tests.cluster_env.worlds.hpc.hpc_jobs import PROCESSORS, jobset_of, played, small_jobsets
 from tests.cluster_env.worlds.hpc.plain_rules import plain_starts
 
