@@ -305,7 +305,7 @@ def _parameters_in(weights: Weights) -> Weights:
 def _initial_weights(config: ExperimentConfig, seed: int) -> Weights:
     """The weights of a config's network, without a critic, drawn from a seed."""
     task = config.task
-    seen = seen_world(config.training, task.build_world(), task.build_objective())
+    seen = seen_world(config.training, task.world, task.build_objective())
     network = SetScorer(
         seen.feature_names, SetScorerOptions.of(config.training).without_critic, seed
     )
