@@ -11,8 +11,8 @@ from tune_jobs import cli
 from tune_jobs.experiments.checking import check_calls
 from tune_jobs.experiments.definition import experiment_names, in_order, load_experiment
 from tune_jobs.experiments.listing import list_calls
+from tune_jobs.tables.frames import read_table
 from tune_jobs.terminal.running import run
-from tune_jobs.terminal.tables import read_table
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 

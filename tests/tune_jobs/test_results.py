@@ -24,8 +24,8 @@ from tune_jobs.experiments.definition import load_experiment
 from tune_jobs.experiments.listing import list_calls
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.runs.history import History
+from tune_jobs.tables.frames import read_table
 from tune_jobs.terminal.running import run
-from tune_jobs.terminal.tables import read_table
 
 RECORDED = REPOSITORY / "tune_jobs" / "figures" / "recorded"
 
@@ -264,7 +264,7 @@ def test_results_are_the_same_digits_twice_with_their_commit_and_commands(tmp_pa
         mean = line.split("|")[2].replace("*", "")
         assert mean.startswith(f" {shown[0]:.2f} [")
         assert f"| {shown[1]:.1%} |" in line
-        assert f"| {shown[2]:.0f} |" in line
+        assert f"| {shown[2]:.1f} |" in line
 
 
 def test_what_is_done_is_left_and_what_was_changed_is_made_again(tmp_path, inside, monkeypatch):
