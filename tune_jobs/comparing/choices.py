@@ -12,7 +12,7 @@ from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
 from cluster_env.worlds import WorldSpec, get_spec
 from rllib_configs.changes import Changes, change, changed_keys
-from rllib_configs.loading import make_config, parse_config, read_config, take_machine_of_log
+from rllib_configs.loading import make_config_of_log, parse_config, read_config
 from rllib_configs.schema import ExperimentConfig
 from tune_jobs.comparing.protocol import DEFAULT_JOBSETS, EvaluationProtocol
 from tune_jobs.comparing.trained_runs import Decode, TrainedRun
@@ -82,8 +82,7 @@ def changed_config(
         settings = {f"task.{key}": setting for key, setting in follows.items()}
         change(data, {key: settings[key] for key in settings if key not in given})
         said.add(key)
-    take_machine_of_log(data, before, given | said)
-    return make_config(data)
+    return make_config_of_log(data, before, given | said)
 
 
 def choose_comparison(

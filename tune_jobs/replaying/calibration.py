@@ -16,7 +16,6 @@ from cluster_env.evaluation.metrics import size_class
 from cluster_env.workloads.recorded import RecordedJobs
 from cluster_env.workloads.slurm.conf import Site, read_slurm_conf
 from cluster_env.worlds import get_heuristic
-from rllib_configs.migration import new_key
 from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.replaying import fidelity as near
 from tune_jobs.replaying.choices import LogOptions, read_as_said, task_of_log
@@ -111,7 +110,7 @@ def _with_site(
     overrides: Sequence[str],
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Options and settings with what the site says; what the user says goes first."""
-    given = {new_key(text.partition("=")[0]) for text in overrides}
+    given = {text.partition("=")[0] for text in overrides}
     said, changes = dict(task_options), list(overrides)
     for name in log.resources:
         if getattr(site, name) and name not in said and f"task.world.{name}" not in given:

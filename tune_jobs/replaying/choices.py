@@ -10,7 +10,6 @@ from cluster_env.core.task import Task
 from cluster_env.workloads.formats import AUTO, read_log
 from cluster_env.workloads.recorded import RecordedJobs
 from rllib_configs.machines import units_named, units_of_log
-from rllib_configs.migration import new_key
 from tune_jobs.comparing.choices import changed_config
 from tune_jobs.comparing.trained_runs import TrainedRun
 
@@ -49,7 +48,7 @@ def read_as_said(
         InputError: if it cannot be read; what was said is checked with the other settings.
     """
     texts = (text.partition("=") for text in overrides)
-    said = {new_key(name): value for name, _, value in texts}
+    said = {name: value for name, _, value in texts}
     log_format, time_zone = (
         said.get(f"task.workload.{key}", str(task_options.get(key.replace("_", "-"), "")))
         for key in ("log_format", "time_zone")
@@ -88,7 +87,7 @@ def task_of_log(
     world = {**trained.get("world", {}), "kind": WORLD}
     if trained and trained["world"]["kind"] != WORLD:
         trained, world = {}, {"kind": WORLD}
-    given = {new_key(text.partition("=")[0]) for text in overrides}
+    given = {text.partition("=")[0] for text in overrides}
     said = {
         name for name in read.resources if name in task_options or f"task.world.{name}" in given
     }

@@ -8,8 +8,9 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from cluster_env.core.schedule import Schedule
-from cluster_env.evaluation.metrics import bounded_slowdown, makespan, size_class, wait
-from cluster_env.objectives.metric import utilization_until
+from cluster_env.evaluation.metrics import size_class, wait
+from cluster_env.objectives.metric import makespan, utilization_until
+from cluster_env.objectives.standard import bounded_slowdown
 from cluster_env.workloads.recorded import RecordedJobs
 from tune_jobs.tables.columns import TIME, Column
 from tune_jobs.tables.printing import Sheet
