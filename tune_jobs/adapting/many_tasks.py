@@ -64,12 +64,7 @@ class StudyOptions:
 
 
 def study_adaptation(options: StudyOptions, *, out: Path, track: bool) -> None:
-    """Measures runs and writes their rows.
-
-    Args:
-        options: what to measure.
-        out: folder for the rows.
-        track: whether to record means and rows.
+    """Measures runs and writes their rows; keywords are options of the command.
 
     Raises:
         InputError: if no run is named, or one cannot be measured.
