@@ -56,6 +56,12 @@ def test_what_is_read_is_text(tmp_path: Path) -> None:
         {"a": "True", "b": "", "c": "1e-3", "d": "NA"},
         {"a": "007", "b": "nan", "c": "None", "d": ""},
     ]
+    (tmp_path / "n.csv").write_text("a,b\n7,\n1e-3,inf\n")
+    numbers = read_frame(tmp_path / "n.csv", numbers=("a", "b"))
+    assert numbers["a"].tolist() == [7, 0.001]
+    assert np.isnan(numbers["b"][0])
+    with pytest.raises(InputError, match="column 'a' should hold numbers"):
+        read_frame(tmp_path / "t.csv", numbers=("a",))
 
 
 @pytest.mark.parametrize(
