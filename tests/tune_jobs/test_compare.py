@@ -27,7 +27,7 @@ from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, group_by_experiment, load_runs
-from tune_jobs.terminal.tables import number, read_table
+from tune_jobs.tables.frames import number, read_table
 
 
 def run(*args: str) -> Result:
