@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cluster_env.core.errors import InputError, shortened
+from cluster_env.core.spec import heuristics_of
 from cluster_env.core.task import Task
 from cluster_env.evaluation import get_metric
 from cluster_env.objectives import get_objective
@@ -181,6 +182,13 @@ class EvaluationOptions:
     decode: Decode = "sample"
     num_runners: int = 0
     address: str | None = None
+
+    def rules(self) -> list[str]:
+        """Names of the heuristics of the world that is asked for, where no run says it."""
+        if isinstance(self.source, Task):
+            return list(heuristics_of(self.source.spec))
+        config = choose_config(self.source, self.overrides, {}, ())
+        return list(heuristics_of(get_spec(config.task.world.kind)))
 
     def protocol(
         self, runs: Sequence[TrainedRun], num_guard_jobsets: int = 0

@@ -58,8 +58,9 @@ def evaluate_policies(
     values = parse_values(options.at) if isinstance(options.at, str) else options.at or ()
     # Others start while this one reads.
     with spreading(options.num_runners, options.address, progress.say) as spread:
-        paths = find_runs(name for name in names if not is_heuristic(name))
-        runs = load_runs(paths, options.decode)
+        others = [name for name in names if not is_heuristic(name)]
+        of_runs = options.source is None and len(others) > 1  # their world is that of the first
+        runs = load_runs(find_runs(others, None if of_runs else options.rules), options.decode)
         protocol = options.protocol(runs, CALIBRATION_JOBSETS if options.guard else 0)
         every = protocol.task.spec.heuristics.names()
         heuristics = [name for name in names or (() if own else every) if is_heuristic(name)]
