@@ -51,7 +51,7 @@ def record_consumers(
         sampler: Any = load_policy(source)[0].network
         network = sampler.network
     else:
-        network = initial_advisor(config, config.task.build_world())
+        network = initial_advisor(config, config.task.world)
     task = config.task.build(seed=config.seed)
     jobsets = task.jobsets(Split.TRAIN, range(num_jobsets))
     records = record_episodes(network, task, jobsets, episodes, noise, seed=seed)
