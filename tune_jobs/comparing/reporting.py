@@ -14,12 +14,7 @@ from tune_jobs.comparing.choices import EvaluationOptions, parse_values
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS
 from tune_jobs.comparing.markdown import markdown_rows
-from tune_jobs.comparing.policy_specs import (
-    PolicySpec,
-    heuristic_spec,
-    learned_specs,
-    split_names,
-)
+from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs, split_names
 from tune_jobs.comparing.protocol import UNSEEN
 from tune_jobs.comparing.table import COMPARED, format_rows
 from tune_jobs.comparing.trained_runs import TrainedRun, find_runs, is_heuristic, load_runs
