@@ -66,7 +66,7 @@ def test_a_trace_is_compared_at_its_own_load_on_held_out_jobs(trace: Path) -> No
     assert row["slowdown"] == pytest.approx(means["slowdown"])
     part = workload.part(Split.HELD_OUT)
     assert (row["load"], row["arrival_rate"]) == (part.load, part.arrival_rate)
-    text = run(compare.command, *args).stdout
+    text = " ".join(run(compare.command, *args).stdout.split())
     assert f"Trace my jobs.csv, load {part.load:.0%}: 10 unseen jobsets" in text
     assert "intervals say nothing of other jobs" in text
 
