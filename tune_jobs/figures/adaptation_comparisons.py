@@ -13,13 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FormatStrFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    PercentFormatter,
-)
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, ratio_interval
@@ -221,8 +215,8 @@ def _draw_ratios(
     colors = {name: color_and_style(name, family["method"])[0] for name in methods}
     axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")
     shifts = np.searchsorted(steps, rows["step"]) - (len(steps) - 1) / 2
     lines = rows["method"].map(methods.index) + shifts * _STEP_HEIGHT / row_height
     rows = rows.assign(color=rows["method"].map(colors), marker="o")

@@ -58,8 +58,8 @@ def collect_curves(request: FigureRequest) -> list[Row]:
         config = run.config()
         if not isinstance(config.training, MAMLOptions):
             raise InputError(
-                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws its "
-                f"curves"
+                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws "
+                f"its curves"
             )
         history = run.history.rows()
         if not history:
