@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,6 @@ from tune_jobs.figures.adaptation_data import (
     WIN_RATIO,
     Method,
     Statistic,
-    cells_of,
     color_and_style,
     geometric,
     interval,
@@ -32,7 +32,7 @@ from tune_jobs.figures.adaptation_data import (
 )
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves, draw_levels, grid_of_panels
 from tune_jobs.figures.kit.dots import draw_dots, name_lines
-from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.learning_curves import MOST_LINES
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
@@ -57,7 +57,7 @@ _MANY_STEPS = 20  # from here on the axis of steps is logarithmic
 
 _LOW, _HIGH = 0.5, 1.6  # of costs by objective; beyond this range a mark is an arrow at the edge
 _TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.4, 1.6)
-_HOLLOW = {"markerfacecolor": "white"}
+_HOLLOW: dict[str, Any] = {"markerfacecolor": "white"}
 _METHOD_HEIGHT, _GAP = 0.13, 0.2  # inches
 
 
@@ -92,12 +92,12 @@ def collect(
     rows: list[Row] = []
     for method in methods:
         for step, episodes in zip(method.steps, method.episodes, strict=True):
-            cells = cells_of(interval(method.table(step, statistic)), "value")
+            cells = estimate_cells("value", interval(method.table(step, statistic)))
             if statistic is won:  # Student's interval over seeds knows no bounds
                 for end in ("value_low", "value_high"):
                     cells[end] = float(np.clip(float(cells[end]), 0.0, 1.0))
             if statistic is ratio:
-                cells |= cells_of(geometric(method.table(step, log_ratio)), "geometric")
+                cells |= estimate_cells("geometric", geometric(method.table(step, log_ratio)))
             rows.append(
                 {
                     "series": "method",
@@ -165,7 +165,7 @@ def rows_of_heuristics(heuristics: Sequence[Cells]) -> list[Row]:
                     "series": "heuristic",
                     "family": some[0]["family"],
                     "method": some[0]["method"],
-                    **cells_of(jobset_interval(Pooled.each(ratios)), "value"),
+                    **estimate_cells("value", jobset_interval(Pooled.each(ratios))),
                     "tasks": ratios.size,
                     **side_means(some),
                 }
@@ -347,7 +347,7 @@ def draw_objectives(table: Path) -> Figure:
         axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
         axes.hlines(lines, low, high, colors, linewidth=3, alpha=0.4)
         clipped = [ends["value"].clip(_LOW, _HIGH) for ends in (first, last)]
-        axes.hlines(lines, *clipped, colors, linewidth=0.9)
+        axes.hlines(lines, clipped[0], clipped[1], colors, linewidth=0.9)
         for ends, values, look in zip((first, last), clipped, (_HOLLOW, {}), strict=True):
             markers = np.select([ends["value"] > _HIGH, ends["value"] < _LOW], [">", "<"], "o")
             marks = pd.DataFrame({"value": values, "color": colors, "marker": markers})
