@@ -90,7 +90,7 @@ def _draw(table: Path, image: Path) -> None:
 
 
 def _draw_calibration(table: Path, image: Path) -> None:
-    from tune_jobs.figures.calibration import draw_calibration
+    from tune_jobs.figures.logs import draw_calibration
 
     draw_calibration(table, image)
 
