@@ -4,6 +4,7 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -82,7 +83,12 @@ def collect_drift(request: FigureRequest) -> list[Row]:
     protocol, specs = _asked(request)
     task = protocol.task
     jobsets = protocol.held_out()
-    there, mix = _supply(jobsets, task.world), _mix(jobsets)
+    there = _supply(jobsets, task.world)
+    arrived = [np.minimum(one.arrival * BINS // one.window, BINS - 1) for one in jobsets]
+    classes = np.concatenate([one.job_class for one in jobsets])
+    counts = pd.crosstab(np.concatenate(arrived), classes)
+    counts = counts.reindex(range(BINS), columns=range(classes.max() + 1), fill_value=0)
+    mix = counts.div(counts.sum(axis=1).clip(lower=1), axis=0).to_numpy()
     rows: list[Row] = []
     for spec in specs:
         spec.check(protocol)
@@ -91,8 +97,10 @@ def collect_drift(request: FigureRequest) -> list[Row]:
             _by_arrival(evaluate(policy, jobsets, task.world, run_seed=task.seed))
             for policy in group.members
         ]
-        means, errors = _over_jobsets(np.mean(parts, axis=0))
-        for place, (mean, error) in enumerate(zip(means, errors, strict=True)):
+        # NaN, and no part of a mean, where nobody arrives.
+        values = pd.DataFrame(np.mean(parts, axis=0))
+        errors = 1.96 * values.sem().where(values.count() != 1, 0.0)
+        for place, (mean, error) in enumerate(zip(values.mean(), errors, strict=True)):
             rows.append(
                 {
                     **spec_cells(spec, group.name),
@@ -183,25 +191,6 @@ def _by_arrival(schedule: Schedule) -> NDArray[np.float64]:
     np.add.at(sums, (schedule.episode, place), until - schedule.arrival)
     np.add.at(counts, (schedule.episode, place), 1)
     return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _over_jobsets(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means of the columns over rows that are not NaN, and 1.96 standard errors; NaN for none."""
-    there = ~np.isnan(values)
-    count = np.where(there.any(axis=0), there.sum(axis=0), np.nan)
-    mean = np.where(there, values, 0.0).sum(axis=0) / count
-    squares = np.where(there, values - mean, 0.0) ** 2
-    return mean, 1.96 * np.sqrt(squares.sum(axis=0) / np.maximum(count - 1, 1) / count)
-
-
-def _mix(jobsets: list[JobSet]) -> NDArray[np.float64]:
-    """Share of each class among the consumers that arrive, float64 ``(BINS, classes)``."""
-    classes = 1 + max(int(one.job_class.max(initial=0)) for one in jobsets)
-    counts = np.zeros((BINS, classes))
-    for one in jobsets:
-        place = np.minimum(one.arrival * BINS // one.window, BINS - 1)
-        np.add.at(counts, (place, one.job_class), 1)
-    return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
 def _supply(jobsets: list[JobSet], world: object) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation import get_metric
+from cluster_env.evaluation import Estimate, get_metric
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.wording import (
@@ -35,7 +35,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.terminal.tables import Cells, Row, number
+from tune_jobs.terminal.tables import Cells, Row, Value, number
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
@@ -283,6 +283,11 @@ def by_policy(rows: list[Cells]) -> dict[str, list[Cells]]:
     for row in sorted(rows, key=value_of):
         lines[row["key"]].append(row)
     return lines
+
+
+def estimate_cells(name: str, estimate: Estimate) -> dict[str, Value]:
+    """A value and the ends of its interval as cells of a row."""
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def is_learned(row: Cells) -> bool:

@@ -21,7 +21,7 @@ from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.figures.comparison import POLICY, name_of, read_policies
+from tune_jobs.figures.comparison import POLICY, estimate_cells, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.kit.dots import draw_dots
 from tune_jobs.figures.registry import FigureRequest
@@ -171,12 +171,8 @@ def _rows(
                 "unfinished": best.means["unfinished"],
                 "policy_unfinished": result.means["unfinished"],
                 "guarded_unfinished": line.result.means["unfinished"],
-                "ratio": ratio.value,
-                "ratio_low": ratio.low,
-                "ratio_high": ratio.high,
-                "guarded_ratio": safe.value,
-                "guarded_ratio_low": safe.low,
-                "guarded_ratio_high": safe.high,
+                **estimate_cells("ratio", ratio),
+                **estimate_cells("guarded_ratio", safe),
                 **line.cells(),
                 "limits": shown,
                 "too_dear": sum(bool(one.candidates[-1].too_dear) for one in line.decisions),
