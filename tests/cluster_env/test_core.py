@@ -227,6 +227,11 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
     assert (registry.today("aleph"), registry.today("beta")) == ("alpha", "beta")
     with pytest.raises(InputError, match="unknown thing 'alpah': did you mean 'alpha'"):
         registry.get("alpah")
+    figures = Registry("figure", {"first-fig4": 1, "second-fig4": 2, "second-fig40": 3})
+    with pytest.raises(InputError, match=r"'first-fig4' or 'second-fig4'\? known"):
+        figures.get("fig4")
+    with pytest.raises(InputError, match=r"figure 'fig4': none is known$"):
+        Registry[int]("figure").get("fig4")
 
 
 def test_slowdown_by_class_weighs_each_job_by_its_class() -> None:

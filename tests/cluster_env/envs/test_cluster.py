@@ -180,6 +180,13 @@ def test_bad_calls_are_refused() -> None:
     for action in (-1, 11):
         with pytest.raises(InputError, match=r"must lie in 0\.\.10"):
             env.step(action)
+    for no_number in (2.9, np.array([0]), "1", None):
+        with pytest.raises(
+            InputError, match=r"must be a whole number in 0\.\.10, but .* was given"
+        ):
+            env.step(no_number)
+    for number in (np.int64(10), np.array(10)):  # what policies return
+        env.step(number)
 
 
 def test_steps_equal_those_of_the_simulator() -> None:
