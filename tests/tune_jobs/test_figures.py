@@ -140,7 +140,7 @@ def test_fig4_draws_the_numbers_of_its_table(fig4: Path) -> None:
 
 
 def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path) -> None:
-    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.COLUMNS)
+    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.TEXTS)
     curves = [row for row in rows if row["series"] == "run"]
     assert [row["seed"] for row in curves] == ["0"] * 6 + ["1"] * 5
     assert [row["iteration"] for row in curves if row["value"]] == [
@@ -158,7 +158,7 @@ def test_fig6_holds_the_curves_and_the_heuristics_on_the_same_jobsets(fig6: Path
 
 
 def test_fig6_averages_the_iterations_that_all_seeds_have(fig6: Path) -> None:
-    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.COLUMNS)
+    rows = read_table(fig6 / "deeprm-fig6.csv", learning_curves.TEXTS)
     left, right = learning_curves.draw(fig6 / "deeprm-fig6.csv").axes
     curve = next(line for line in left.get_lines() if line.get_marker() == "o")
     assert curve.get_xdata().tolist() == [2, 4]  # type: ignore[union-attr]
@@ -239,7 +239,7 @@ def test_a_comparison_at_one_load_ranks_the_policies(tmp_path: Path) -> None:
     [
         ([], "say which figure: deeprm-fig4"),
         (["deeprm-fig8"], "unknown figure 'deeprm-fig8': did you mean"),
-        (["deeprm-fig6"], "learning curves need runs"),
+        (["deeprm-fig6"], "this figure needs runs: give them with --runs"),
         (["deeprm-fig6", "--runs", "no/such/*"], "no run directory matches"),
         (["deeprm-fig4", "--table", "no/such.csv"], "cannot read no/such.csv"),
         (["deeprm-fig6", "--warmup", "5"], "deeprm-fig6 does not use --warmup; it uses --runs$"),

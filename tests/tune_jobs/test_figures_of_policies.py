@@ -192,8 +192,9 @@ def test_fig7_draws_its_numbers_and_joins_no_lengths_that_are_far_apart(fig7: Pa
     assert str(line.get_label()).splitlines()[0] == "sjf"
     assert np.array_equal(line.get_ydata(), sjf)
     assert "small\n(trained at 70%, 2 seeds)" in texts(figure)
-    far = [{"length": "1"}, {"length": "4"}, {"length": "8"}]
-    assert withheld_jobs._with_gaps(far) == [*far[:2], {}, far[2]]
+    recorded = withheld_jobs.draw(RECORDED / "deeprm-fig7.csv").axes[0].get_lines()[0]
+    lengths = np.asarray(recorded.get_xdata())
+    assert np.array_equal(lengths, [1, 2, 3, np.nan, *range(10, 16)], equal_nan=True)
 
 
 @pytest.mark.parametrize(

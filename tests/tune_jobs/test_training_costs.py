@@ -10,8 +10,8 @@ from cluster_env.core.errors import InputError
 from cluster_env.workloads.swf import write_swf
 from rllib_configs.loading import load_config, write_config
 from tune_jobs.figures import trace_table
+from tune_jobs.figures.learning_curves import LENGTH, TIME
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.training_costs import LENGTH, TIME
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.tables import read_table, write_table
 
