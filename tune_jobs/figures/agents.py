@@ -16,6 +16,7 @@ from tune_jobs.comparing.comparison import compare, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, read_policies
+from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -125,7 +126,6 @@ def draw_drift(table: Path) -> Figure:
     """
     columns = ("policy", "key", "learned", "seeds", "jobsets", "mix")
     rows = read_policies(table, columns, numbers=("time", "there", "value", "low", "high"))
-    labels = []
     with styled():
         figure = new_figure(6.4)
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.1))
@@ -134,15 +134,16 @@ def draw_drift(table: Path) -> Figure:
             "How long consumers are in the system, by the time of their arrival",
             f"{int(rows['jobsets'].iloc[0]):,} unseen jobsets; bands: 95% intervals over them",
         )
+        curves = []
         for _, line in rows.groupby("key", sort=False):
             last = line.iloc[-1]
+            x, y, low, high = line[["time", "value", "low", "high"]].to_numpy().T
             width = 2.4 if last["is_learned"] else 1.3
-            upper.plot(line["time"], line["value"], color=last["color"], linewidth=width)
-            band = {"color": last["color"], "alpha": 0.15, "linewidth": 0}
-            upper.fill_between(line["time"], line["low"], line["high"], **band)
-            labels.append((last["value"], name_of(last, several=True), last["color"]))
+            name = name_of(last, several=True)
+            curves.append(Curve(name, last["color"], x, y, low, high, width=width))
+        ends = draw_curves(upper, curves)
         upper.set_ylabel("mean total time (steps)")
-        label_ends(upper, labels)
+        label_ends(upper, ends)
         first = rows[rows["key"] == rows["key"].iloc[0]]
         mix = np.array([[float(share) for share in shares.split()] for shares in first["mix"]])
         greys = [str(0.45 + 0.5 * k / mix.shape[1]) for k in range(mix.shape[1])]

@@ -198,14 +198,6 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
     axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
 
 
-def count_iterations(axes: "Axes") -> None:
-    """Names the x axis after iterations, which are whole numbers."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.set_xlabel("iteration")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
 def headline(figure: Figure, title: str, note: str) -> None:
     """Writes a title at the top left, and in small print under it on what the numbers rest."""
     characters = int(_NOTE_CHARACTERS * max(WIDTH, figure.get_size_inches()[0]))

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
@@ -21,21 +20,14 @@ from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of, on_jobs
-from tune_jobs.figures.comparison import (
-    POLICY,
-    is_learned,
-    look_of,
-    measured_on,
-    name_of,
-    read_rows,
-)
+from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.terminal.tables import Row, number
+from tune_jobs.terminal.tables import Row
 
 ALL = "all"
 """What stands in the column ``length`` of the row that holds all jobs of a policy."""
@@ -89,19 +81,18 @@ def collect(request: FigureRequest) -> list[Row]:
 
 def draw(table: Path) -> Figure:
     """Draws the CSV file of `collect`."""
-    rows = read_rows(table, COLUMNS)
-    numbers = [name for name in COLUMNS if name.startswith(("length", *OF_A_LENGTH))]
-    of_all = [row for row in rows if row["length"] == ALL]
+    rows = read_policies(table, COLUMNS, OF_A_LENGTH, ["holding"])
+    of_all = rows[rows["length"] == ALL]
     held = ", ".join(
-        f"{row['key'] if is_learned(row) else row['policy']} {number(row, 'holding'):.0%}"
-        for row in of_all
+        f"{row['key'] if row['is_learned'] else row['policy']} {row['holding']:.0%}"
+        for _, row in of_all.iterrows()
     )
     with styled():
         figure = new_figure(_HEIGHT)
         panels = figure.subplots(1, 3)
         headline(
             figure,
-            f"Jobs kept waiting though there is room for them, {on_jobs(rows[0])}",
+            f"Jobs kept waiting though there is room for them, {on_jobs(rows.iloc[0])}",
             f"{measured_on(rows)}; time steps in which a job is kept waiting: {held}",
         )
         titles = (
@@ -109,22 +100,21 @@ def draw(table: Path) -> Figure:
             ("(b) jobs withheld", "share of jobs"),
             ("(c) how long", "mean steps withheld"),
         )
-        lengths = with_numbers(pd.DataFrame([r for r in rows if r["length"] != ALL]), numbers)
+        lengths = with_numbers(rows[rows["length"] != ALL], ["length"])
         for axes, (title, label), column in zip(panels, titles, OF_A_LENGTH, strict=True):
             axes.set_title(title)
             axes.set_ylabel(label)
             axes.set_xlabel("job length (steps)")
             columns = ["length", *(f"{column}{end}" for end in ("", "_low", "_high"))]
             curves = []
-            for row in of_all:
+            for _, row in of_all.iterrows():
                 points = lengths[lengths["key"] == row["key"]][columns].to_numpy()
                 # A point of nothing where many lengths have no jobs, so that no line crosses it.
                 gaps = np.flatnonzero(np.diff(points[:, 0]) > _GAP) + 1
-                color, marker = look_of(row["key"], rows)
-                name = "\n".join(filter(None, (name_of(row), in_words(row))))
-                width = 2.0 if is_learned(row) else 1.2
                 points = np.insert(points, gaps, np.nan, axis=0)
-                curves.append(Curve(name, color, *points.T, marker=marker, width=width))
+                name = "\n".join(filter(None, (row["label"], in_words(row))))
+                look = {"marker": row["marker"], "width": 2.0 if row["is_learned"] else 1.2}
+                curves.append(Curve(name, row["color"], *points.T, **look))
             draw_curves(axes, curves, "bars")
         slowdown, share, steps = panels
         scale_values(slowdown, lengths["slowdown"].to_numpy())
