@@ -79,14 +79,14 @@ def test_a_figure_takes_the_options_that_it_uses_and_refuses_others(
     used = FIGURES.get(name).options
     run(name, *(word for option in used for word in (words[option], GIVEN[option])))
     assert len(made) == 1
-    for option in used:
-        assert getattr(made[0], OPTIONS[option]) not in (None, (), {})
-    for option in OPTIONS.keys() - used:
-        sentence = f"the figure {name} does not use {words[option]}; it uses --"
-        with pytest.raises(InputError, match=sentence):
-            run(name, words[option], GIVEN[option])
-        with pytest.raises(InputError, match=f"--table draws .*, so leave out {words[option]}"):
-            run(name, words[option], GIVEN[option], "--table", "some.csv")
+    assert all(getattr(made[0], OPTIONS[option]) not in (None, (), {}) for option in used)
+    refused = [option for option in OPTIONS if option not in used]
+    shown = ", ".join(words[option] for option in refused)
+    others = [word for option in refused for word in (words[option], GIVEN[option])]
+    with pytest.raises(InputError, match=f"the figure {name} does not use {shown}; it uses --"):
+        run(name, *others)
+    with pytest.raises(InputError, match=f"--table draws what is recorded, so leave out {shown}$"):
+        run(name, *others, "--table", "some.csv")
     assert len(made) == 1
 
 
