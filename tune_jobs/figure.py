@@ -103,8 +103,12 @@ def command(
     from tune_jobs.figures import report_figure
 
     source = context.get_parameter_source
-    given = {key for key in options if source(key) not in (None, ParameterSource.DEFAULT)}
-    report_figure(name, out, table, track, **{key: options[key] for key in given})
+    given = {
+        key: value
+        for key, value in options.items()
+        if source(key) not in (None, ParameterSource.DEFAULT) or (key == "task_options" and value)
+    }
+    report_figure(name, out, table, track, **given)
 
 
 if __name__ == "__main__":

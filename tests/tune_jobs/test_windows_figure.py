@@ -39,14 +39,10 @@ def test_windows_begin_empty_and_operation_has_a_warm_up(
     capsys.readouterr()
     steady = ("--loads", 0.9, "--window", 24, "--warmup", 4, "--rules", "released")
     metasched("compare", "--policies", "easy,tetris", *steady, "--jobsets", 4, "--json")
-    for found in json.loads(capsys.readouterr().out):
-        same = next(
-            row
-            for row in rows
-            if row["key"] == found["key"] and row["place"] == "operation, load 90%"
-        )
+    busy = {row["key"]: row for row in rows if row["place"] == "operation, load 90%"}
+    for compared in json.loads(capsys.readouterr().out):
         for name in ("slowdown", "utilization", "longest_wait", "largest_slowdown"):
-            assert number(same, name) == found[name]
+            assert number(busy[compared["key"]], name) == compared[name]
 
 
 def test_the_page_shows_the_recorded_tables() -> None:

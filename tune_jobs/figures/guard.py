@@ -24,6 +24,7 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.figures.comparison import POLICY, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.kit.dots import draw_dots
+from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
 from tune_jobs.terminal.tables import Row, Value
@@ -171,12 +172,8 @@ def _rows(
                 "unfinished": best.means["unfinished"],
                 "policy_unfinished": result.means["unfinished"],
                 "guarded_unfinished": line.result.means["unfinished"],
-                "ratio": ratio.value,
-                "ratio_low": ratio.low,
-                "ratio_high": ratio.high,
-                "guarded_ratio": safe.value,
-                "guarded_ratio_low": safe.low,
-                "guarded_ratio_high": safe.high,
+                **estimate_cells("ratio", ratio),
+                **estimate_cells("guarded_ratio", safe),
                 **line.cells(),
                 "limits": shown,
                 "too_dear": sum(bool(one.candidates[-1].too_dear) for one in line.decisions),

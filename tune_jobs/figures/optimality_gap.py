@@ -15,6 +15,7 @@ from tune_jobs.comparing.wording import described, on_jobs
 from tune_jobs.figures.comparison import POLICY, cut_texts, read_policies
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
+from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
@@ -60,14 +61,12 @@ def collect(request: FigureRequest) -> list[Row]:
         "proven": hindsight.num_proven,
         "time_limit_s": request.time_limit_s,
     }
-    pairs = list(zip(specs, hindsight.results, strict=True))
-    rows = [
-        _policy_row(spec, result, hindsight) | side_cells(protocol, result)
-        for spec, result in pairs
-    ]
-    for spec, result in pairs:
-        rows += _jobset_rows(spec, result, hindsight)
-    return [{**head, **row} for row in rows]
+    policies, jobsets = list[Row](), list[Row]()
+    for spec, result in zip(specs, hindsight.results, strict=True):
+        row = _policy_row(spec, result, hindsight) | side_cells(protocol, result)
+        policies.append({**head, **row})
+        jobsets += [{**head, **row} for row in _jobset_rows(spec, result, hindsight)]
+    return policies + jobsets
 
 
 def draw(table: Path) -> Figure:
@@ -128,9 +127,7 @@ def _policy_row(spec: PolicySpec, result: Result, hindsight: Hindsight) -> dict[
         "best": float(hindsight.best.sum()) / num_jobs,
         "bound": float(hindsight.bound.sum()) / num_jobs,
         "status": "optimal" if proven else "feasible",
-        "ratio": ratio.value,
-        "ratio_low": ratio.low,
-        "ratio_high": ratio.high,
+        **estimate_cells("ratio", ratio),
         "interval_over": ratio.over,
     }
 

@@ -146,14 +146,10 @@ def _groups(scenario: Scenario, task: Task, request: FigureRequest) -> list[Grou
     if scenario.named in task.spec.tools.protocols:
         return [(task.world, list(task.spec.tools.protocols[scenario.named].jobsets(task)))]
     if scenario.named:
-        family, jobs = (
-            task.spec.training.families[scenario.named],
-            int(getattr(task.workload, "jobs", 0)),
-        )
-        streams = (
-            generator(task.seed, Purpose.TASK, int(Split.HELD_OUT), index) for index in range(count)
-        )
-        drawn = [family(task.world, jobs, stream) for stream in streams]
+        family = task.spec.training.families[scenario.named]
+        jobs = int(getattr(task.workload, "jobs", 0))
+        place = (task.seed, Purpose.TASK, int(Split.HELD_OUT))
+        drawn = (family(task.world, jobs, generator(*place, k)) for k in range(count))
         return [(world, [jobset]) for world, jobset in drawn]
     return [(task.world, task.jobsets(Split.HELD_OUT, range(count)))]
 

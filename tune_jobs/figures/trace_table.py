@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 
 from cluster_env.core.errors import InputError
 from cluster_env.workloads.formats import read_log
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import logs_of
-from tune_jobs.figures.style import GRID, INK, headline, new_figure, styled
+from tune_jobs.figures.style import GRID, headline, new_figure, styled
 from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, shown
 from tune_jobs.terminal.tables import Row
 
@@ -80,24 +81,23 @@ def draw(table: Path) -> Figure:
             "in the span of the log. Estimates are medians over run times; if all are exact, "
             "the log may have none",
         )
-        heads = ["log", *(name.replace("_", " ") for name in UNITS)]
-        cells = [
-            [row["log"], *(shown(row[name], unit) for name, unit in UNITS.items())]
-            for _, row in rows.iterrows()
-        ]
         axes.set_axis_off()
-        axes.set_xlim(0, len(heads) - 0.4)
-        axes.set_ylim(len(rows) + 0.5, -0.5)
-        for line, texts in enumerate([heads, *cells]):
-            axes.axhline(line + 0.5, color=GRID, linewidth=0.8)
-            for column, text in enumerate(texts):
-                axes.annotate(
-                    text.replace(" ", "\n") if line == 0 else text,
-                    (column + (0.5 if column else 0), line),
-                    ha="right" if column else "left",
-                    va="center",
-                    fontsize=9,
-                    fontweight="bold" if line == 0 else "normal",
-                    color=INK,
-                )
+        drawn = axes.table(
+            [
+                [row["log"], *(shown(row[name], unit) for name, unit in UNITS.items())]
+                for _, row in rows.iterrows()
+            ],
+            colLabels=["log", *(name.replace("_", "\n") for name in UNITS)],
+            cellLoc="right",
+            colLoc="right",
+            edges="horizontal",
+            bbox=Bbox.unit(),
+        )
+        drawn.auto_set_font_size(False)
+        drawn.set_fontsize(9)
+        for (line, column), cell in drawn.get_celld().items():
+            cell.set_edgecolor(GRID)
+            cell.get_text().set_fontweight("bold" if line == 0 else "normal")
+            if column == 0:
+                cell.get_text().set_horizontalalignment("left")
     return figure
