@@ -16,9 +16,10 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from rllib_configs.registries import prepare
-from rllib_configs.worlds.accrual import COLUMNS, POLICIES, Outcome, Setting, experiment
+from rllib_configs.worlds.accrual import POLICIES, Outcome, Setting, experiment
 from rllib_configs.worlds.accrual.pools import PoolSetting, pool_experiment
 from tune_jobs.comparing.choices import choose_config
+from tune_jobs.figures.kit.bars import draw_groups
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
@@ -205,18 +206,15 @@ def _bars(
         digits: of the numbers behind the point.
         size: of the numbers, points.
     """
-    groups = rows[along].unique().tolist()
-    step = 0.82 / len(looks)
-    for place, (policy, (name, color)) in enumerate(looks.items()):
-        mine = rows[rows["policy"] == policy]
-        x = mine[along].map(groups.index) + step * (place - (len(looks) - 1) / 2)
-        heights, errors = mine[measured], mine[f"{measured}_error"]
-        axes.bar(x, heights, 0.93 * step, color=color, label=name)
-        axes.errorbar(x, heights, errors, fmt="none", ecolor=INK, capsize=2.5, linewidth=1)
-        for at, height, error in zip(x, heights, errors, strict=True):
+    labels = [COLUMN_NAMES.get(group, group) for group in rows[along]]
+    rows = rows.assign(label=labels, y=rows[measured], error=rows[f"{measured}_error"])
+    series = [(*look, rows[rows["policy"] == policy]) for policy, look in looks.items()]
+    draw_groups(axes, series, upright=True)
+    for bars, (_, _, mine) in zip(list(axes.containers), series, strict=True):
+        middles = [bar.get_x() + bar.get_width() / 2 for bar in bars]
+        axes.errorbar(middles, mine["y"], mine["error"], fmt="none", ecolor=INK, capsize=2.5)
+        for at, height, error in zip(middles, mine["y"], mine["error"], strict=True):
             _write_above(axes, f"{height:.{digits}f}", (at, height + error), size)
-    names = [COLUMN_NAMES.get(group, group) for group in groups]
-    axes.set_xticks(range(len(groups)), names)
     axes.grid(axis="x", visible=False)
 
 
@@ -238,14 +236,14 @@ def draw_productivity(table: Path) -> Figure:
         nine = rows[rows["policy"].isin(POLICIES)]
         _bars(axes, nine, "productivity", "column", LOOKS, 1, 8.5)
         others = rows.set_index("policy")["productivity"][list(ORDERS)]
-        places = 2.75 + 0.28 * np.arange(len(ORDERS))
+        places = 3.13 + 0.28 * np.arange(len(ORDERS))
         axes.plot(places, others, "D", color="#0072b2", markersize=6)
         for at, (name, value) in zip(places, others.items(), strict=True):
             _write_above(axes, f"{name}\n{value:.1f}", (at, value), 8, up=6)
         axes.set_ylim(bottom=max(0.0, rows["productivity"].min() - 12))
         axes.set_ylabel("utility of finished jobs (1000 units)")
         labels = [label.get_text() for label in axes.get_xticklabels()]
-        axes.set_xticks([*range(len(COLUMNS)), 3.17], [*labels, "neither, other orders"])
+        axes.set_xticks([*axes.get_xticks(), places.mean()], [*labels, "neither, other orders"])
         axes.legend(loc="upper left", fontsize=9)
         _headline(figure, "Productivity of the paper's nine policies", rows)
     return figure
