@@ -326,11 +326,7 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
 
 
 def draw_headroom(table: Path) -> Figure:
-    """Draws the CSV file of `collect_headroom`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws the CSV file of `collect_headroom`."""
     rows = read_frame(table, ("family", "method"), OF_HEADROOM)
     families = rows.groupby("family", sort=False)
     with styled():

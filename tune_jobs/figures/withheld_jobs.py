@@ -120,7 +120,8 @@ def draw(table: Path) -> Figure:
         share.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         steps.set_ylim(bottom=0)
         handles = slowdown.get_lines()
-        figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=9.5)
+        room = {"ncols": 3, "fontsize": 9, "columnspacing": 1.2, "handlelength": 1.5}
+        figure.legend(handles=handles, loc="outside lower center", **room)
     return figure
 
 
