@@ -212,7 +212,8 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:
         look = {"marker": last["marker"], "width": 2.4 if last["is_learned"] else 1.4}
         name = name_of(last, several=True)
         curves.append(Curve(name, last["color"], *line[columns].to_numpy().T, **look))
-        for _, at in line[(line["used"] - number(last, "trained_at")).abs() < 1e-9].iterrows():
+        trained_at = line.apply(number, axis=1, name="trained_at")
+        for _, at in line[(line["used"] - trained_at).abs() < 1e-9].iterrows():
             ring = {"mfc": "none", "mec": last["color"], "markersize": 12, "mew": 1.3}
             axes.plot(at["used"], at[column], "o", **ring)
     ends = draw_curves(axes, curves, "bars")
