@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from collections.abc import Sequence
 from typing import NoReturn
 
 import click
@@ -120,20 +119,6 @@ def metasched() -> None:
 
 
 add_debug_option(metasched)
-
-
-def understood(words: Sequence[str]) -> click.Context:
-    """What the program makes of a command line that it does not run.
-
-    Raises:
-        InputError: if there is no such command.
-        click.UsageError: if its options cannot be read.
-    """
-    with metasched.make_context("metasched", [*words], resilient_parsing=True) as root:
-        name, command, rest = metasched.resolve_command(root, [*words])
-    assert name is not None
-    assert command is not None
-    return command.make_context(name, rest)
 
 
 def main() -> NoReturn:

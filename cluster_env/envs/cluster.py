@@ -90,12 +90,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         render_mode: str | None = None,
     ) -> None:
         self.setup = Setup.of(
-            world=world,
-            workload=workload,
-            objective=objective,
-            observation=observation,
-            mask=mask,
-            mask_in_observation=mask_in_observation,
+            world, workload, objective, observation, mask, mask_in_observation=mask_in_observation
         )
         self.world = self.setup.task.world
         self.simulator = self.world.simulator()
@@ -178,9 +173,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
     def choose(self, policy: Policy) -> np.int64:
         """The action of a policy in the present state; a rule may look at the whole queue.
 
-        Args:
-            policy: a heuristic or a trained policy of this world. Its random numbers, if it needs
-                any, come from the environment's own generator.
+        Random numbers, if the policy needs any, come from the environment's own generator.
 
         Raises:
             ResetNeeded: if no episode is under way.
@@ -191,11 +184,7 @@ class ClusterEnv(gymnasium.Env[Any, np.int64]):
         return np.int64(choose(policy, self.simulator, self._row, uniforms)[0])
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The mask of the present state, bool ``(num_actions,)``; the same as in the info.
-
-        sb3-contrib's MaskablePPO calls this method, through wrappers and its own vector
-        environments.
-        """
+        """The mask of the info, bool ``(num_actions,)``, for sb3-contrib's MaskablePPO."""
         if self.jobset is None:
             raise ResetNeeded("there is no mask yet; call reset first")
         return self.setup.view.masks(self.simulator.states)[0]

@@ -219,7 +219,7 @@ def test_the_page_shows_win_rates_with_their_price(shares: Path) -> None:
     assert len(blocks) == 2 * len({row["load"] for row in rows})
     line = next(line for line in blocks[1].splitlines() if line.startswith("| sjf |"))
     sjf = next(row for row in rows if row["key"] == "sjf")
-    assert f"| {number(sjf, 'win_rate'):.0%} [" in line
+    assert f"| {number(sjf, 'win_rate'):.1%} [" in line
     assert f"| {number(sjf, 'utilization'):.1%} |" in line
 
 

@@ -1,17 +1,20 @@
 """Figures of what training costs (Cunha, figures 5.6 and 5.7), and of job logs (table 5.8)."""
 
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
 from cluster_env.core.errors import InputError
+from cluster_env.evaluation import get_metric
 from cluster_env.workloads.swf import write_swf
+from cluster_env.worlds import get_spec
 from rllib_configs.loading import load_config, write_config
-from tune_jobs.figures import trace_table
+from tests.tune_jobs.drawing import texts
+from tune_jobs.figures import learning_curves, trace_table
 from tune_jobs.figures.learning_curves import LENGTH, TIME
-from tune_jobs.figures.registry import FigureRequest
+from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.runs.history import History
 from tune_jobs.terminal.tables import read_table, write_table
 
@@ -24,7 +27,8 @@ def make_run(folder: Path, reward: str, seed: int, length: float) -> None:
     history = History(folder / "metrics.csv")
     for k in (1, 2, 3):
         costs = {"time/iteration_s": 60.0 if k == 1 else 6.0, "total/decisions": 2000.0 * k}
-        history.append(k, {**costs, "train/decisions_per_episode": length - k - seed})
+        costs |= {"train/decisions_per_episode": length - k - seed, "train/return_mean": -length}
+        history.append(k, {**costs, "eval/bounded_slowdown": 9.0 - k, "train/return_max": -1.0})
 
 
 @pytest.fixture
@@ -35,18 +39,13 @@ def runs(tmp_path: Path) -> str:
     return f"{tmp_path}/runs/*"
 
 
-def texts(figure) -> list[str]:
-    return [text.get_text() for text in figure.findobj(Text)]
-
-
 def test_time_is_that_of_the_median_iteration(runs: str, tmp_path: Path) -> None:
     """6 s for 2,000 decisions are 50 minutes for a million."""
     table = tmp_path / "times.csv"
     write_table(table, TIME.collect(FigureRequest(runs=[runs])))
     rows = read_table(table, ("seconds",))
     assert [float(row["seconds"]) for row in rows[:3]] == [60, 66, 72]
-    shown = texts(TIME.draw(table))
-    assert shown.count("50") >= 2
+    assert texts(TIME.draw(table)).split("\n").count("50") >= 2
 
 
 def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: Path) -> None:
@@ -56,11 +55,35 @@ def test_lengths_of_episodes_are_curves_of_several_rewards(runs: str, tmp_path: 
     curves = sorted(list(line.get_ydata()) for line in figure.axes[0].get_lines())
     assert [98.5, 97.5, 96.5] in curves
     assert [298.5, 297.5, 296.5] in curves
-    shown = " ".join(texts(figure))
-    assert "base" in shown
-    assert "reduced" in shown
+    assert all(reward in texts(figure) for reward in ("base", "reduced"))
     with pytest.raises(InputError, match="needs runs"):
         LENGTH.collect(FigureRequest())
+
+
+def test_runs_of_every_world_have_learning_curves(runs: str, tmp_path: Path) -> None:
+    """Training draws this figure into each run's folder."""
+    request = FigureRequest(runs=[runs.replace("*", "base-*")])
+    _, table = make_figure("learning-curves", request, tmp_path)
+    left, right = learning_curves.draw(table).axes
+    (curve,) = (line for line in left.get_lines() if line.get_marker() == "o")
+    assert list(curve.get_ydata()) == [8.0, 7.0, 6.0]
+    assert left.get_ylabel() == get_metric("bounded_slowdown").label
+    rules = [row["key"] for row in read_table(table, ("key",)) if row["series"] == "heuristic"]
+    assert set(rules) == set(get_spec("hpc").baselines)
+    assert len(right.get_lines()) == 2
+
+
+def test_numbers_of_iterations_leave_each_other_alone(runs: str, tmp_path: Path) -> None:
+    rows = learning_curves.collect(FigureRequest(runs=[runs.replace("*", "base-*")]))
+    for row in rows:
+        row |= {"iteration": 333.0 * float(row.get("iteration", 0))}
+    write_table(tmp_path / "curves.csv", rows)
+    figure = learning_curves.draw(tmp_path / "curves.csv")
+    figure.canvas.draw()
+    for axes in figure.axes:
+        ticks = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert len(ticks) > 3
+        assert all(left.x1 + 3 < right.x0 for left, right in itertools.pairwise(ticks))
 
 
 def test_logs_stand_in_a_table(tmp_path: Path) -> None:
@@ -72,4 +95,5 @@ def test_logs_stand_in_a_table(tmp_path: Path) -> None:
     (row,) = read_table(table, ("log",))
     assert (row["log"], row["jobs"], row["processors"]) == ("office", "100", "4")
     assert float(row["estimate_over_run"]) == 3
-    assert {"office", "3.00", "30 s", "0%", "25%"} <= set(texts(trace_table.draw(table)))
+    shown = texts(trace_table.draw(table)).split("\n")
+    assert {"office", "3.00", "30 s", "0%", "25%"} <= set(shown)

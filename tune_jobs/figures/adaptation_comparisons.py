@@ -4,7 +4,8 @@ Where a method is conditioned on the objective, or has no training, all others a
 that one as well.
 """
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    FormatStrFormatter,
-    LogLocator,
-    MaxNLocator,
-    NullLocator,
-    PercentFormatter,
-)
+from matplotlib.ticker import LogLocator, MaxNLocator, PercentFormatter
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation.intervals import Pooled, ratio_interval
@@ -29,7 +24,6 @@ from tune_jobs.figures.adaptation_data import (
     JOINT,
     WORSE,
     Method,
-    cells_of,
     color_and_style,
     geometric,
     interval,
@@ -41,7 +35,8 @@ from tune_jobs.figures.adaptation_data import (
     untrained,
 )
 from tune_jobs.figures.kit.curves import grid_of_panels
-from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.kit.dots import draw_dots, name_lines
+from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
 from tune_jobs.terminal.tables import Cells, Row, number, read_table
@@ -61,6 +56,7 @@ SPECIALIST = "specialist"
 OF_HEADROOM = ("step", "value", "value_low", "value_high", "closed", "tasks")
 
 _STEP_HEIGHT, _METHOD_GAP, _FAMILY_GAP = 0.1, 0.12, 0.85  # inches
+_NAME_CHARACTERS = 20  # of a line of a method's name
 _WIDE = 3.0  # from this ratio of its ends on an axis has ticks at round factors
 
 
@@ -128,11 +124,11 @@ def _rows(method: Method, reference: Method) -> list[Row]:
                     f"study"
                 )
             pair = (method.table(step, ratio), reference.table(step, ratio))
-            row |= cells_of(interval(*pair), "difference")
+            row |= estimate_cells("difference", interval(*pair))
             logs = (method.table(step, log_ratio), reference.table(step, log_ratio))
-            row |= cells_of(geometric(*logs), "ratio")
+            row |= estimate_cells("ratio", geometric(*logs))
         if step and 0 in method.steps:
-            row |= cells_of(interval(method.table(step, made_worse)), "worse")
+            row |= estimate_cells("worse", interval(method.table(step, made_worse)))
         rows.append(row)
     return rows
 
@@ -218,26 +214,18 @@ def _draw_ratios(
     colors = {name: color_and_style(name, family["method"])[0] for name in methods}
     axes.axvline(1.0, color=INK, linewidth=1.2, zorder=1)
     axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    for row in rows.itertuples():
-        color = colors[row.method]
-        shift = np.searchsorted(steps, row.step) - (len(steps) - 1) / 2
-        place = methods.index(row.method) + shift * _STEP_HEIGHT / row_height
-        axes.hlines(place, row.ratio_low, row.ratio_high, color, linewidth=1.8, zorder=2)
-        sure = row.ratio_high < 1 or row.ratio_low > 1
-        axes.plot(
-            row.ratio,
-            place,
-            marker="o",
-            markersize=4.5,
-            markeredgecolor=color,
-            markerfacecolor=color if sure else "white",
-            zorder=3,
-        )
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter("{x:g}")
+    shifts = np.searchsorted(steps, rows["step"]) - (len(steps) - 1) / 2
+    lines = rows["method"].map(methods.index) + shifts * _STEP_HEIGHT / row_height
+    rows = rows.assign(color=rows["method"].map(colors), marker="o")
+    sure = (rows["ratio_high"] < 1) | (rows["ratio_low"] > 1)
+    draw_dots(axes, rows[sure], "ratio", lines=lines[sure], size=4.5)
+    draw_dots(axes, rows[~sure], "ratio", lines=lines[~sure], size=4.5, markerfacecolor="white")
+    for step, end, line in zip(rows["step"], rows["ratio_high"], lines, strict=True):
         axes.annotate(
-            f"{row.step:g}",
-            (row.ratio_high, place),
+            f"{step:g}",
+            (end, line),
             xytext=(3, 0),
             textcoords="offset points",
             color=MUTED,
@@ -249,13 +237,14 @@ def _draw_ratios(
     axes.xaxis.set_major_locator(
         LogLocator(subs=(1, 1.5, 2, 3, 5, 7), numticks=12)
         if high > _WIDE * low
-        else MaxNLocator(6, steps=(1, 2, 5, 10))
+        else MaxNLocator(5, steps=(1, 2, 5, 10))
     )
     axes.tick_params(axis="x", labelsize=9.5)
-    axes.set_yticks(range(len(methods)), methods, fontsize=9)
-    axes.set_ylim(max(len(methods), 1) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
+    name_lines(axes, _wrapped(methods), top=-0.5)
+
+
+def _wrapped(methods: Iterable[str]) -> list[str]:
+    return [textwrap.fill(method, _NAME_CHARACTERS) for method in methods]
 
 
 def _draw_worse(axes: Axes, rows: pd.DataFrame) -> None:
@@ -271,12 +260,9 @@ def _draw_worse(axes: Axes, rows: pd.DataFrame) -> None:
     axes.barh(range(len(shares)), shares, color=colors, height=0.6)
     for place, share in enumerate(shares):
         axes.annotate(f" {share:.1%}", (share, place), fontsize=8.5, va="center")
-    axes.set_yticks(range(len(shares)), shares.index, fontsize=8.5)
-    axes.set_ylim(len(shares) - 0.5, -0.5)
+    name_lines(axes, _wrapped(shares.index), size=8.5, top=-0.5)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel(f"tasks worse by {WORSE - 1:.0%}\nafter {step:g} steps", fontsize=9.5)
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
     axes.set_xlim(0.0, 1.45 * max(shares.max(), 0.05))
 
 
@@ -318,7 +304,7 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
         )
     before = joint.table(0, ratio)[:, :count].mean(axis=0)
     head: dict[str, Any] = {"family": joint.family, "tasks": count}
-    value = cells_of(interval(specialists[None]), "value")
+    value = estimate_cells("value", interval(specialists[None]))
     first = {"method": SPECIALIST, "step": 0, **value, "closed": 1.0}
     rows: list[Row] = [{**head, **first, **side_means(of_specialists)}]
     for method in methods:
@@ -331,8 +317,8 @@ def _rows_of_headroom(methods: Sequence[Method], of_specialists: Sequence[Cells]
                     **head,
                     "method": method.label,
                     "step": step,
-                    **cells_of(interval(table), "value"),
-                    **cells_of(closed, "closed"),
+                    **estimate_cells("value", interval(table)),
+                    **estimate_cells("closed", closed),
                     **method.means_beside(step, count),
                 }
             )

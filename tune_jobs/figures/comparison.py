@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from cluster_env.core.errors import InputError
-from cluster_env.evaluation import Estimate, get_metric
+from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec, learned_name, learned_specs
 from tune_jobs.comparing.wording import (
@@ -36,7 +36,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.terminal.tables import Row, Value, number
+from tune_jobs.terminal.tables import Row, number
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
@@ -257,11 +257,6 @@ def measured_on(rows: pd.DataFrame) -> str:
     rings = f"; rings: {name} of training" if name and any(rows["trained_at"]) else ""
     jobsets = f"{int(first['jobsets']):,} unseen jobsets{f' a {name}' if name else ''}"
     return ", ".join(part for part in (jobsets, described(first), f"{bars}{rings}") if part)
-
-
-def estimate_cells(name: str, estimate: Estimate) -> dict[str, Value]:
-    """A value and the ends of its interval as cells of a row."""
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
 
 def name_of(row: pd.Series, several: bool = False) -> str:

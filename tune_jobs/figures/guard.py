@@ -21,9 +21,10 @@ from tune_jobs.comparing.comparison import check_specs, spec_cells
 from tune_jobs.comparing.evaluating import Evaluation
 from tune_jobs.comparing.guarding import CALIBRATION_JOBSETS, Guarded, guards_of
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
-from tune_jobs.figures.comparison import POLICY, estimate_cells, name_of, read_policies
+from tune_jobs.figures.comparison import POLICY, name_of, read_policies
 from tune_jobs.figures.deeprm import GUARD_JOBS, GUARD_LOADS, STEPS_PER_WINDOW, WORLD
 from tune_jobs.figures.kit.dots import draw_dots
+from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
 from tune_jobs.terminal.tables import Row, Value

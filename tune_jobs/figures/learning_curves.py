@@ -37,6 +37,7 @@ from tune_jobs.figures.kit.curves import (
     draw_levels,
     seeds_curve,
 )
+from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import (
@@ -63,7 +64,6 @@ MOST_LINES = 8
 """Heuristics that lines can be told apart of."""
 
 _HEIGHT = 4.0
-_MILLION = 1e6
 
 
 @dataclass(frozen=True)
@@ -289,9 +289,15 @@ def draw_lengths(table: Path) -> Figure:
 def draw_times(table: Path) -> Figure:
     """Draws minutes for a million decisions, learning included, of each experiment."""
     rows = read_frame(table, TEXTS, OF_COSTS)
-    minutes = rows.groupby(["key", "seed"], sort=False)[["seconds", "decisions"]].apply(_pace)
-    by_key = (minutes * _MILLION / 60).groupby("key").agg(["mean", "min", "max"])
-    by_key = by_key.sort_values("mean", kind="stable")
+    pace = rows.groupby(["key", "seed"], sort=False)[["seconds", "decisions"]].apply(_pace)
+    by_key = (
+        (pace * 1e6 / 60)
+        .groupby("key", sort=False)
+        .agg(minutes="mean", minutes_low="min", minutes_high="max")
+    )
+    by_key = by_key.sort_values("minutes", kind="stable").assign(
+        color=[color_of(key, learned=True) for key in by_key.index], marker="o"
+    )
     with styled():
         figure = new_figure(1.4 + 0.35 * len(by_key))
         axes = figure.subplots()
@@ -301,22 +307,11 @@ def draw_times(table: Path) -> Figure:
             f"Minutes for a million decisions, sampling and learning: the median iteration; "
             f"{_seeds_note(rows).replace('bands', 'lines')}",
         )
-        for line, one in enumerate(by_key.itertuples()):
-            color = color_of(one.Index, learned=True)
-            axes.hlines(line, one.min, one.max, color, linewidth=2)
-            axes.plot(one.mean, line, "o", color=color)
-            axes.annotate(
-                f"{one.mean:.3g}",
-                (one.mean, line),
-                xytext=(7, 5),
-                textcoords="offset points",
-                fontsize=9,
-            )
-        axes.set_yticks(range(len(by_key)), by_key.index)
-        axes.set_ylim(len(by_key) - 0.5, -0.7)
-        axes.set_xlim(left=0)
-        axes.margins(x=0.15)
-        axes.grid(visible=False, axis="y")
+        draw_dots(axes, by_key, "minutes", size=6)
+        texts = [f"{mean:.3g}" for mean in by_key["minutes"]]
+        write_above(axes, by_key["minutes"], texts, size=9, offset=(7, 5), align="left")
+        name_lines(axes, by_key.index, size=11, top=-0.7)
+        axes.set_xlim(0, 1.1 * by_key["minutes_high"].max())
         axes.set_xlabel("minutes for a million decisions")
     return figure
 

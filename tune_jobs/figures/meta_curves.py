@@ -16,6 +16,7 @@ from tune_jobs.adapting.sources import method_of, trained_on
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.adaptation_data import color_and_style
 from tune_jobs.figures.kit.curves import Style, count_iterations, draw_curves, seeds_curve
+from tune_jobs.figures.kit.dots import name_lines
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, headline, label_ends, new_figure, styled
@@ -57,8 +58,8 @@ def collect_curves(request: FigureRequest) -> list[Row]:
         config = run.config()
         if not isinstance(config.training, MAMLOptions):
             raise InputError(
-                f"{path} is no run of the algorithm maml; metasched figure deeprm-fig6 draws its "
-                f"curves"
+                f"{path} is no run of the algorithm maml; metasched figure learning-curves draws "
+                f"its curves"
             )
         history = run.history.rows()
         if not history:
@@ -198,10 +199,8 @@ def draw_rates(table: Path) -> Figure:
             axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
             axes.xaxis.set_minor_formatter(NullFormatter())
             axes.set_xlabel("inner rate")
-            axes.tick_params(axis="y", length=0)
             axes.legend(fontsize=8.5, loc="best")
-        panels[0].set_yticks(range(len(blocks)), blocks, fontsize=9)
-        panels[0].set_ylim(len(blocks) - 0.5, -0.5)
+            name_lines(axes, blocks, top=-0.5)
     return figure
 
 

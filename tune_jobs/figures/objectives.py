@@ -18,8 +18,8 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import POLICY, estimate_cells, measured_on, read_policies
-from tune_jobs.figures.kit.frames import with_numbers
+from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
+from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import SHORT

@@ -12,9 +12,10 @@ from tune_jobs.comparing.comparison import side_cells, spec_cells
 from tune_jobs.comparing.hindsight import Hindsight, look_back, metric_in_hindsight
 from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
 from tune_jobs.comparing.wording import described, on_jobs
-from tune_jobs.figures.comparison import POLICY, cut_texts, estimate_cells, read_policies
+from tune_jobs.figures.comparison import POLICY, cut_texts, read_policies
 from tune_jobs.figures.deeprm import IN_HINDSIGHT
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
+from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled

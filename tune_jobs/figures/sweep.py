@@ -63,9 +63,7 @@ class _Scale:
     def to_unit(self, places: Any) -> NDArray[np.float64]:
         """Any places, relative to the lowest and the highest."""
         low, high = np.nanmin(self.places), np.nanmax(self.places)
-        if not high > low:
-            return np.where(np.isnan(places), np.nan, 0.5)
-        return (np.asarray(places) - low) / (high - low)
+        return np.interp(places, [low, high], [0.0, 1.0] if high > low else [0.5, 0.5])
 
 
 def draw(table: Path) -> Figure:

@@ -25,7 +25,7 @@ from cluster_env.evaluation.intervals import (
     ratio_interval,
     two_level_interval,
 )
-from rllib_configs.policy_files import load_policy, read_policy_config
+from rllib_configs.policy_files import Decode, load_policy, read_policy_config
 from rllib_configs.worlds.accrual import Setting, experiment
 from rllib_configs.worlds.accrual.hindsight import (
     bound_of,
@@ -36,7 +36,7 @@ from rllib_configs.worlds.accrual.hindsight import (
 )
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.kit.frames import read_frame
+from tune_jobs.figures.kit.frames import estimate_cells, read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, headline, new_figure, styled
 from tune_jobs.terminal.tables import Row
@@ -60,8 +60,8 @@ def load_policies(
     request: FigureRequest, runs: Sequence[str | Path], world: World
 ) -> Iterator[Policy]:
     """The policies of runs in a world."""
+    decode: Decode = "sample" if request.decode == "sample" else "argmax"
     for path in runs:
-        decode = "sample" if request.decode == "sample" else "argmax"
         yield load_policy(path, decode, world=world)[0]
 
 
@@ -93,9 +93,7 @@ def collect_bound(request: FigureRequest) -> list[Row]:
                 {
                     "rate": rate,
                     "policy": policy.name,
-                    "share": share.value,
-                    "share_low": share.low,
-                    "share_high": share.high,
+                    **estimate_cells("share", share),
                     "utility": float(utility.mean()),
                     "bound": float(bound.mean()),
                     "proven": sum(one.status == "optimal" for one in bounds),
@@ -173,9 +171,7 @@ def collect_learned(request: FigureRequest) -> list[Row]:
                         "rate": rate,
                         "policy": name,
                         "over": other,
-                        "gain": gain.value,
-                        "gain_low": gain.low,
-                        "gain_high": gain.high,
+                        **estimate_cells("gain", gain),
                         "productivity": float(utility[name].mean()) / 1000,
                         "seeds": len(runs[rate]) if name == NETWORK else "",
                         "experiments": count,
@@ -200,8 +196,8 @@ def _gain(utility: NDArray[np.float64], other: NDArray[np.float64]) -> Estimate:
 
 def draw_learned(table: Path) -> Figure:
     """Draws the CSV file of `collect_learned`."""
-    ends = ["gain", "gain_low", "gain_high"]
-    rows = read_frame(table, ("policy", "over", "seeds"), ("rate", *ends, "experiments"))
+    numbers = ("rate", "gain", "gain_low", "gain_high", "experiments")
+    rows = read_frame(table, ("policy", "over", "seeds"), numbers)
     with styled():
         figure = new_figure(4.4)
         panels = figure.subplots(1, 2)
@@ -209,8 +205,9 @@ def draw_learned(table: Path) -> Figure:
             mine = rows[rows["over"] == other]
             curves = []
             for policy in policies:
-                values = mine[mine["policy"] == policy][["rate", *ends]].to_numpy().T
-                curves.append(Curve(*LOOKS[policy], *values, marker="o"))
+                name, color = LOOKS[policy]
+                some = mine[mine["policy"] == policy]
+                curves.append(Curve.of(some, "rate", "gain", name=name, color=color, marker="o"))
             draw_curves(axes, curves, "caps")
             axes.axhline(0.0, color=INK, linewidth=1)
             axes.set_title(f"over the {'aggressive policy' if other == 'aggressive' else other}")

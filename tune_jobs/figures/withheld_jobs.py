@@ -1,6 +1,6 @@
 """Which jobs are kept waiting though there is room for them, and how long (DeepRM, figure 7)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tune_jobs.comparing.wording import jobs_of, on_jobs
 from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.kit.curves import Curve, draw_curves
-from tune_jobs.figures.kit.frames import with_numbers
+from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
@@ -68,12 +68,10 @@ def collect(request: FigureRequest) -> list[Row]:
     lengths = sorted({int(length) for jobset in jobsets for length in jobset.duration})
     if not lengths:
         raise InputError("no job arrives in these jobsets; give more with --jobsets")
-    head = protocol.columns()
     request.progress.start(len(specs), unit="evaluation")
     rows: list[Row] = []
     for done, spec in enumerate(specs, start=1):
-        results = _results(protocol, spec, jobsets, lengths)
-        rows += [{**head, **_row(protocol, spec, length, results[length])} for length in results]
+        rows += _rows(protocol, spec, jobsets, lengths)
         request.progress.step(done, f"{jobs_of(protocol.task)}: {spec.key}")
     request.progress.close()
     return rows
@@ -83,9 +81,15 @@ def draw(table: Path) -> Figure:
     """Draws the CSV file of `collect`."""
     rows = read_policies(table, COLUMNS, OF_A_LENGTH, ["holding"])
     of_all = rows[rows["length"] == ALL]
+    lengths = with_numbers(rows[rows["length"] != ALL], ["length"])
     held = ", ".join(
         f"{row['key'] if row['is_learned'] else row['policy']} {row['holding']:.0%}"
         for _, row in of_all.iterrows()
+    )
+    titles = (
+        ("(a) slowdown", "mean slowdown"),
+        ("(b) jobs withheld", "share of jobs"),
+        ("(c) how long", "mean steps withheld"),
     )
     with styled():
         figure = new_figure(_HEIGHT)
@@ -95,12 +99,6 @@ def draw(table: Path) -> Figure:
             f"Jobs kept waiting though there is room for them, {on_jobs(rows.iloc[0])}",
             f"{measured_on(rows)}; time steps in which a job is kept waiting: {held}",
         )
-        titles = (
-            ("(a) slowdown", "mean slowdown"),
-            ("(b) jobs withheld", "share of jobs"),
-            ("(c) how long", "mean steps withheld"),
-        )
-        lengths = with_numbers(rows[rows["length"] != ALL], ["length"])
         for axes, (title, label), column in zip(panels, titles, OF_A_LENGTH, strict=True):
             axes.set_title(title)
             axes.set_ylabel(label)
@@ -126,13 +124,13 @@ def draw(table: Path) -> Figure:
     return figure
 
 
-def _results(
+def _rows(
     protocol: EvaluationProtocol,
     spec: PolicySpec,
     jobsets: Sequence[JobSet],
     lengths: Sequence[int],
-) -> dict[str, Result]:
-    """What a spec achieved: ``all``, then by length."""
+) -> Iterator[Row]:
+    """What a spec achieved: on ``all`` jobs, then by length."""
     group = spec.make(protocol)
     members = []
     for policy in group.members:
@@ -150,10 +148,19 @@ def _results(
         totals = {**every_metric.totals, **ours[ALL].totals}
         counts = {**every_metric.counts, **ours[ALL].counts}
         members.append({**ours, ALL: replace(ours[ALL], totals=totals, counts=counts)})
-    return {
-        length: Result(group.name, tuple(member[length] for member in members))
-        for length in members[0]
-    }
+    for length in members[0]:
+        result = Result(group.name, tuple(member[length] for member in members))
+        row: dict[str, Any] = {
+            **protocol.columns(),
+            **spec_cells(spec, result.name),
+            "length": length,
+            "num_jobs": result.means["num_jobs"],
+            "unfinished": result.means["unfinished"],
+        }
+        for name in (*OF_A_LENGTH, *(("holding",) if length == ALL else ())):
+            row |= estimate_cells(name, result.estimate(name))
+        row["interval_over"] = result.estimate("slowdown").over
+        yield row | side_cells(protocol, result) if length == ALL else row
 
 
 def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[str, Summary]:
@@ -192,17 +199,3 @@ def _summaries(schedule: Schedule, warmup: int, lengths: Sequence[int]) -> dict[
     measured = is_measured(schedule, warmup)
     by_length = {str(k): summary(measured & (schedule.duration == k)) for k in lengths}
     return {ALL: summary(measured), **by_length}
-
-
-def _row(protocol: EvaluationProtocol, spec: PolicySpec, length: str, result: Result) -> Row:
-    row: dict[str, Any] = {
-        **spec_cells(spec, result.name),
-        "length": length,
-        "num_jobs": result.means["num_jobs"],
-        "unfinished": result.means["unfinished"],
-    }
-    for name in (*OF_A_LENGTH, *(("holding",) if length == ALL else ())):
-        estimate = result.estimate(name)
-        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
-    row["interval_over"] = result.estimate("slowdown").over
-    return row | side_cells(protocol, result) if length == ALL else row

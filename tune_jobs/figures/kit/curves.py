@@ -49,6 +49,19 @@ class Curve:
     marker: str = ""
     width: float = 1.6
 
+    @classmethod
+    def of(cls, rows: pd.DataFrame, x: str, y: str, **look: Any) -> "Curve":
+        """A point for each row; the ends of its interval stand in columns ``_low`` and ``_high``.
+
+        Args:
+            rows: of the curve.
+            x: column of the places along the axis.
+            y: column of the means.
+            look: other fields.
+        """
+        places, *estimates = (rows[name].to_numpy() for name in (x, y, f"{y}_low", f"{y}_high"))
+        return cls(x=places, **dict(zip(("y", "low", "high"), estimates, strict=True)), **look)
+
 
 def seeds_curve(
     rows: pd.DataFrame, column: str, *, seed: str = "seed", parts: int = 0, **look: Any

@@ -1,6 +1,7 @@
-"""What made a result, beside it: commit, versions, processor, commands, digests of all files."""
+"""What made a result, beside it: commit, versions, processor, calls, digests of all files."""
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -9,7 +10,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from cluster_env.core.errors import InputError
-from tune_jobs.experiments.commands import Command
+from tune_jobs.experiments.calls import Call
 from tune_jobs.experiments.tables import markdown_of
 from tune_jobs.runs.directory import RunDirectory
 from tune_jobs.terminal.files import digest, replacing
@@ -22,7 +23,7 @@ DIRTY = "git.dirty"
 
 @dataclass(frozen=True)
 class _Entry:
-    """What is known of a command that has ended: a digest of all it rests on, and its files."""
+    """What is known of a call that has ended: a digest of all it rests on, and its files."""
 
     given: str
     files: dict[str, str]
@@ -32,10 +33,10 @@ _ENTRIES = TypeAdapter(dict[str, _Entry])
 
 
 class Record:
-    """Which commands of an experiment are done, with what, and what they wrote.
+    """Which calls of an experiment are done, with what, and what they wrote.
 
-    A command that evaluates or draws is done if it was given at this commit, on the same policies
-    and the same files of the commands before it, and what it wrote is as it was.
+    A call that evaluates or draws is done if it was made at this commit, on the same policies and
+    the same files of the calls before it, and what it wrote is as it was.
 
     Args:
         out: folder of the experiment.
@@ -50,9 +51,13 @@ class Record:
             for name, text in sorted(provenance().items())
             if name == "command" or name.startswith(MADE)
         }
-        self._known = _read(out / RECORD)
-        self._commands: dict[str, _Entry] = {}
-        self._before: dict[str, int] = {}
+        try:
+            kept = json.loads((out / RECORD).read_text())["commands"]
+            self._known = _ENTRIES.validate_python(kept)
+        except (OSError, ValueError, KeyError, TypeError):
+            self._known = {}  # nothing that can be read, so that all is made again
+        self._calls: dict[str, _Entry] = {}
+        self._began_ns = 0
 
     def check_commit(self) -> None:
         """Makes sure that the commit holds all that results will be made with.
@@ -71,41 +76,40 @@ class Record:
         """Names of the runs that are not known to be trained at this commit alone."""
         return [run.name for run in self._runs if _commits(run) != [_label(self._made)]]
 
-    def is_done(self, command: Command) -> bool:
-        """Whether a command need not be given again; it is taken over then.
+    def is_done(self, call: Call) -> bool:
+        """Whether a call need not be made again; it is taken over then.
 
         What was made with changed files is never done: nobody knows which they were.
         """
-        known = self._known.get(str(command))
+        known = self._known.get(str(call))
         if known is None or known.given != self._given() or self._made.get(DIRTY) == "yes":
             return False
         if self._digests(known.files) != known.files:
             return False
-        self._commands[str(command)] = known
+        self._calls[str(call)] = known
         return True
 
     def begin(self) -> None:
-        """Remembers what stands in the folder before a command."""
-        self._before = self._times()
+        """A call begins now."""
+        self._began_ns = time.time_ns()
 
-    def add(self, command: Command) -> None:
-        """Takes down a command that has ended, with the files that it has written since `begin`.
+    def add(self, call: Call) -> None:
+        """Takes down a call that has ended, with the files that it has written since `begin`.
 
         One that found all that it writes has written what is there.
         """
-        now = self._times()
-        written = [name for name, time in now.items() if self._before.get(name) != time]
-        if not written:
-            folders = command.after("--out")
-            written = [n for n in now if any(map((self._out / n).is_relative_to, folders))]
-        self._commands[str(command)] = _Entry(self._given(), self._digests(written))
-        self._write({**self._known, **self._commands})
+        there = [file for place in call.written for file in self._files(place)]
+        new = [file for file in there if file.stat().st_mtime_ns >= self._began_ns]
+        names = [file.relative_to(self._out).as_posix() for file in new or there]
+        self._calls[str(call)] = _Entry(self._given(), self._digests(names))
+        self._write({**self._known, **self._calls})
 
     def close(self) -> Path:
-        """Writes the page that shows all tables with the commands that made them; returns it."""
-        self._write(self._commands)
-        parts = [f"# {self._about}", self._provenance(), self._policies()]
-        for line, entry in self._commands.items():
+        """Writes the page that shows all tables with the calls that made them; returns it."""
+        self._write(self._calls)
+        made = "\n".join(f"- {name}: `{text}`" for name, text in self._made.items())
+        parts = [f"# {self._about}", made, self._policies()]
+        for line, entry in self._calls.items():
             files = "".join(f"- `{name}` {text[:12]}\n" for name, text in entry.files.items())
             parts.append(f"    {line}\n\n{files}".rstrip())
             tables = (self._out / name for name in entry.files if name.endswith(".csv"))
@@ -114,11 +118,8 @@ class Record:
         _replace(page, "\n\n".join(parts) + "\n")
         return page
 
-    def _provenance(self) -> str:
-        return "\n".join(f"- {name}: `{text}`" for name, text in self._made.items())
-
     def _policies(self) -> str:
-        """The policies that commands used: where they were trained, and what they are."""
+        """The policies that calls used: where they were trained, and what they are."""
         lines = ["| Run | Trained at | Policy |", "| :-- | :-- | :-- |"]
         for run in self._runs:
             commits = ", ".join(_commits(run)) or "unknown"
@@ -126,29 +127,29 @@ class Record:
         return "\n".join(lines) if self._runs else ""
 
     def _given(self) -> str:
-        """A digest of what numbers depend on, the policies, and the files of commands before."""
+        """A digest of what numbers depend on, the policies, and the files of calls before."""
         made = {name: text for name, text in self._made.items() if name != "command"}
-        told = sha256(repr(made).encode())
+        given = sha256(repr(made).encode())
         for run in self._runs:
-            told.update(run.name.encode())
-            told.update(RunDirectory(run).policy_digest().encode())
-        for entry in self._commands.values():
-            told.update(repr(entry.files).encode())
-        return told.hexdigest()
+            given.update(run.name.encode())
+            given.update(RunDirectory(run).policy_digest().encode())
+        for entry in self._calls.values():
+            given.update(repr(entry.files).encode())
+        return given.hexdigest()
 
-    def _times(self) -> dict[str, int]:
-        """When each file below the folder was written.
-
-        Runs, the record itself, and what is tracked, to which every command adds, are left out.
-        """
-        found = {}
-        stores = {path for run in self._runs for path in run.parent.glob(f"{STORE_FILE}*")}
-        apart = {self._out / RECORD, self._out / PAGE, *stores}
-        folders = {*self._runs, *(run.parent / ARTIFACT_FOLDER for run in self._runs)}
-        for path in sorted(self._out.rglob("*")):
-            if path.is_file() and path not in apart and folders.isdisjoint(path.parents):
-                found[path.relative_to(self._out).as_posix()] = path.stat().st_mtime_ns
-        return found
+    def _files(self, place: Path) -> list[Path]:
+        """Files at a place of the folder, without runs, what is tracked, and the record itself."""
+        apart = {self._out / RECORD, self._out / PAGE, *self._runs}
+        for run in self._runs:
+            apart |= {run.parent / ARTIFACT_FOLDER, *run.parent.glob(f"{STORE_FILE}*")}
+        paths = [place] if place.is_file() else sorted(place.rglob("*"))
+        return [
+            path
+            for path in paths
+            if path.is_file()
+            and path.is_relative_to(self._out)
+            and apart.isdisjoint((path, *path.parents))
+        ]
 
     def _digests(self, names: Iterable[str]) -> dict[str, str]:
         return {name: text for name in names if (text := digest(self._out / name))}
@@ -167,14 +168,6 @@ def _commits(run: Path) -> list[str]:
 def _label(made: Mapping[str, str]) -> str:
     changed = " with changed files" if made.get(DIRTY) == "yes" else ""
     return f"{made.get('git.commit', 'unknown')[:7]}{changed}"
-
-
-def _read(path: Path) -> dict[str, _Entry]:
-    """What an earlier call took down; nothing if that cannot be read, so that all is made again."""
-    try:
-        return _ENTRIES.validate_python(json.loads(path.read_text())["commands"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
 
 
 def _replace(path: Path, text: str) -> None:

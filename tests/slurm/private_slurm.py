@@ -4,7 +4,7 @@ To try `metasched shadow` and `steer` where there is no site, and for tests. The
 PATH, or from Debian's packages unpacked into a folder that `METASCHED_SLURM_ROOT` names
 (tests/slurm/README.md). Nothing but 127.0.0.1 is listened on.
 
-python -m tune_jobs.site.private_slurm --nodes 4     # until it is ended
+python -m tests.slurm.private_slurm --nodes 4     # until it is ended
 """
 
 import argparse
