@@ -100,7 +100,8 @@ def collect_drift(request: FigureRequest) -> list[Row]:
         ]
         # NaN, and no part of a mean, where nobody arrives.
         values = pd.DataFrame(np.mean(parts, axis=0))
-        errors = 1.96 * values.sem().where(values.count() != 1, 0.0)
+        count, squares = values.count(), ((values - values.mean()) ** 2).sum()
+        errors = 1.96 * np.sqrt(squares / (count - 1).clip(lower=1) / count)
         for place, (mean, error) in enumerate(zip(values.mean(), errors, strict=True)):
             rows.append(
                 {

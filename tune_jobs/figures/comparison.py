@@ -134,7 +134,7 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
-        title = f"{metric.label[0].upper()}{metric.label[1:]} {where}"
+        title = f"{metric.label} {where}"
         headline(figure, title, measured_on(rows))
         if single:
             order = ranked(rows, metric.name, metric.name)
@@ -208,10 +208,9 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:
     curves = []
     for _, line in rows[rows[column].notna()].groupby("key", sort=False):
         last = line.iloc[-1]
-        columns = ["used", *(f"{column}{end}" for end in ("", "_low", "_high"))]
-        look = {"marker": last["marker"], "width": 2.4 if last["is_learned"] else 1.4}
-        name = name_of(last, several=True)
-        curves.append(Curve(name, last["color"], *line[columns].to_numpy().T, **look))
+        width = 2.4 if last["is_learned"] else 1.4
+        look = {"color": last["color"], "marker": last["marker"], "width": width}
+        curves.append(Curve.of(line, "used", column, name=name_of(last, several=True), **look))
         trained_at = line.apply(number, axis=1, name="trained_at")
         for _, at in line[(line["used"] - trained_at).abs() < 1e-9].iterrows():
             ring = {"mfc": "none", "mec": last["color"], "markersize": 12, "mew": 1.3}

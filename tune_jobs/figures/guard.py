@@ -128,7 +128,7 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(2.2 + _ROW_HEIGHT * len(labels))
         axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        title = f"{label[0].upper()}{label[1:]} over that of the best heuristic"
+        title = f"{label} over that of the best heuristic"
         headline(figure, title, _measured_on(rows))
         for panel, some in zip(axes, panels.values(), strict=True):
             _draw_panel(panel, some, lines)

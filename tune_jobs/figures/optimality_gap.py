@@ -80,7 +80,7 @@ def draw(table: Path) -> Figure:
     first = policies.iloc[0]
     label = METRICS.get(first["metric"]).label
     digits = 2 if first["metric"] == "slowdown" else 1
-    title = f"{label[0].upper()}{label[1:]} over the best in hindsight, {on_jobs(first)}"
+    title = f"{label} over the best in hindsight, {on_jobs(first)}"
     with styled():
         figure = new_figure(1.9 + _ROW_HEIGHT * len(policies))
         axes = figure.subplots()

@@ -96,7 +96,7 @@ class Ratios:
             headline(
                 figure,
                 rows["exhibit"].iloc[0],
-                f"{metric.label[0].upper()}{metric.label[1:]} over that of the best rule of a "
+                f"{metric.label} over that of the best rule of a "
                 "panel, as a geometric mean over sequences; bars: 95% intervals, in pairs of "
                 "sequences. Beside it the mean, utilization to the last finish and while jobs "
                 "arrive, mean and longest wait",

@@ -53,7 +53,7 @@ def draw(table: Path) -> Figure:
         headline(
             figure,
             rows["exhibit"].iloc[0],
-            f"{metric.label[0].upper()}{metric.label[1:]} of all jobs, one run each: with what "
+            f"{metric.label} of all jobs, one run each: with what "
             f"users ask for, the mean of the user's last two jobs, a learned correction, and the "
             f"truth; below each number utilization, mean and longest wait",
         )

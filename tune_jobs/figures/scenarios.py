@@ -88,7 +88,7 @@ def draw_scenarios(table: Path) -> Figure:
         headline(
             figure,
             first["exhibit"],
-            f"{metric.label[0].upper()}{metric.label[1:]}, best first; bars: 95% intervals over "
+            f"{metric.label}, best first; bars: 95% intervals over "
             f"jobsets. Beside it its price: util, to end: utilization while jobs arrive, and to "
             f"the last finish; wait, longest: mean wait, and mean of the longest{by_size}",
         )
@@ -139,7 +139,7 @@ def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figur
     headline(
         figure,
         first["exhibit"],
-        f"{metric.label[0].upper()}{metric.label[1:]}; below it in small print {other}, and the "
+        f"{metric.label}; below it in small print {other}, and the "
         f"mean of the longest waits. Color: times worse than the best of the column, which is "
         f"bold. Means over {int(first['jobsets']):,} jobsets; intervals and the rest of the price "
         f"are in the CSV",
