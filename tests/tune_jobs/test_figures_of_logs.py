@@ -55,7 +55,7 @@ def test_the_whole_price_stands_beside_the_headline(log: Path, tmp_path: Path) -
     assert heads | {"narrow", "medium", "wide"} <= set(shown)
     fcfs = next(row for row in read_table(table, ("place",)) if row["policy"] == "fcfs")
     assert get_spec("hpc").presentation.time(float(fcfs["longest_wait"])) in shown
-    assert f"{float(fcfs['utilization_to_end']):.0%}" in shown
+    assert f"{float(fcfs['utilization_to_end']):.1%}" in shown
 
 
 def test_many_scenarios_are_columns_of_one_table(

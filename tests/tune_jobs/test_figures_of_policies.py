@@ -208,7 +208,7 @@ def test_the_price_of_each_policy_stands_beside_its_numbers(
     assert number_shown in page
     (line, *_) = (line for line in page.splitlines() if line.startswith("| sjf |"))
     assert f"| {means['utilization']:.1%} |" in line
-    assert f"| {means['wait']:.1f} | {means['longest_wait']:.0f} |" in line
+    assert f"| {means['wait']:.1f} | {means['longest_wait']:.1f} |" in line
     module = {"fig5": objectives, "fig7": withheld_jobs}[name]
     assert f"{means['longest_wait']:.1f}" in texts(module.draw(table))
 

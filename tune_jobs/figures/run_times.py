@@ -36,11 +36,7 @@ def _scenarios(request: FigureRequest) -> Iterator[Scenario]:
 
 
 def draw(table: Path) -> Figure:
-    """A panel for each log, with a line for each rule, and side metrics below each number.
-
-    Raises:
-        InputError: if the file does not hold such rows.
-    """
+    """A panel for each log, with a line for each rule, and side metrics below each number."""
     rows = read_policies(table, (*COLUMNS, "place", "exhibit"), numbers=_SIDE_METRICS)
     metric = get_metric(rows["metric"].iloc[0])
     rows = with_numbers(rows, [metric.name])

@@ -16,7 +16,6 @@ from cluster_env.evaluation.metrics import SIZES
 from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS as WRITTEN
 from tune_jobs.comparing.table import TIMES, beside
@@ -68,9 +67,6 @@ def draw_scenarios(table: Path) -> Figure:
     """A panel for each scenario: policies from best to worst, with side metrics written beside.
 
     More than a handful of scenarios become columns of one colored table.
-
-    Raises:
-        InputError: if the file does not hold such rows.
     """
     rows = read_policies(table, (*COLUMNS, "place", "exhibit"))
     first = rows.iloc[0]
@@ -221,8 +217,7 @@ class ScenarioFigure:
             )
             spec = protocol.task.spec
             rules = spec.baselines if self.baselines_only else spec.heuristics.names()
-            specs = [heuristic_spec(name) for name in rules]
-            specs += learned_specs(runs, request.decode)
+            specs = request.specs(rules, runs)
             protocols = [scenario.named or UNSEEN]
             compared = compare(protocol, specs, protocol.values(), request.progress, protocols)
             rows += [{"exhibit": self.title, "place": scenario.name, **row} for row in compared]

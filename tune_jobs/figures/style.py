@@ -1,7 +1,7 @@
 """How all figures look: sizes, colors that everybody can tell apart, labels beside lines."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
@@ -17,6 +18,7 @@ from tune_jobs.terminal.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 _NOTE_CHARACTERS = 12.5  # of small print that fit into an inch
 
@@ -173,18 +175,23 @@ def scale_values(axes: "Axes", values: NDArray[np.float64]) -> None:
         axes: whose axis.
         values: what is drawn, of any shape; NaN does not count.
     """
-    from matplotlib.ticker import FixedLocator, FormatStrFormatter, NullLocator
-
     values = values[np.isfinite(values)]
     if not values.size or values.min() <= 0 or values.max() <= 5 * values.min():
         return
     decades = np.log10(values.max() / values.min())
     ticks = _TICKS if decades < 1.3 else (1, 2, 5) if decades < 3 else (1,)
     axes.set_yscale("log")
-    axes.yaxis.set_major_locator(FixedLocator([m * 10.0**k for k in range(-3, 9) for m in ticks]))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    plain_ticks(axes.yaxis, [m * 10.0**k for k in range(-3, 9) for m in ticks])
     axes.set_ylim(values.min() * 0.93, values.max() * 1.08)
+
+
+def plain_ticks(
+    axis: "Axis", ticks: Sequence[float], write: Callable[[float], str] = "{:g}".format
+) -> None:
+    """Puts ticks at these values alone, written as plain numbers or otherwise."""
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
 
 
 def headline(figure: Figure, title: str, note: str) -> None:
