@@ -14,7 +14,7 @@ from tune_jobs import cli, figures
 from tune_jobs.comparing.comparison import compare
 from tune_jobs.comparing.policy_specs import heuristic_spec
 from tune_jobs.comparing.protocol import EvaluationProtocol
-from tune_jobs.figures import FIGURES, comparison, deeprm, learning_curves
+from tune_jobs.figures import FIGURES, comparison, learning_curves
 from tune_jobs.figures.registry import OPTIONS, FigureRequest
 from tune_jobs.figures.style import color_of, marker_of, spread
 from tune_jobs.terminal.tables import number, read_table, write_table
@@ -113,7 +113,7 @@ def test_fig4_holds_every_policy_at_every_load(fig4: Path) -> None:
     rows = read_table(fig4 / "deeprm-fig4.csv", comparison.COLUMNS)
     keys = [*HEURISTICS, "small"]
     assert [(number(row, "load"), row["key"]) for row in rows] == [
-        (load, key) for load in deeprm.LOADS[:6] for key in keys
+        (load, key) for load in comparison.VALUES_OF["deeprm"][:6] for key in keys
     ]
     # 110 % is the first that this workload cannot reach; what was used instead is said.
     assert number(rows[-1], "load") == 1.1

@@ -12,7 +12,7 @@ from cluster_env.workloads.swf import write_swf
 from cluster_env.worlds import get_spec
 from rllib_configs.loading import load_config, write_config
 from tests.tune_jobs.drawing import texts
-from tune_jobs.figures import learning_curves, trace_table
+from tune_jobs.figures import cunha, learning_curves
 from tune_jobs.figures.learning_curves import LENGTH, TIME
 from tune_jobs.figures.registry import FigureRequest, make_figure
 from tune_jobs.runs.history import History
@@ -91,9 +91,9 @@ def test_logs_stand_in_a_table(tmp_path: Path) -> None:
     columns = {"submit": np.arange(100) * 60, "run": np.full(100, 30), "user": np.zeros(100, int)}
     columns |= {"requested_time": np.full(100, 90), "processors": np.full(100, 2)}
     write_swf(log, columns, {"MaxProcs": 4})
-    write_table(table, trace_table.collect(FigureRequest(traces=[log])))
+    write_table(table, cunha.collect_logs(FigureRequest(traces=[log])))
     (row,) = read_table(table, ("log",))
     assert (row["log"], row["jobs"], row["processors"]) == ("office", "100", "4")
     assert float(row["estimate_over_run"]) == 3
-    shown = texts(trace_table.draw(table)).split("\n")
+    shown = texts(cunha.draw_logs(table)).split("\n")
     assert {"office", "3.00", "30 s", "0%", "25%"} <= set(shown)

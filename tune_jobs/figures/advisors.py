@@ -84,11 +84,7 @@ def collect_dendrogram(request: FigureRequest) -> list[Row]:
 
 
 def draw_dendrogram(table: Path) -> Figure:
-    """The tree, whose leaves are types of consumers.
-
-    Raises:
-        InputError: if the file does not hold one.
-    """
+    """The tree, whose leaves are types of consumers."""
     rows = read_frame(table, _TREE, ("place", "height", "posterior", "consumers"))
     rows = rows.set_index("node", drop=False)
     types = rows[rows["left"] == ""]
@@ -163,11 +159,7 @@ def collect_advisor(request: FigureRequest) -> list[Row]:
 
 
 def draw_advisor(table: Path) -> Figure:
-    """A panel for each run; a point is the actor of a consumer, colored by its class.
-
-    Raises:
-        InputError: if the file does not hold such points.
-    """
+    """A panel for each run; a point is the actor of a consumer, colored by its class."""
     rows = read_frame(table, _POINTS, _POINTS[1:])
     panels = {str(run): some for run, some in rows.groupby("run", sort=False)}
     with styled():

@@ -13,7 +13,7 @@ from cluster_env.core.jobs import JobSet
 from cluster_env.core.schedule import Schedule
 from cluster_env.evaluation import evaluate, get_metric
 from tune_jobs.comparing.comparison import compare, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.figures.comparison import COLUMNS, measured_on, name_of, read_policies
 from tune_jobs.figures.kit.curves import Curve, draw_curves
@@ -42,11 +42,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> Figure:
-    """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`.
-
-    Raises:
-        InputError: if the file does not hold a comparison in this world.
-    """
+    """A row for each policy, from the shortest mean time on, and a panel for each of `PANELS`."""
     rows = read_policies(table, COLUMNS, numbers=PANELS)
     ends = [f"{name}_{end}" for name in PANELS for end in ("low", "high")]
     rows = with_numbers(rows, [name for name in ends if name in rows])
@@ -100,7 +96,8 @@ def collect_drift(request: FigureRequest) -> list[Row]:
         ]
         # NaN, and no part of a mean, where nobody arrives.
         values = pd.DataFrame(np.mean(parts, axis=0))
-        errors = 1.96 * values.sem().where(values.count() != 1, 0.0)
+        count, squares = values.count(), ((values - values.mean()) ** 2).sum()
+        errors = 1.96 * np.sqrt(squares / (count - 1).clip(lower=1) / count)
         for place, (mean, error) in enumerate(zip(values.mean(), errors, strict=True)):
             rows.append(
                 {
@@ -119,11 +116,7 @@ def collect_drift(request: FigureRequest) -> list[Row]:
 
 
 def draw_drift(table: Path) -> Figure:
-    """Total times by the time of arrival, above the mix of classes and the nodes that are there.
-
-    Raises:
-        InputError: if the file does not hold such rows.
-    """
+    """Total times by the time of arrival, above the mix of classes and the nodes that are there."""
     columns = ("policy", "key", "learned", "seeds", "jobsets", "mix")
     rows = read_policies(table, columns, numbers=("time", "there", "value", "low", "high"))
     with styled():
@@ -166,8 +159,7 @@ def _asked(request: FigureRequest) -> tuple[EvaluationProtocol, list[PolicySpec]
     runs, config = request.load()
     protocol = request.protocol(config)
     require_agents(protocol.task.world.kind)
-    specs = [heuristic_spec(name) for name in protocol.task.spec.heuristics.names()]
-    return protocol, [*specs, *learned_specs(runs, request.decode)]
+    return protocol, request.specs(protocol.task.spec.heuristics.names(), runs)
 
 
 def require_agents(kind: str) -> None:

@@ -13,7 +13,8 @@ from matplotlib.ticker import PercentFormatter
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import get_metric
 from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec, learned_name, learned_specs
+from tune_jobs.comparing.policy_specs import learned_name
+from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import (
     described,
     on_jobs,
@@ -22,7 +23,6 @@ from tune_jobs.comparing.wording import (
     trained_on,
     value_of,
 )
-from tune_jobs.figures import deeprm
 from tune_jobs.figures.kit.curves import Curve, End, draw_curves
 from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import read_frame, with_numbers
@@ -42,6 +42,13 @@ POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""
 
 COLUMNS = ("metric", "jobsets", *POLICY, "interval_over", "unfinished")
+
+VALUES_OF = {"deeprm": tuple(percent / 100 for percent in range(10, 191, 20))}
+"""Values of a world's axis that lines are drawn along by default: DeepRM's loads of its figure 4,
+whose 190 % means a job in every step, which is a load of 184.5 %."""
+
+SHORT = ("utilization", "wait", "longest_wait")
+"""Side metrics that are shown where there is room for three numbers only."""
 
 SHARES = ("win_rate", "within_2")
 """Columns of the figure ``win-rate``, each with its interval."""
@@ -73,14 +80,13 @@ def collect(request: FigureRequest) -> list[Row]:
             f"this figure draws lines, but {task.spec.presentation.words(task)} has one value "
             f"only; use metasched compare --out FOLDER, or jobs that are drawn"
         )
-    values = request.at or (deeprm.LOADS if task.world.kind == deeprm.WORLD else ())
+    values = request.at or VALUES_OF.get(task.world.kind, ())
     if not values:
         raise InputError("this figure draws lines: say with --at along which values")
     # Of the values that the workload cannot reach, the first stands for all.
     used = [protocol.at(value).task.position for value in values]
     reachable = [value for k, value in enumerate(values) if used[k] not in used[:k]]
-    specs = [heuristic_spec(name) for name in task.spec.heuristics.names()]
-    specs += learned_specs(runs, request.decode)
+    specs = request.specs(task.spec.heuristics.names(), runs)
     return compare(protocol, specs, reachable, request.progress)
 
 
@@ -119,11 +125,7 @@ def read_policies(
 
 
 def draw(table: Path) -> Figure:
-    """Draws a comparison from its CSV file.
-
-    Raises:
-        InputError: if the file does not hold one.
-    """
+    """Draws a comparison from its CSV file."""
     rows = read_policies(table, COLUMNS, numbers=["unfinished"])
     first = rows.iloc[0]
     metric = get_metric(first["metric"])
@@ -134,7 +136,7 @@ def draw(table: Path) -> Figure:
     with styled():
         figure = new_figure(1.6 + _ROW_HEIGHT * len(rows) if single else _HEIGHT)
         axes = figure.subplots()
-        title = f"{metric.label[0].upper()}{metric.label[1:]} {where}"
+        title = f"{metric.label} {where}"
         headline(figure, title, measured_on(rows))
         if single:
             order = ranked(rows, metric.name, metric.name)
@@ -154,11 +156,7 @@ def draw(table: Path) -> Figure:
 
 
 def draw_win_rate(table: Path) -> Figure:
-    """Draws how often policies do as well as the best baseline, from the CSV file of a comparison.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws how often policies do as well as the best baseline, from a comparison's CSV file."""
     rows = read_policies(table, COLUMNS, SHARES)
     *some, last = spec_of_row(rows.iloc[0]).baselines
     metric = get_metric(rows["metric"].iloc[0])
@@ -208,11 +206,11 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:
     curves = []
     for _, line in rows[rows[column].notna()].groupby("key", sort=False):
         last = line.iloc[-1]
-        columns = ["used", *(f"{column}{end}" for end in ("", "_low", "_high"))]
-        look = {"marker": last["marker"], "width": 2.4 if last["is_learned"] else 1.4}
-        name = name_of(last, several=True)
-        curves.append(Curve(name, last["color"], *line[columns].to_numpy().T, **look))
-        for _, at in line[(line["used"] - number(last, "trained_at")).abs() < 1e-9].iterrows():
+        width = 2.4 if last["is_learned"] else 1.4
+        look = {"color": last["color"], "marker": last["marker"], "width": width}
+        curves.append(Curve.of(line, "used", column, name=name_of(last, several=True), **look))
+        trained_at = line.apply(number, axis=1, name="trained_at")
+        for _, at in line[(line["used"] - trained_at).abs() < 1e-9].iterrows():
             ring = {"mfc": "none", "mec": last["color"], "markersize": 12, "mew": 1.3}
             axes.plot(at["used"], at[column], "o", **ring)
     ends = draw_curves(axes, curves, "bars")
@@ -256,6 +254,14 @@ def measured_on(rows: pd.DataFrame) -> str:
     rings = f"; rings: {name} of training" if name and any(rows["trained_at"]) else ""
     jobsets = f"{int(first['jobsets']):,} unseen jobsets{f' a {name}' if name else ''}"
     return ", ".join(part for part in (jobsets, described(first), f"{bars}{rings}") if part)
+
+
+def in_words(row: pd.Series) -> str:
+    """What a mean was bought with: ``util 49%, wait 5.1, longest 21.3``; empty for old tables."""
+    if not all(row.get(name) for name in SHORT):
+        return ""
+    columns = ((number(row, name), *column_of(name)) for name in SHORT)
+    return ", ".join(f"{title} {write(value)}" for value, title, write in columns)
 
 
 def name_of(row: pd.Series, several: bool = False) -> str:

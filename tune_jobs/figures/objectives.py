@@ -18,11 +18,10 @@ from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.table import column_of
 from tune_jobs.comparing.wording import on_jobs
-from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
+from tune_jobs.figures.comparison import POLICY, SHORT, measured_on, read_policies
 from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.side_metrics import SHORT
 from tune_jobs.figures.style import headline, new_figure, styled
 from tune_jobs.terminal.tables import Row
 
@@ -83,11 +82,7 @@ def collect(request: FigureRequest) -> list[Row]:
 
 
 def draw(table: Path) -> Figure:
-    """Draws the CSV file of `collect`.
-
-    Raises:
-        InputError: if the file does not hold it.
-    """
+    """Draws the CSV file of `collect`."""
     rows = read_policies(table, COLUMNS, numbers=("value", "ratio", "unfinished"))
     rows = with_numbers(rows, [name for name in SHORT if name in rows])
     metrics = [METRICS.get(name) for name in rows["metric"].unique()]

@@ -16,7 +16,6 @@ from cluster_env.evaluation.metrics import SIZES
 from cluster_env.workloads.formats import read_log
 from tune_jobs.comparing.choices import choose_comparison
 from tune_jobs.comparing.comparison import compare
-from tune_jobs.comparing.policy_specs import heuristic_spec, learned_specs
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS as WRITTEN
 from tune_jobs.comparing.table import TIMES, beside
@@ -68,9 +67,6 @@ def draw_scenarios(table: Path) -> Figure:
     """A panel for each scenario: policies from best to worst, with side metrics written beside.
 
     More than a handful of scenarios become columns of one colored table.
-
-    Raises:
-        InputError: if the file does not hold such rows.
     """
     rows = read_policies(table, (*COLUMNS, "place", "exhibit"))
     first = rows.iloc[0]
@@ -88,7 +84,7 @@ def draw_scenarios(table: Path) -> Figure:
         headline(
             figure,
             first["exhibit"],
-            f"{metric.label[0].upper()}{metric.label[1:]}, best first; bars: 95% intervals over "
+            f"{metric.label}, best first; bars: 95% intervals over "
             f"jobsets. Beside it its price: util, to end: utilization while jobs arrive, and to "
             f"the last finish; wait, longest: mean wait, and mean of the longest{by_size}",
         )
@@ -139,7 +135,7 @@ def _draw_grid(by_scenario: Mapping[str, pd.DataFrame], metric: Metric) -> Figur
     headline(
         figure,
         first["exhibit"],
-        f"{metric.label[0].upper()}{metric.label[1:]}; below it in small print {other}, and the "
+        f"{metric.label}; below it in small print {other}, and the "
         f"mean of the longest waits. Color: times worse than the best of the column, which is "
         f"bold. Means over {int(first['jobsets']):,} jobsets; intervals and the rest of the price "
         f"are in the CSV",
@@ -221,8 +217,7 @@ class ScenarioFigure:
             )
             spec = protocol.task.spec
             rules = spec.baselines if self.baselines_only else spec.heuristics.names()
-            specs = [heuristic_spec(name) for name in rules]
-            specs += learned_specs(runs, request.decode)
+            specs = request.specs(rules, runs)
             protocols = [scenario.named or UNSEEN]
             compared = compare(protocol, specs, protocol.values(), request.progress, protocols)
             rows += [{"exhibit": self.title, "place": scenario.name, **row} for row in compared]

@@ -17,15 +17,14 @@ from cluster_env.evaluation import Result, Summary, evaluate, summarize
 from cluster_env.evaluation.summary import is_measured
 from cluster_env.evaluation.withholding import find_withheld
 from tune_jobs.comparing.comparison import check_specs, side_cells, spec_cells
-from tune_jobs.comparing.policy_specs import PolicySpec, heuristic_spec, learned_specs
+from tune_jobs.comparing.policy_specs import PolicySpec
 from tune_jobs.comparing.protocol import EvaluationProtocol
 from tune_jobs.comparing.wording import jobs_of, on_jobs
-from tune_jobs.figures.comparison import POLICY, measured_on, read_policies
+from tune_jobs.figures.comparison import POLICY, in_words, measured_on, read_policies
 from tune_jobs.figures.deeprm import WITHHOLDING
 from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.figures.side_metrics import in_words
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
 from tune_jobs.terminal.tables import Row
 
@@ -61,8 +60,7 @@ def collect(request: FigureRequest) -> list[Row]:
     runs, config = request.load()
     whole = request.protocol(config)
     protocol = whole.at(*whole.values())
-    specs = [heuristic_spec(name) for name in WITHHOLDING]
-    specs += learned_specs(runs, request.decode)
+    specs = request.specs(WITHHOLDING, runs)
     check_specs(protocol, specs)
     jobsets = protocol.held_out()
     lengths = sorted({int(length) for jobset in jobsets for length in jobset.duration})

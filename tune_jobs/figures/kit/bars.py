@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from cluster_env.core.durations import duration
+from tune_jobs.figures.style import plain_ticks
 
 _TIMES = (1, 10, 60, 600, 3600, 6 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 _SHARE = 0.8  # of a group's room that its bars take
@@ -54,7 +54,5 @@ def scale_times(axes: Axes, axis: str) -> None:
     """
     scaled = axes.xaxis if axis == "x" else axes.yaxis
     (axes.set_xscale if axis == "x" else axes.set_yscale)("log")
-    scaled.set_major_locator(FixedLocator([float(time) for time in _TIMES]))
-    scaled.set_minor_locator(NullLocator())
-    scaled.set_major_formatter(FuncFormatter(lambda value, _: duration(value)))
+    plain_ticks(scaled, _TIMES, duration)
     axes.tick_params(axis="both", labelsize=8)
