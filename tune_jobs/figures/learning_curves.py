@@ -189,7 +189,7 @@ def draw(table: Path) -> Figure:
     runs = rows[rows["series"] == "run"]
     levels = []
     for key, some in heuristics.groupby("key", sort=False):
-        star = "*" if "*" in str(some.get("policy", [""]).iloc[0]) else ""
+        star = "*" if "*" in some.iloc[0].get("policy", "") else ""
         level = float(some["value"].mean())
         levels.append((level, f"{key}{star}", color_of(key, learned=False)))
     with styled():

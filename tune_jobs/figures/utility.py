@@ -189,11 +189,11 @@ def _headline(
 def _bars(
     axes: Axes,
     rows: pd.DataFrame,
-    measured: str,
-    along: str,
-    looks: Looks,
-    digits: int,
-    size: float,
+    measured: str = "productivity",
+    along: str = "column",
+    looks: Looks = LOOKS,
+    digits: int = 0,
+    size: float = 7.0,
 ) -> None:
     """Groups of bars with their errors and numbers.
 
@@ -234,7 +234,7 @@ def draw_productivity(table: Path) -> Figure:
         figure = new_figure(4.6)
         axes = figure.subplots()
         nine = rows[rows["policy"].isin(POLICIES)]
-        _bars(axes, nine, "productivity", "column", LOOKS, 1, 8.5)
+        _bars(axes, nine, digits=1, size=8.5)
         others = rows.set_index("policy")["productivity"][list(ORDERS)]
         places = 3.13 + 0.28 * np.arange(len(ORDERS))
         axes.plot(places, others, "D", color="#0072b2", markersize=6)
@@ -259,7 +259,7 @@ def draw_utilization(table: Path) -> Figure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, (dropped, title) in zip(panels, titles.items(), strict=True):
             mine = rows[rows["dropped"] == dropped]
-            _bars(axes, mine, "utilization", "column", LOOKS, 3, 6.5)
+            _bars(axes, mine, "utilization", digits=3, size=6.5)
             axes.set_title(title)
         panels[0].set_ylim(rows["utilization"].min() - 0.03, rows["utilization"].max() + 0.02)
         panels[0].set_ylabel("mean share of busy processors")
@@ -301,7 +301,7 @@ def draw_shapes(table: Path) -> Figure:
         panels = figure.subplots(1, len(SHAPES), sharey=True)
         for axes, (shape, title) in zip(panels, SHAPES.items(), strict=True):
             mine = rows[rows["utility"] == shape]
-            _bars(axes, mine, "productivity", "column", LOOKS, 0, 7)
+            _bars(axes, mine)
             axes.set_title(title)
             both = mine[mine["column"] == "both"].set_index("policy")["productivity"]
             gain = both["utility"] / both["none"] - 1
@@ -326,7 +326,7 @@ def draw_machines(table: Path) -> Figure:
             counts = mine.assign(
                 servers=[f"{count} server{'s' * (count != '1')}" for count in mine["machines"]]
             )
-            _bars(axes, counts, "productivity", "servers", POOL_LOOKS, 0, 7)
+            _bars(axes, counts, along="servers", looks=POOL_LOOKS)
             low, high = mine["productivity"].min(), mine["productivity"].max()
             axes.set_ylim(max(0.0, low - 20), high + 0.35 * (high - low) + 10)
             axes.set_title(f"{rate:g} jobs a step and server")
