@@ -320,15 +320,15 @@ def draw_objectives(table: Path) -> Figure:
     rows = read_frame(table, TEXTS, NUMBERS)
     rows = rows[rows["series"] == "method"]
     methods = rows["method"].unique().tolist()
-    names = [
-        f"{family}:\n{objective.replace('_', ' ')}"
-        for family, objective in rows.groupby(["family", "objective"], sort=False).groups
-    ]
+    groups = rows.groupby(["family", "objective"], sort=False)
+    names = [f"{family}:\n{objective.replace('_', ' ')}" for family, objective in groups.groups]
     height = _METHOD_HEIGHT * len(methods) + _GAP
-    # Marks: each method at its first and its last step.
-    groups = rows.assign(group=rows.groupby(["family", "objective"], sort=False).ngroup())
-    groups = groups.groupby(["group", "method"], sort=False)
-    first, last = (ends.reset_index() for ends in (groups.first(), groups.last()))
+    # Each method at its first and its last step.
+    marks = rows.assign(group=groups.ngroup()).sort_values(["group", "method"], kind="stable")
+    first, last = (
+        marks.drop_duplicates(["group", "method"], keep=end).reset_index()
+        for end in ("first", "last")
+    )
     order = last["method"].map(methods.index) - (len(methods) - 1) / 2
     lines = last["group"] + order * _METHOD_HEIGHT / height
     colors = [color_and_style(method, methods)[0] for method in last["method"]]
