@@ -266,6 +266,8 @@ def test_without_rows_each_figure_says_where_they_come_from(tmp_path: Path) -> N
     for module in (adaptation.BY_FAMILY, adaptation.WIN_RATE, DIFFERENCES):
         with pytest.raises(InputError, match="give the folder of metasched study with --rows"):
             module.collect(FigureRequest())
+    with pytest.raises(InputError, match=r"there is no folder .*nowhere of rows"):
+        run("adaptation", "--rows", str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="there are no rows to draw"):
         adaptation.BY_FAMILY.collect(FigureRequest(rows=[tmp_path]))
     single = [{**row, "objective": "slowdown"} for row in rows_of("joint", 0)]

@@ -205,9 +205,13 @@ def make_figure(
 
     Raises:
         InputError: if there is no such figure, or what it needs is missing; before anything is
-            evaluated if a log cannot be read.
+            evaluated if a log cannot be read or a folder of rows is not there.
     """
-    recipe: FigureRecipe = FIGURES.get(name).load()
+    kind = FIGURES.get(name)
+    for folder in request.rows:  # before what reads them is imported, which takes seconds
+        if table is None and not folder.is_dir():
+            raise InputError(f"there is no folder {folder} of rows; metasched study writes one")
+    recipe: FigureRecipe = kind.load()
     from tune_jobs.figures.style import save  # imports matplotlib, which refusals do without
 
     if table is None:
