@@ -46,7 +46,7 @@ def held_out(*overrides: str) -> tuple[World, list[JobSet]]:
     """The world of the figures, and their jobsets."""
     task = load_config("deeprm", [*SMALL_TASK, *overrides]).task
     jobsets = sample_jobsets(task.build_workload(), 0, Split.HELD_OUT, range(JOBSETS))
-    return task.build_world(), jobsets
+    return task.world, jobsets
 
 
 def made(name: str, out: Path, *args: str) -> Path:

@@ -97,4 +97,4 @@ def test_logs_stand_in_a_table(tmp_path: Path) -> None:
     assert float(row["estimate_over_run"]) == 3
     (drawn,) = cunha.draw_logs(table).axes[0].tables
     shown = {cell.get_text().get_text() for cell in drawn.get_celld().values()}
-    assert {"office", "3.00", "30 s", "0%", "25%"} <= shown
+    assert {"office", "3.00", "30 s", "0.0%", "25.2%"} <= shown

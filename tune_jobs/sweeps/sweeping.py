@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cluster_env.core.errors import InputError
 from rllib_configs.schema import ExperimentConfig
 from rllib_configs.secrets import hide_secrets
 from tune_jobs.sweeps.definition import Sweep
-from tune_jobs.sweeps.folder import SweepFolder, create_sweep, find_work
+from tune_jobs.sweeps.folder import SweepFolder, SweepWork, create_sweep, find_work
 from tune_jobs.sweeps.points import check_cpus, check_sweep, num_trials
 from tune_jobs.sweeps.progress_table import ProgressTable
 from tune_jobs.sweeps.results import resume_command, write_results
@@ -26,6 +27,9 @@ from tune_jobs.terminal.running import program
 from tune_jobs.terminal.signals import StopRequest
 from tune_jobs.tracking import AnyTracker, NullTracker, Tracker, local_uri, recorded_store
 from tune_jobs.tracking.recording import DrawFigure
+
+if TYPE_CHECKING:
+    from tune_jobs.sweeps.callback import SweepCallback
 
 
 @dataclass(frozen=True)
@@ -96,36 +100,49 @@ def run_sweep(
             stack.enter_context(ray_session(config, address))
         uri = _store_of(folder, config)
         tracker = stack.enter_context(_tracked(folder, config, uri))
-        # They import Ray, which must have been started.
+        # It imports Ray, which must have been started.
         from tune_jobs.sweeps.callback import SweepCallback
-        from tune_jobs.sweeps.tuning import run_trials
 
         callback = SweepCallback(folder, tracker, table)
-        for record in work.over:
-            table.put(record)
-        num_slots = 1
-        with StopRequest(
-            lambda name: table.say(f"{name}: stopping all trials (once more stops at once)")
-        ) as stop:
-            try:
-                if work.num_trials:
-                    num_slots = run_trials(folder, work, config, callback, stop)
-            except InputError:
-                raise
-            except BaseException as error:
-                how = "Failed" if isinstance(error, Exception) else "Stopped at once"
-                table.say(f"{how}. Resume with: {resume_command(folder)}")
-                raise
-            finally:
-                callback.close()
-        if callback.failure is not None:
-            raise callback.failure
+        num_slots, stopped = _run_left(folder, work, config, callback, table)
         wall_s = callback.ended_at - started
         share = callback.busy_s / (num_slots * wall_s) if callback.busy_s else 0.0
-        counts, status = _finish(folder, tracker, draw, share, stop.exit_status)
+        counts, status = _finish(folder, tracker, draw, share, stopped)
         shown = f"{program()} ui --runs {short_path(folder.path.parent)}"
         recorded = hide_secrets(uri) if uri and uri.startswith("http") else uri and shown
         return SweepResult(folder, counts, share, wall_s, num_slots, status, recorded)
+
+
+def _run_left(
+    folder: SweepFolder,
+    work: SweepWork,
+    config: ExperimentConfig,
+    callback: "SweepCallback",
+    table: ProgressTable,
+) -> tuple[int, int]:
+    """Runs the trials that are left; gives trials at a time, and the status after a signal."""
+    from tune_jobs.sweeps.tuning import run_trials  # imports Ray, too
+
+    for record in work.over:
+        table.put(record)
+    num_slots = 1
+    with StopRequest(
+        lambda name: table.say(f"{name}: stopping all trials (once more stops at once)")
+    ) as stop:
+        try:
+            if work.num_trials:
+                num_slots = run_trials(folder, work, config, callback, stop)
+        except InputError:
+            raise
+        except BaseException as error:
+            how = "Failed" if isinstance(error, Exception) else "Stopped at once"
+            table.say(f"{how}. Resume with: {resume_command(folder)}")
+            raise
+        finally:
+            callback.close()
+    if callback.failure is not None:
+        raise callback.failure
+    return num_slots, stop.exit_status
 
 
 def _checked(sweep: Sweep, address: str | None) -> ExperimentConfig:
