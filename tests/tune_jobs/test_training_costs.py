@@ -95,5 +95,6 @@ def test_logs_stand_in_a_table(tmp_path: Path) -> None:
     (row,) = read_table(table, ("log",))
     assert (row["log"], row["jobs"], row["processors"]) == ("office", "100", "4")
     assert float(row["estimate_over_run"]) == 3
-    shown = texts(cunha.draw_logs(table)).split("\n")
-    assert {"office", "3.00", "30 s", "0%", "25%"} <= set(shown)
+    (drawn,) = cunha.draw_logs(table).axes[0].tables
+    shown = {cell.get_text().get_text() for cell in drawn.get_celld().values()}
+    assert {"office", "3.00", "30 s", "0.0%", "25.2%"} <= shown

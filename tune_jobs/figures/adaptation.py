@@ -44,7 +44,7 @@ from tune_jobs.figures.style import (
     new_figure,
     styled,
 )
-from tune_jobs.terminal.tables import Cells, Row, number
+from tune_jobs.tables.frames import Cells, Row, number
 
 TEXTS = ("series", "family", "objective", "method")
 NUMBERS = ("step", "episodes", "value", "value_low", "value_high", "seeds", "tasks", "adaptations")

@@ -15,7 +15,7 @@ from tune_jobs.adapting.rows import read_rows
 from tune_jobs.figures.kit.curves import Style
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
-from tune_jobs.terminal.tables import Cells
+from tune_jobs.tables.frames import Cells
 
 Ratios = NDArray[np.float64]
 Statistic = Callable[[Ratios, Ratios], Ratios]

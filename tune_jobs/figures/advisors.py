@@ -15,7 +15,7 @@ from tune_jobs.figures.agents import require_agents
 from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, style_of, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 _TREE = ("node", "left", "right", "place", "height", "posterior", "consumers", "label", "purity")
 _MOST_BESIDE = 5  # panels

@@ -21,7 +21,7 @@ from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.style import MUTED, PALETTE, headline, label_ends, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 WORLD = "panda"
 PANELS = ("completion_time", "utilization", "longest_wait", "class_deviation", "jain_index")

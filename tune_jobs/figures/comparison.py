@@ -36,7 +36,7 @@ from tune_jobs.figures.style import (
     scale_values,
     styled,
 )
-from tune_jobs.terminal.tables import Row, number
+from tune_jobs.tables.frames import Row, number
 
 POLICY = ("policy", "key", "learned", "trained_at", "trained_on", "seeds")
 """Columns that say who a row is about, see `tune_jobs.comparing.comparison.spec_cells`."""

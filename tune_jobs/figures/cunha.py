@@ -15,8 +15,8 @@ from tune_jobs.figures.kit.frames import read_frame
 from tune_jobs.figures.registry import FigureRecipe, FigureRequest
 from tune_jobs.figures.scenarios import Scenario, ScenarioFigure, logs_of
 from tune_jobs.figures.style import GRID, headline, new_figure, styled
-from tune_jobs.terminal.sheets import COUNT, RATIO, SECONDS, SHARE, shown
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.columns import COUNT, RATIO, SECONDS, SHARE, shown
+from tune_jobs.tables.frames import Row
 
 
 def _published_windows(request: FigureRequest) -> Iterator[Scenario]:

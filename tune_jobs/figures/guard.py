@@ -26,7 +26,7 @@ from tune_jobs.figures.kit.dots import draw_dots
 from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, plain_ticks, styled
-from tune_jobs.terminal.tables import Row, Value
+from tune_jobs.tables.frames import Row, Value
 
 COLUMNS = (
     *("load", "window", "small_share", "rules", "metric", "jobsets"),

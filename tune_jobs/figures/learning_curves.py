@@ -51,7 +51,7 @@ from tune_jobs.figures.style import (
 from tune_jobs.runs.directory import open_run
 from tune_jobs.runs.history import KEY
 from tune_jobs.runs.history import MetricRow as Iteration
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 TEXTS = ("series", "key", "seed")
 NUMBERS = ("iteration", "value", "return_mean", "return_max")

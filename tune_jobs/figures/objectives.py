@@ -23,7 +23,7 @@ from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 ALWAYS = ("slowdown", "completion_time")
 """Metrics that have a panel whatever the runs were trained for: the paper's two."""

@@ -18,7 +18,7 @@ from tune_jobs.figures.kit.dots import draw_dots, name_lines, write_above
 from tune_jobs.figures.kit.frames import estimate_cells
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import INK, MUTED, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row, Value
+from tune_jobs.tables.frames import Row, Value
 
 COLUMNS = (
     *("series", "jobset", *POLICY, "unfinished", "value", "best", "bound", "status"),

@@ -33,7 +33,7 @@ from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.scenarios import Scenario, logs_of, written
 from tune_jobs.figures.style import headline, plain_ticks, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 MOST_SEQUENCES = 200
 SIDE_METRICS = ("utilization_to_end", "utilization", "wait", "longest_wait")

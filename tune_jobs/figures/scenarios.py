@@ -27,7 +27,7 @@ from tune_jobs.figures.kit.frames import with_numbers
 from tune_jobs.figures.kit.heat import HeatCell, draw_heat
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import TABLE_DPI, WIDTH, headline, new_figure, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 _MOST_PANELS = 4
 

@@ -18,7 +18,7 @@ from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import GRID, INK, MUTED, headline, new_figure, scale_values, styled
 from tune_jobs.sweeps.folder import open_sweep
 from tune_jobs.sweeps.results import FIXED_COLUMNS, table_of
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 _MOST_SETTINGS = 8
 _PER_ROW = 4

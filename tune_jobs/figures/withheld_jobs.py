@@ -26,7 +26,7 @@ from tune_jobs.figures.kit.curves import Curve, draw_curves
 from tune_jobs.figures.kit.frames import estimate_cells, with_numbers
 from tune_jobs.figures.registry import FigureRequest
 from tune_jobs.figures.style import headline, new_figure, scale_values, styled
-from tune_jobs.terminal.tables import Row
+from tune_jobs.tables.frames import Row
 
 ALL = "all"
 """What stands in the column ``length`` of the row that holds all jobs of a policy."""

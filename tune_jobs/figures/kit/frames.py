@@ -7,7 +7,8 @@ import pandas as pd
 
 from cluster_env.core.errors import InputError
 from cluster_env.evaluation import Estimate
-from tune_jobs.terminal.tables import Value, read_table
+from tune_jobs.tables import frames
+from tune_jobs.tables.frames import Value
 
 
 def read_frame(table: Path, texts: Iterable[str] = (), numbers: Iterable[str] = ()) -> pd.DataFrame:
@@ -24,8 +25,7 @@ def read_frame(table: Path, texts: Iterable[str] = (), numbers: Iterable[str] = 
             of numbers.
     """
     numbers = tuple(numbers)
-    frame = pd.DataFrame(read_table(table, (*texts, *numbers)), dtype=object)
-    return with_numbers(frame, numbers)
+    return with_numbers(frames.read_frame(table, (*texts, *numbers)), numbers)
 
 
 def with_numbers(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
