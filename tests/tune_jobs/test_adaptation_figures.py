@@ -108,9 +108,8 @@ def test_what_a_cost_was_bought_with_stands_beside_it(rows: Path, tmp_path: Path
     assert (best["value"], best["method"], best["tasks"]) == ("1.0", "best baseline", "6")
     assert [number(best, name) for name in ("utilization", "wait")] == pytest.approx([0.1, 5.0])
     head, _, *lines = markdown_of(tmp_path / "out" / "adaptation.csv").splitlines()[2:]
-    assert head == (
-        "| Method | After 0 steps | After 1 step | After 3 steps | Utilization | Mean wait |"
-    )
+    titles = ["Method", "After 0 steps", "After 1 step", "After 3 steps"]
+    assert head == f"| {' | '.join([*titles, 'Utilization', 'Mean wait (steps)'])} |"
     assert lines[-1] == "| best baseline | 1.000 |  |  | 10.0% | 5.0 |"
     assert lines[1].startswith("| joint, 2 x 2 | 1.050 [")
     assert lines[1].endswith("25.0% | 3.5 |")
@@ -349,7 +348,7 @@ def test_headroom_is_the_share_of_the_way_to_the_specialists(rows: Path, tmp_pat
     # Of the three tasks that have specialists alone, whose utilization is 0, 10 and 20 %.
     assert {round(number(row, "utilization"), 9) for row in found} == {0.1}
     line = markdown_of(tmp_path / "headroom.csv").splitlines()[4]
-    assert line == "| specialist | 0 | 0.800 [0.700, 0.900] | 100% | 10.0% | 7.0 |"
+    assert line == "| specialist | 0 | 0.800 [0.700, 0.900] | 100.0% | 10.0% | 7.0 |"
     said = texts(HEADROOM.draw(tmp_path / "headroom.csv"))
     assert all(name in said for name in ("FOMAML K=1", "joint", "specialists"))
     assert "scratch" not in said
