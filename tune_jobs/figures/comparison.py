@@ -210,9 +210,9 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, column: str) -> list[End]:
         look = {"color": last["color"], "marker": last["marker"], "width": width}
         curves.append(Curve.of(line, "used", column, name=name_of(last, several=True), **look))
         trained_at = line.apply(number, axis=1, name="trained_at")
-        for _, at in line[(line["used"] - trained_at).abs() < 1e-9].iterrows():
+        for _, point in line[(line["used"] - trained_at).abs() < 1e-9].iterrows():
             ring = {"mfc": "none", "mec": last["color"], "markersize": 12, "mew": 1.3}
-            axes.plot(at["used"], at[column], "o", **ring)
+            axes.plot(point["used"], point[column], "o", **ring)
     ends = draw_curves(axes, curves, "bars")
     axes.margins(x=0.02)
     values = rows[["used", "asked"]].drop_duplicates().sort_values(["used", "asked"])
