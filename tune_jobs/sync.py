@@ -50,7 +50,13 @@ def command(**options: Any) -> None:
     """
     from tune_jobs.tracking.sending import send_records
 
-    send_records(**options)
+    send_records(**options, read_rows=_rows)
+
+
+def _rows(run_dir: Path) -> list[tuple[int, dict[str, float]]]:
+    from tune_jobs.runs.history import METRICS, History
+
+    return History(run_dir / METRICS).by_iteration()
 
 
 if __name__ == "__main__":

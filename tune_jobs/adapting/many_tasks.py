@@ -93,7 +93,7 @@ def _track(paths: Sequence[Path], run: Path) -> None:
             ratios.setdefault(int(row["step"]), []).append(float(row["ratio"]))
         curves += [(step, {f"{path.stem}/ratio": fmean(found)}) for step, found in ratios.items()]
     folder = paths[0].parent
-    record_result(folder, "study", f"study {folder.name}", curves=curves, files=paths, beside=run)
+    record_result(folder, "study", f"{folder.name} study", curves=curves, files=paths, beside=run)
 
 
 def _measure_all(

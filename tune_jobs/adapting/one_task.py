@@ -139,7 +139,7 @@ def _in_short(trace: Path | None, objective: str | None) -> list[str]:
 
 
 def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object], note: str) -> None:
-    """Records the adaptation as a run of its own; MLflow's step is that of the adaptation."""
+    """Records the adaptation as a run below the policy's; MLflow's step is that of it."""
     curves = [
         (int(row["step"]), {name: float(row[name]) for name in ("ratio", "cost")})
         if "step" in row
@@ -149,7 +149,7 @@ def _track(out: Path, run: Path, rows: Sequence[Row], params: dict[str, object],
     record_result(
         out,
         "adaptation",
-        f"adapt {out.name}",
+        f"{out.name} adaptation",
         params={**params, **{name: rows[0][name] for name in ("task", "metric", "jobsets")}},
         curves=curves,
         files=[out / ADAPTATION_TABLE],

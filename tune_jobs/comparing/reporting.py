@@ -24,13 +24,14 @@ from tune_jobs.comparing.policy_specs import split_names
 from tune_jobs.comparing.protocol import UNSEEN, EvaluationProtocol
 from tune_jobs.comparing.table import COLUMNS, format_rows, markdown_rows
 from tune_jobs.comparing.trained_runs import Decode, find_runs, is_heuristic, load_runs
-from tune_jobs.comparing.wording import value_of
+from tune_jobs.comparing.wording import jobs_in, spec_of_row, value_of
 from tune_jobs.terminal.options import COMPARISON_FIGURE, COMPARISON_TABLE
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.spreading import spreading
 from tune_jobs.terminal.tables import Row, plain, write_table
 from tune_jobs.tracking.recording import annotate, record_result
+from tune_jobs.tracking.view import AXIS_TAG
 
 
 def report_comparison(
@@ -136,24 +137,27 @@ def _annotate(runs: Sequence[Path], rows: Sequence[Row]) -> None:
 
 
 def _track(out: Path, rows: Sequence[Row], seed: int) -> None:
-    """Records the comparison as a run of its own; MLflow's step is the value in percent."""
+    """Records the comparison as a run, with runs below it for the places of the axis."""
 
     def means(row: Row) -> dict[str, float]:
         names = dict.fromkeys((*COLUMNS, str(row["metric"]), "unfinished"))
         return {f"{row['key']}/{name}": float(row[name]) for name in names if name in row}
 
+    parts: dict[str, tuple[dict[str, str], dict[str, float]]] = {}
+    for row in rows:
+        axis, value = spec_of_row(row).presentation.axis, value_of(row)
+        at = {} if axis is None or math.isnan(value) else {axis.name: f"{value:.4g}"}
+        tags = {**at, **({AXIS_TAG: axis.name} if axis and at else {})}
+        tags["protocol"] = str(row["protocol"])
+        name = f"{jobs_in(row)}, {row['protocol']}"
+        parts.setdefault(name, (tags, {}))[1].update(means(row))
     shared = ("world", "jobs", "metric", "jobsets", "episodes", "warmup")
     record_result(
         out,
         "comparison",
-        f"compare {out.name}",
+        f"{out.name} comparison",
         params={"seed": seed, **{name: rows[0][name] for name in shared}},
-        curves=[(_percent(value_of(row)), means(row)) for row in rows],
+        parts=parts,
         files=(out / COMPARISON_TABLE, out / COMPARISON_FIGURE),
         note=markdown_rows(rows),
     )
-
-
-def _percent(value: float) -> int:
-    """MLflow's step, a whole number; 0 in a world without an axis."""
-    return 0 if math.isnan(value) else round(100 * value)

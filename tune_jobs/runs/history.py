@@ -69,6 +69,10 @@ class History:
         except (OSError, ValueError, csv.Error) as error:
             raise InputError(f"{self.path} is no table of metrics: {error}") from None
 
+    def by_iteration(self) -> list[tuple[int, MetricRow]]:
+        """The rows as iterations and their metrics; see `rows`."""
+        return [(int(row.pop(KEY)), row) for row in self.rows()]
+
     def _parsed(self, text: str) -> list[MetricRow]:
         lines = text.splitlines(keepends=True)
         header, *complete = [line for line in lines if line.endswith("\n")] or [""]

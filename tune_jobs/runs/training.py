@@ -12,6 +12,7 @@ from rllib_configs.schema import ExperimentConfig
 from tune_jobs.runs.checkpoints import Checkpoint
 from tune_jobs.runs.describing import TITLE, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.resuming import Resumption
 from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.runs.trainer import Trainer
@@ -21,7 +22,7 @@ from tune_jobs.terminal.progress import NoProgress, Progress
 from tune_jobs.terminal.ray_session import check_placement, ray_session
 from tune_jobs.terminal.running import program
 from tune_jobs.terminal.stopping import StopRequest
-from tune_jobs.tracking import AnyTracker, NullTracker
+from tune_jobs.tracking import NullTracker, Tracker
 from tune_jobs.tracking.model import may_be_model
 from tune_jobs.tracking.provenance import made_with
 from tune_jobs.tracking.recording import DrawFigure, tracked
@@ -54,7 +55,7 @@ def run_training(
     resume: Resumption | None = None,
     address: str | None = None,
     progress: Progress | None = None,
-    tracker: AnyTracker | None = None,
+    tracker: Tracker | None = None,
     draw: DrawFigure | None = None,
 ) -> RunResult:
     """Trains to the end, or until Ctrl-C or SIGTERM; what it did can be resumed either way.
@@ -121,7 +122,7 @@ class _Loop:
         self._run = run
         self._progress = progress
         self._draw = draw
-        self._tracker: AnyTracker = NullTracker()
+        self._tracker: Tracker = NullTracker()
         self._records = RetryingWriter(run, progress)
         self._saved = 0
         self._trainer = Trainer(config, partial(progress.aside, text="validation"))
@@ -151,7 +152,7 @@ class _Loop:
             self._trainer.restore(checkpoint.path, checkpoint.iteration)
             self._progress.say(f"Going on after iteration {checkpoint.iteration}")
 
-    def run(self, tracker: AnyTracker) -> RunResult:
+    def run(self, tracker: Tracker) -> RunResult:
         """Trains until all iterations are done or a signal asks to stop."""
         self._tracker = tracker
         self._begin()
@@ -185,6 +186,9 @@ class _Loop:
         self._tracker.metrics(
             {f"reference/{name}": value for name, value in references.items()}, self._trainer.done
         )
+        self._tracker.complete(
+            (step, self._shown(row)) for step, row in self._run.history.by_iteration()
+        )
         self._describe("in training")
         self._progress.start(self._config.training.iterations, self._trainer.done)
 
@@ -194,17 +198,22 @@ class _Loop:
         if trainer.is_due(self._config.evaluation.every):
             self._say_evaluation()
         self._records.append(trainer.done, row)
-        first = headline(row, trainer.validation.metric, trainer.validation.side_metrics)
-        self._tracker.metrics({**first, **row}, trainer.done)
+        self._tracker.metrics(self._shown(row), trainer.done)
         self._progress.step(trainer.done, self._line(row))
         if trainer.is_due(self._config.checkpoint.every):
             self._save()
 
+    def _shown(self, row: MetricRow) -> MetricRow:
+        """What MLflow shows of an iteration."""
+        validation = self._trainer.validation
+        return {**headline(row, validation.metric, validation.side_metrics), **row}
+
     def _line(self, row: dict[str, float]) -> str:
         metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
         parts = [f"reward {row['train/return_mean']:.1f}"]
-        if "train/slowdown" in row:
-            parts.append(f"slowdown {row['train/slowdown']:.2f}")
+        headline = self._trainer.validation.headline
+        if f"train/{headline}" in row:
+            parts.append(f"{headline.replace('_', ' ')} {row[f'train/{headline}']:.2f}")
         if evaluation:
             parts.append(f"validation {metric} {evaluation[metric]:.3g}")
         if "meta/gain" in row:
@@ -216,10 +225,8 @@ class _Loop:
     def _say_evaluation(self) -> None:
         metric, evaluation = self._trainer.validation.metric, self._trainer.evaluation
         value, unfinished = evaluation[metric], evaluation["unfinished"]
-        interval = ""
-        if metric == "slowdown":
-            low, high = evaluation["slowdown_low"], evaluation["slowdown_high"]
-            interval = f" [{low:.2f}, {high:.2f}]"
+        low, high = evaluation.get(f"{metric}_low"), evaluation.get(f"{metric}_high")
+        interval = "" if low is None or high is None else f" [{low:.3g}, {high:.3g}]"
         left = f", {unfinished:.0f} jobs unfinished" if unfinished else ""
         references = self._trainer.references
         baselines = ", ".join(f"{name} {number:.3g}" for name, number in references.items())

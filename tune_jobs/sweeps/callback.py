@@ -9,6 +9,7 @@ from ray.tune import Callback
 from cluster_env.core.errors import InputError
 from tune_jobs.runs.describing import TITLE
 from tune_jobs.runs.directory import CONFIG
+from tune_jobs.runs.history import MetricRow
 from tune_jobs.sweeps.definition import Sweep
 from tune_jobs.sweeps.describing import describe_trial, first_metrics
 from tune_jobs.sweeps.failures import describe
@@ -17,7 +18,7 @@ from tune_jobs.sweeps.points import as_row, read_presets, trial_config
 from tune_jobs.sweeps.progress_table import ProgressTable, TrialLine
 from tune_jobs.sweeps.records import TrialRecord, begin_trial
 from tune_jobs.sweeps.searched import Point
-from tune_jobs.tracking import AnyTracker
+from tune_jobs.tracking import Tracker
 
 
 class SweepCallback(Callback):
@@ -34,14 +35,14 @@ class SweepCallback(Callback):
         failures: newest failure of each trial that had one, by Ray's id of it.
     """
 
-    def __init__(self, folder: SweepFolder, tracker: AnyTracker, table: ProgressTable) -> None:
+    def __init__(self, folder: SweepFolder, tracker: Tracker, table: ProgressTable) -> None:
         self._folder = folder
         self._sweep = folder.sweep
         self._presets = read_presets(folder.sweep)
         self._tracker = tracker
         self._table = table
         self._records: dict[int, TrialRecord] = {}
-        self._trackers: dict[int, AnyTracker] = {}
+        self._trackers: dict[int, Tracker] = {}
         self._references: dict[int, dict[str, float]] = {}
         self.busy_s = 0.0
         self.ended_at = time.monotonic()
@@ -78,8 +79,7 @@ class SweepCallback(Callback):
             tracker.metrics({f"reference/{name}": v for name, v in references.items()}, 0)
         for row in rows:
             values = {name: value for name, value in row.items() if name != "iteration"}
-            first = first_metrics(record.config, values)
-            tracker.metrics({**first, **values}, int(row["iteration"]))
+            tracker.metrics(self._shown(record, values), int(row["iteration"]))
         over = record.done >= record.config.training.iterations
         if over or result["done"]:
             self._settle(record, "finished" if over else "stopped")
@@ -105,6 +105,10 @@ class SweepCallback(Callback):
                 self._trackers.pop(index).finish("killed")
             record.run.unlock()
 
+    def _shown(self, record: TrialRecord, row: MetricRow) -> MetricRow:
+        """What MLflow shows of an iteration."""
+        return {**first_metrics(record.config, row), **row}
+
     def _fail(self, record: TrialRecord, why: str, everywhere: bool = False) -> None:
         if everywhere:
             self.failure = self.failure or InputError(why)
@@ -118,6 +122,9 @@ class SweepCallback(Callback):
         index = record.file.point.index
         if index not in self._trackers:
             self._trackers[index] = self._track(record)
+            self._trackers[index].complete(
+                (step, self._shown(record, row)) for step, row in record.run.history.by_iteration()
+            )
             record.settle("running")
             self._describe(record, self._trackers[index])
             self._table.put(line_of(self._sweep, record, math.nan))
@@ -139,7 +146,7 @@ class SweepCallback(Callback):
             f"{point.describe()}"
         )
 
-    def _track(self, record: TrialRecord) -> AnyTracker:
+    def _track(self, record: TrialRecord) -> Tracker:
         point, config = record.file.point, record.config
         # A child is known by its name, which must not change with the settings of a population.
         about = "" if self._sweep.strategy.changes_settings else f" {point.describe()}"
@@ -163,7 +170,7 @@ class SweepCallback(Callback):
             tracker.artifact(record.run.policy)
         tracker.finish("failed" if status == "failed" else "finished")
 
-    def _describe(self, record: TrialRecord, tracker: AnyTracker) -> None:
+    def _describe(self, record: TrialRecord, tracker: Tracker) -> None:
         file, rows = record.file, record.run.history.rows()
         references = self._references.get(file.point.index, {})
         tracker.note(TITLE, describe_trial(self._sweep, file, record.config, rows, references))

@@ -26,7 +26,7 @@ from tune_jobs.terminal.ray_session import (
     resolve_address,
 )
 from tune_jobs.terminal.stopping import StopRequest
-from tune_jobs.tracking import AnyTracker, NullTracker, Tracker, local_uri, recorded_store
+from tune_jobs.tracking import NullTracker, Tracker
 from tune_jobs.tracking.recording import DrawFigure
 
 _TUNE = {
@@ -115,16 +115,14 @@ def run_sweep(
 
 
 @contextmanager
-def _tracked(folder: SweepFolder, config: ExperimentConfig) -> Iterator[AnyTracker]:
+def _tracked(folder: SweepFolder, config: ExperimentConfig) -> Iterator[Tracker]:
     """The sweep's own run, whose children the trials are."""
     if not config.tracking.enabled:
         yield NullTracker()
         return
-    uri = config.tracking.uri or os.environ.get("MLFLOW_TRACKING_URI")
-    uri = uri or recorded_store(folder.path) or local_uri(folder.path.parent)
     tracker = Tracker.open(
         folder.path,
-        uri=uri,
+        uri=config.tracking.uri,
         experiment=config.tracking.experiment,
         tags={"kind": "sweep", "seed": folder.sweep.seed, "search": folder.sweep.search},
     )
@@ -148,7 +146,7 @@ class _Session:
         work: SweepWork,
         config: ExperimentConfig,
         table: ProgressTable,
-        tracker: AnyTracker,
+        tracker: Tracker,
         draw: DrawFigure | None,
         started: float,
     ) -> None:

@@ -22,6 +22,7 @@ from cluster_env.core.errors import InputError
 from tune_jobs.tracking.moving import mend_addresses
 from tune_jobs.tracking.places import ARTIFACT_FOLDER, local_store, local_uri
 from tune_jobs.tracking.sending import settle_lost_runs
+from tune_jobs.tracking.tracker import RESULTS
 from tune_jobs.tracking.view import share_view
 
 START_TIMEOUT_S = 90.0
@@ -66,7 +67,7 @@ def _settle(runs: Path) -> None:
     if moved := mend_addresses(local_store(runs)):
         places = ", ".join(map(str, moved))
         click.echo(f"The runs were moved from {places}: their figures are looked for here now.")
-    if killed := settle_lost_runs(runs, local_uri(runs)):
+    if killed := settle_lost_runs(runs):
         click.echo(f"The process is gone, so it is KILLED now: {', '.join(killed)}.")
 
 
@@ -76,15 +77,18 @@ def _url(host: str, port: int) -> str:
 
 
 def _page(url: str) -> str:
-    """Address of the table of the experiment with the newest run, with the columns that count.
+    """Address of the table of the experiment that was trained in last, with the columns that count.
 
     MLflow's own start page shows what it offers for chat applications and hides training runs.
     """
     try:
         found = _ask(url, "experiments/search", {"max_results": 1000})["experiments"]
-        ids = [experiment["experiment_id"] for experiment in found]
-        newest = {"experiment_ids": ids, "max_results": 1, "order_by": ["start_time DESC"]}
-        experiment = _ask(url, "runs/search", newest)["runs"][0]["info"]["experiment_id"]
+        newest = {"max_results": 1, "order_by": ["start_time DESC"]}
+        runs: list[Any] = []
+        for is_result in (False, True):  # results only where nothing was trained
+            ids = [one["experiment_id"] for one in found if (one["name"] == RESULTS) == is_result]
+            runs += _ask(url, "runs/search", {"experiment_ids": ids, **newest}).get("runs", [])
+        experiment = runs[0]["info"]["experiment_id"]
         view = share_view(partial(_ask, url), experiment)
     except (OSError, ValueError, LookupError):
         return f"{url}/#/experiments?workflowType=machine_learning"
