@@ -1,10 +1,13 @@
 """A training run: a trainer, its checkpoints, its records."""
 
-from contextlib import ExitStack
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from cluster_env.core.errors import Failure
 from meta.maml.options import MAMLOptions
 from rllib_configs.policy_files import check_start
 from rllib_configs.registries import prepare
@@ -14,7 +17,6 @@ from tune_jobs.runs.describing import TITLE, describe, headline
 from tune_jobs.runs.directory import RunDirectory, create_run, discard_run
 from tune_jobs.runs.history import MetricRow
 from tune_jobs.runs.resuming import Resumption
-from tune_jobs.runs.retrying import RetryingWriter
 from tune_jobs.runs.trainer import Trainer
 from tune_jobs.terminal.capacity import cpus_for
 from tune_jobs.terminal.files import short_path
@@ -106,6 +108,77 @@ def run_training(
             result = loop.run(opened)
             opened.finish("killed" if result.exit_status else "finished")
         return result
+
+
+class RetryingWriter:
+    """Writes what the disk takes, tries the rest again, and says so at the end if that was in vain.
+
+    A checkpoint that cannot be written costs nothing but what would be repeated after a crash, so
+    training goes on; the one before stays whole. Rows of the table wait in memory meanwhile.
+
+    Args:
+        run: where it is kept.
+        progress: is told.
+    """
+
+    def __init__(self, run: RunDirectory, progress: Progress | NoProgress) -> None:
+        self._run = run
+        self._progress = progress
+        self._num_waiting = 0
+        self._refusal: str | None = None
+
+    @contextmanager
+    def saving(self, iteration: int) -> Iterator[None]:
+        """A ``with`` block that writes a checkpoint; what the disk refuses is said, not raised.
+
+        Args:
+            iteration: of the checkpoint.
+        """
+        try:
+            yield
+        except OSError as error:
+            self._refusal = _reason(error)
+            self._progress.say(
+                f"iteration {iteration}: no checkpoint could be written ({self._refusal}); "
+                f"{self._newest()}; training goes on, and the next checkpoint is tried again"
+            )
+        else:
+            self._refusal = None
+
+    def append(self, iteration: int, row: Mapping[str, float]) -> None:
+        """Adds the row of an iteration to the table, after those that the disk has refused."""
+        self._num_waiting += 1
+        try:
+            self._run.history.append(iteration, row)
+        except OSError as error:
+            if self._num_waiting == 1:
+                self._progress.say(
+                    f"iteration {iteration}: {self._run.history.path.name} cannot be written "
+                    f"({_reason(error)}); its rows wait in memory"
+                )
+        else:
+            self._num_waiting = 0
+
+    def require_all(self) -> None:
+        """Makes sure that all is on disk.
+
+        Raises:
+            Failure: if not.
+        """
+        try:
+            if self._num_waiting:
+                self._run.history.flush()
+        except OSError as error:
+            self._refusal = self._refusal or _reason(error)
+        if self._refusal is not None:
+            raise Failure(
+                f"the end of the run could not be written to {self._run.path} ({self._refusal}); "
+                f"{self._newest()}; make room and resume from it"
+            )
+
+    def _newest(self) -> str:
+        whole = [one.iteration for one in self._run.checkpoints.all() if one.damage() is None]
+        return f"that of iteration {whole[-1]} is whole" if whole else "there is none yet"
 
 
 class _Loop:
@@ -274,3 +347,10 @@ class _Loop:
         if self._saved:
             what += f" Resume with: {program()} train --resume {short_path(self._run.path)}"
         self._progress.say(what)
+
+
+def _reason(error: OSError) -> str:
+    """What the system said, without what libraries say around it."""
+    text = error.strerror or str(error)
+    found = re.search(r"\[errno \d+\] (.+)", text, re.IGNORECASE)
+    return (found[1] if found else text).strip()
