@@ -1,15 +1,10 @@
 """What tracking costs a training run, with a server that is up, down or slow, and what arrives."""
 
 import http.server
-import os
-import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,13 +20,13 @@ from tune_jobs.runs.history import MetricRow
 from tune_jobs.tracking import Tracker, local_uri
 from tune_jobs.tracking.copying import Copy
 from tune_jobs.tracking.run_file import read_run_file
+from tune_jobs.tracking.server import run_server
 from tune_jobs.tracking.store import LocalStore, Store
 
 PRESET = "deeprm-ppo"
 ROUNDS = 5
 POINTS = 100
 ANSWER_S = 3.0
-_START_LIMIT_S = 200.0
 _KEY = "train/return_mean"
 
 
@@ -163,41 +158,12 @@ def _slow_server() -> Iterator[str]:
 
 @contextmanager
 def mlflow_server(folder: Path, port: int) -> Iterator[str]:
-    """A real server with a database of its own, ended with all that it started.
-
-    Raises:
-        Failure: if it does not answer in time.
-    """
-    uri = f"http://127.0.0.1:{port}"
-    arguments = ["--backend-store-uri", local_uri(folder), "--artifacts-destination", str(folder)]
-    arguments += ["--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    with (folder / "server.log").open("ab") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "mlflow", "server", *arguments],
-            cwd=folder,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-            start_new_session=True,
-        )
-    try:
-        deadline = time.monotonic() + _START_LIMIT_S
-        while not _answers(uri):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise Failure(f"no MLflow server answers at {uri}; see {folder / 'server.log'}")
-            time.sleep(0.2)
-        yield uri
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _answers(uri: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{uri}/health", timeout=2):
-            return True
-    except OSError:
-        return False
+    """A real server with a database of its own, ended with all that it started."""
+    with (
+        (folder / "server.log").open("w+b") as log,
+        run_server(local_uri(folder), folder, "127.0.0.1", port, log),
+    ):
+        yield f"http://127.0.0.1:{port}"
 
 
 def free_port() -> int:

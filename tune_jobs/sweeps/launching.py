@@ -21,7 +21,7 @@ from tune_jobs.sweeps.sweeping import SweepResult, run_sweep
 from tune_jobs.terminal.files import short_path
 from tune_jobs.terminal.output import print_json
 from tune_jobs.terminal.progress import duration
-from tune_jobs.tracking.recording import DrawFigure
+from tune_jobs.tracking.recording import DrawFigure, say_where_to_look
 
 
 def launch_sweep(
@@ -99,6 +99,8 @@ def report(result: SweepResult, as_json: bool) -> None:
     click.echo(f"Trials   {path / TABLE}")
     if (folder.path / "figures" / "sweep.png").exists():
         click.echo(f"Figure   {path / 'figures' / 'sweep.png'}")
+    if folder.sweep.settings.get("tracking.enabled", True):
+        say_where_to_look(folder.path.parent, folder.sweep.settings.get("tracking.uri"))
     for best in found:
         click.echo(f"Train    {train_command(best_config_path(folder, best))}")
     if counts["left"]:

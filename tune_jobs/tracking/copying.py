@@ -2,10 +2,8 @@
 
 import hashlib
 import json
-import logging
 import os
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,12 +28,10 @@ from tune_jobs.tracking.store import (
     reason,
     refused,
 )
-from tune_jobs.tracking.writer import FIRST_PAUSE_S, GATHER_S, LONGEST_PAUSE_S, LogThrottle
+from tune_jobs.tracking.worker import LogThrottle, Worker
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
-
-logger = logging.getLogger("tune_jobs.tracking")
 
 FILES_TAG = "metasched.files"
 """Of a run on a server: which files of the local store it has, by their digests."""
@@ -206,8 +202,6 @@ class Copy:
 class CopyThread:
     """A thread that copies runs after something was written about them.
 
-    Pauses double while the server is away.
-
     Args:
         copy: does the work.
         throttle: where troubles are counted.
@@ -217,73 +211,32 @@ class CopyThread:
         self._copy, self._throttle = copy, throttle
         self._changed: set[str] = set()
         self._lock = threading.Lock()
-        self._wake, self._closing = threading.Event(), threading.Event()
-        self._deadline = float("inf")
-        self._trouble = ""
-        self._thread = threading.Thread(target=self._work, name="tracking copy", daemon=True)
-        self._thread.start()
+        self._worker = Worker("tracking copy", self._copy_changed, self._failed)
+        self.close = self._worker.close
 
     def changed(self, run_id: str) -> None:
         """Says that something was written about a run of the local store."""
         with self._lock:
             self._changed.add(run_id)
-        self._wake.set()
+        self._worker.wake()
 
-    def close(self, timeout_s: float) -> str:
-        """Copies what is left, within the time.
-
-        Args:
-            timeout_s: Seconds to wait at most. A server that is away is tried once more only, one
-                that is too busy to answer as often as the time allows.
-
-        Returns:
-            Why something is left, empty if nothing is.
-        """
-        self._deadline = time.monotonic() + timeout_s
-        self._closing.set()
-        self._wake.set()
-        self._thread.join(max(timeout_s, 0.0))
-        if self._thread.is_alive():
-            return self._trouble or "not yet done"
-        return self._trouble
-
-    def _work(self) -> None:
-        pause = FIRST_PAUSE_S
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            closing = self._closing.is_set()  # asked before, so that nothing is left behind
-            is_slow = self._try()
-            if closing and not (is_slow and time.monotonic() + FIRST_PAUSE_S < self._deadline):
-                return
-            if closing:
-                time.sleep(FIRST_PAUSE_S)
-            else:
-                self._closing.wait(pause if self._trouble else GATHER_S)
-            pause = min(2 * pause, LONGEST_PAUSE_S) if self._trouble else FIRST_PAUSE_S
-
-    def _try(self) -> bool:
-        """Copies what has changed; returns whether the server was too slow for it."""
+    def _copy_changed(self) -> None:
         with self._lock:
             changed, self._changed = self._changed, set()
-        self._trouble = ""
         try:
             self._copy.copy(changed)
-        except StoreAway as error:
-            logger.debug("tracking: copying failed", exc_info=True)
+        except StoreAway:
             with self._lock:
                 self._changed |= changed
-            self._wake.set()  # again, after a pause
-            self._trouble = hide_secrets(str(error))
-            uri = hide_secrets(self._copy.uri)
-            self._throttle.warn(
-                "away", f"{uri} takes no records ({self._trouble}); they are in the local store."
-            )
-            return error.is_slow
+            raise
         if self._copy.refused:
             self._throttle.warn("refused", f"refused by the server: {self._copy.refused[-1]}.")
             self._copy.refused.clear()
-        return False
+
+    def _failed(self, why: str) -> None:
+        self._throttle.warn(
+            "away", f"{self._copy.uri} takes no records ({why}); they are in the local store."
+        )
 
 
 def lock_of(run_dir: Path) -> FileLock:

@@ -1,10 +1,11 @@
 """A trained policy as an MLflow model: observations in, actions out; without Ray, without pickles.
 
 The model holds a copy of the policy's folder, that is, its config and its weights as plain tensors,
-and names this module as its loader. Whoever loads it needs metasched's packages, but no Ray:
+and names this module as its loader. Whoever loads it needs metasched's packages, but no Ray. They
+are not among its requirements: no index has them, and anybody could register their name there.
 
     model = mlflow.pyfunc.load_model("models:/my-policy/1")
-    env = gymnasium.make("DeepRM-v0", observation="code", mask_in_observation=True)
+    env = gymnasium.make("cluster_env:DeepRM-v0", observation="state", mask_in_observation=True)
     observation, info = env.reset(seed=0)
     batch = {name: array[None] for name, array in observation.items()}
     action = model.predict(batch)[0]
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from rllib_configs.schema import ExperimentConfig
 
 OBSERVATIONS, MASK = "observations", "action_mask"
-REQUIREMENTS = ("metasched", "mlflow", "gymnasium", "numba", "numpy", "pydantic", "torch")
+REQUIREMENTS = ("mlflow", "gymnasium", "numba", "numpy", "pydantic", "torch")
 _FILES = ("config.yaml", "weights.pt")
 _EXAMPLES = 4
 

@@ -26,7 +26,7 @@ from tune_jobs.tracking.run_file import read_run_file
 from tune_jobs.tracking.store import LocalStore, StoreAway
 from tune_jobs.tracking.tracker import NullTracker, Tracker
 from tune_jobs.tracking.view import AXIS_TAG
-from tune_jobs.tracking.writer import LogThrottle
+from tune_jobs.tracking.worker import LogThrottle
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from tune_jobs.tracking.sending import settle_lost_runs
 from tune_jobs.tracking.tracker import RESULTS
 from tune_jobs.tracking.view import share_view
 
-START_TIMEOUT_S = 90.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 10.0
 HINT = "A page without runs? Choose 'Model training' at its top left. Ctrl-C ends MLflow."
 
@@ -47,9 +47,12 @@ def show_runs(runs: Path, port: int, host: str, no_browser: bool) -> None:
     _check_port(host, port)
     _settle(runs)
     url = _url(host, port)
-    with tempfile.TemporaryFile() as log, _server(runs, host, port, log) as server:
-        click.echo(f"Starting MLflow on {local_store(runs)} ...")
-        _wait_until_up(server, url, log)
+    click.echo(f"Starting MLflow on {local_store(runs)} ...")
+    artifacts = runs.absolute() / ARTIFACT_FOLDER
+    with (
+        tempfile.TemporaryFile() as log,
+        run_server(local_uri(runs), artifacts, host, port, log) as server,
+    ):
         page = _page(url)
         click.echo(f"MLflow shows your runs at {page}\n{HINT}")
         if not no_browser and _has_screen():
@@ -134,12 +137,23 @@ def _check_port(host: str, port: int) -> None:
 
 
 @contextmanager
-def _server(runs: Path, host: str, port: int, log: IO[bytes]) -> Iterator[subprocess.Popen]:
-    """MLflow's server in a process group of its own, stopped with all its workers at the end."""
-    artifacts = (Path(runs).absolute() / ARTIFACT_FOLDER).as_uri()
-    arguments = ["server", "--backend-store-uri", local_uri(runs)]
-    arguments += ["--default-artifact-root", artifacts, "--artifacts-destination", artifacts]
-    arguments += ["--host", host, "--port", str(port), "--workers", "1"]
+def run_server(
+    store: str, artifacts: Path, host: str, port: int, log: IO[bytes]
+) -> Iterator[subprocess.Popen]:
+    """MLflow's server in a process group of its own, stopped with all its workers at the end.
+
+    Args:
+        store: its database.
+        artifacts: folder that it serves and writes files in.
+        host: address to listen on.
+        port: the same.
+        log: takes what it prints.
+
+    Raises:
+        Exit: if it does not answer within START_TIMEOUT_S.
+    """
+    arguments = ["server", "--backend-store-uri", store, "--host", host, "--port", str(port)]
+    arguments += ["--artifacts-destination", artifacts.as_uri(), "--workers", "1"]
     quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     server = subprocess.Popen(
         [sys.executable, "-P", "-m", "mlflow", *arguments],
@@ -150,6 +164,7 @@ def _server(runs: Path, host: str, port: int, log: IO[bytes]) -> Iterator[subpro
         start_new_session=True,
     )
     try:
+        _wait_until_up(server, _url(host, port), log)
         yield server
     finally:
         _stop(server)

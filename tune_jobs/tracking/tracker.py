@@ -22,7 +22,8 @@ from tune_jobs.tracking.provenance import command_line, provenance
 from tune_jobs.tracking.run_file import RunFile, read_run_file
 from tune_jobs.tracking.store import FOLDER_TAG, KEY_TAG, LocalStore
 from tune_jobs.tracking.values import as_numbers, as_text
-from tune_jobs.tracking.writer import LogThrottle, RunStart, Writer, now_ms
+from tune_jobs.tracking.worker import LogThrottle
+from tune_jobs.tracking.writer import RunStart, Writer, now_ms
 
 logger = logging.getLogger("tune_jobs.tracking")
 

@@ -3,24 +3,19 @@
 import errno
 import logging
 import os
-import threading
 import time
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from rllib_configs.secrets import hide_secrets
 from tune_jobs.tracking.places import local_store
 from tune_jobs.tracking.store import PARENT_TAG, LocalStore, Point, reason, refused
+from tune_jobs.tracking.worker import LogThrottle, Worker
 
 logger = logging.getLogger("tune_jobs.tracking")
 
-GATHER_S = 5.0  # lets records gather: a call costs as much as dozens of points in it
-FIRST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 60.0
-REPEAT_AFTER_S = 600.0
 MOST_WAITING = 10_000  # calls of `metrics` that wait for a disk that is full or gone
 
 DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
@@ -28,33 +23,6 @@ DISK_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
 
 Write = Callable[[LocalStore, str], None]
 """Writes something about a run: the store, and its id of the run."""
-
-
-class LogThrottle:
-    """Counts troubles by kind, and logs each kind once, then at most every so often.
-
-    Args:
-        repeat_after_s: Seconds for which a kind stays silent after it was logged.
-    """
-
-    def __init__(self, repeat_after_s: float = REPEAT_AFTER_S) -> None:
-        self._repeat_after_s = repeat_after_s
-        self._lock = threading.Lock()
-        self._last: dict[str, float] = {}
-        self.counts: Counter[str] = Counter()
-
-    def warn(self, kind: str, message: str, count: int = 1) -> None:
-        """Counts a trouble and logs it as a warning if this kind was silent long enough."""
-        now = time.monotonic()
-        with self._lock:
-            self.counts[kind] += count
-            total = self.counts[kind]
-            silent = now - self._last.get(kind, float("-inf")) < self._repeat_after_s
-            if not silent:
-                self._last[kind] = now
-        if not silent:
-            again = f" ({total} times so far)" if total > count else ""
-            logger.warning("tracking: %s%s", hide_secrets(message), again)
 
 
 @dataclass(frozen=True)
@@ -103,9 +71,7 @@ class Writer:
         self._last: dict[str, dict[str, int]] = {}  # step of each metric, by run
         self.ids: dict[str, str] = {}
         """Ids of the store by our keys of the runs."""
-        self._wake, self._closing = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._work, name="tracking", daemon=True)
-        self._thread.start()
+        self._worker = Worker("tracking", self._write_all, self._failed)
 
     def start(self, key: str, start: RunStart) -> None:
         """Creates a run, or goes on with the one of that key; it comes before its records."""
@@ -115,7 +81,7 @@ class Writer:
     def write(self, key: str, what: Write) -> None:
         """Has something written about a run, after all that was recorded before."""
         self._waiting.append((key, what))
-        self._wake.set()
+        self._worker.wake()
 
     def add(self, key: str, points: list[Point]) -> None:
         """Has points added to the curves of a run."""
@@ -123,7 +89,7 @@ class Writer:
             self._throttle.warn("lost", "too much waits for the disk; newer points are dropped.")
         else:
             self._waiting.append((key, points))
-            self._wake.set()
+            self._worker.wake()
 
     def close(self, timeout_s: float) -> int:
         """Waits until all is written, at most so many seconds.
@@ -131,35 +97,18 @@ class Writer:
         Returns:
             Number of records that were not.
         """
-        self._closing.set()
-        self._wake.set()
-        self._thread.join(max(timeout_s, 0.0))
+        self._worker.close(timeout_s)
         return len(self._waiting)
 
-    def _work(self) -> None:
-        pause = FIRST_PAUSE_S
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            closing = self._closing.is_set()  # asked before, so that nothing is left behind
-            try:
-                while self._waiting:
-                    self._write_next()
-            except Exception as error:
-                logger.debug("tracking: writing failed", exc_info=True)
-                self._throttle.warn(
-                    "unwritten",
-                    f"{local_store(self._home)} cannot be written ({reason(error)}); "
-                    f"records wait in memory.",
-                )
-                self._wake.set()
-                self._closing.wait(pause)
-                pause = min(2 * pause, LONGEST_PAUSE_S)
-            else:
-                pause = FIRST_PAUSE_S
-                self._closing.wait(GATHER_S)
-            if closing:
-                return
+    def _failed(self, why: str) -> None:
+        store = local_store(self._home)
+        self._throttle.warn(
+            "unwritten", f"{store} cannot be written ({why}); records wait in memory."
+        )
+
+    def _write_all(self) -> None:
+        while self._waiting:
+            self._write_next()
 
     def _write_next(self) -> None:
         """Writes the first record, and with it the points that follow each other."""

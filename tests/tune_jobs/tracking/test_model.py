@@ -133,6 +133,9 @@ def test_no_file_of_a_model_can_run_code(tmp_path: Path, run_dir: Path, client: 
     assert not [name for name in files if name.endswith((".pkl", ".py", ".pickle"))]
     assert "input_example.json" in files
     assert "loader_module: tune_jobs.tracking.model" in (folder / "MLmodel").read_text()
+    requirements = (folder / "requirements.txt").read_text()
+    assert "torch==" in requirements
+    assert "metasched" not in requirements  # a stranger could register the name
     [weights] = folder.rglob("weights.pt")
     with zipfile.ZipFile(weights) as archive:
         [data] = [name for name in archive.namelist() if name.endswith("data.pkl")]

@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 from tests.waiting import wait_for
-from tune_jobs.tracking import NullTracker, Tracker, copying, local_store, local_uri, writer
+from tune_jobs.tracking import (
+    NullTracker,
+    Tracker,
+    copying,
+    local_store,
+    local_uri,
+    worker,
+    writer,
+)
 from tune_jobs.tracking.places import server_uri
 from tune_jobs.tracking.run_file import read_run_file
 from tune_jobs.tracking.store import LocalStore, Store
@@ -120,11 +128,11 @@ def test_a_server_too_busy_to_answer_is_asked_again_at_the_end_and_one_that_is_a
             first.set()
             raise copying.StoreAway(copying.reason(OSError(answer)))
 
-    monkeypatch.setattr(copying, "FIRST_PAUSE_S", 600.0)  # the second try is that of the end
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 600.0)  # the second try is that of the end
     monkeypatch.setattr(copying, "Store", Busy)
     tracker = Tracker.open(run_dir, uri="http://nowhere")
     assert first.wait(60)
-    monkeypatch.setattr(copying, "FIRST_PAUSE_S", 0.5)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 0.5)
     assert tracker.close(1.2).message
     wait_for(lambda: asked >= tries, "tries")
     assert (asked == 2) == (tries == 2)
@@ -197,8 +205,8 @@ def test_a_full_disk_delays_records_and_loses_none(
 ) -> None:
     from mlflow.exceptions import MlflowException
 
-    monkeypatch.setattr(writer, "FIRST_PAUSE_S", 0.05)
-    monkeypatch.setattr(writer, "GATHER_S", 0.05)
+    monkeypatch.setattr(worker, "FIRST_PAUSE_S", 0.05)
+    monkeypatch.setattr(worker, "GATHER_S", 0.05)
     tracker = Tracker.open(run_dir, run_name="r")
     wait_for(lambda: tracker.run_id, "the run")
     refusals = []
