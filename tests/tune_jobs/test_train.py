@@ -221,6 +221,27 @@ class TestRun:
         points = client.get_metric_history(run.info.run_id, "train/return_mean")
         assert [point.step for point in points] == [1, 2, 3, 4]
 
+    def test_what_a_killed_process_had_not_recorded_is_there_after_a_resume(
+        self, local_ray, tmp_path, monkeypatch
+    ):
+        import mlflow
+
+        monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        config = smoke(tmp_path, "tracking.enabled=true", "training.iterations=2")
+        with monkeypatch.context() as patched:  # as if it was killed before the first write
+            patched.setattr("tune_jobs.tracking.writer.Writer._write_all", lambda writer: None)
+            run = run_training(config).run
+        resumption = find_resumption(run.path, ["training.iterations=4"])
+        run_training(resumption.config, resume=resumption)
+        client = mlflow.MlflowClient(local_uri(run.path.parent))
+        (found,) = client.search_runs(["1"])
+        for name in ("train/return_mean", "Result/slowdown"):
+            points = client.get_metric_history(found.info.run_id, name)
+            rows = run.history.rows()
+            column = name.replace("Result", "eval")
+            assert [p.step for p in points] == [r["iteration"] for r in rows if column in r]
+        assert found.info.status == "FINISHED"
+
 
 class TestRefusals:
     """Each gives one sentence and status 2, before Ray has started."""

@@ -4,7 +4,6 @@ import functools
 import logging
 import os
 import shlex
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +12,6 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
 from rllib_configs.secrets import hide_secrets
-from tune_jobs.terminal.running import program
 from tune_jobs.tracking.copying import Copy, CopyThread, lock_of
 from tune_jobs.tracking.notes import code
 from tune_jobs.tracking.places import local_store, server_uri
@@ -67,14 +65,16 @@ class Session:
         self.throttle = LogThrottle()
         self._lock = lock_of(run_dir)
         self._copying: CopyThread | None = None
-        is_alone = True
+        self._why_not = "no server is named this time" if file.sent else ""
         try:
             is_alone = self._lock.acquire(wait=False)
         except OSError as error:
+            is_alone = True
             self.throttle.warn("unwritten", f"{run_dir} cannot be written ({error}).")
         if uri is not None and is_alone:
             self._copying = CopyThread(Copy(run_dir.parent, uri), self.throttle)
-        self._is_busy = not is_alone
+        elif uri is not None:
+            self._why_not = "another process records this run"
         written = (lambda run_id: None) if self._copying is None else self._copying.changed
         self.writer = Writer(run_dir.parent, file.experiment, self.throttle, written)
 
@@ -87,33 +87,30 @@ class Session:
             self.throttle.warn("unwritten", f"{self.run_dir} cannot be written ({error}).")
 
     def close(self, timeout_s: float) -> Report:
-        """Waits for both threads, at most so many seconds, and says what is left."""
-        deadline = time.monotonic() + timeout_s
-        store, messages = local_store(self.run_dir.parent), []
-        unwritten = self.writer.close(max(timeout_s, LOCAL_LIMIT_S))
-        if unwritten:
-            messages.append(f"{unwritten} records could not be written to {store}")
-        trouble = ""
+        """Waits for both threads, and says what is left.
+
+        Args:
+            timeout_s: longest wait for the server.
+        """
+        store, message = local_store(self.run_dir.parent), ""
+        if unwritten := self.writer.close(LOCAL_LIMIT_S):
+            message = f"{unwritten} records could not be written to {store}"
+        trouble = self._why_not
         if self._copying is not None:
-            trouble = self._copying.close(deadline - time.monotonic())
-        elif self.uri is not None:
-            trouble = "another process records this run" if self._is_busy else ""
-        elif self.file.sent:
-            trouble = "no server is named this time"
-        if trouble:
-            uri = hide_secrets(self.uri or "URI")
-            named = server_uri(self.run_dir.parent) == self.uri and self.uri is not None
-            again = [program(), "sync", str(self.run_dir)]
-            again += [] if named else ["--tracking-uri", uri]
-            messages.append(
+            trouble = self._copying.close(timeout_s)
+        if trouble and not message:
+            command = ["metasched", "sync", str(self.run_dir)]
+            if self.uri is None or server_uri(self.run_dir.parent) != self.uri:
+                command += ["--tracking-uri", hide_secrets(self.uri or "URI")]
+            message = (
                 f"the newest records are in {store}, but not at "
-                f"{uri if self.uri else 'a server'} ({trouble}); send them with: "
-                f"{shlex.join(again)}"
+                f"{hide_secrets(self.uri or 'a server')} ({trouble}); send them with: "
+                f"{shlex.join(command)}"
             )
         self._lock.release()
-        for message in messages:
+        if message:
             logger.warning("tracking: %s", message)
-        return Report(self.throttle.counts["lost"] + unwritten, "; ".join(messages))
+        return Report(self.throttle.counts["lost"] + unwritten, message)
 
 
 def _harmless(
@@ -182,18 +179,17 @@ class Tracker:
             A tracker; one that records nothing if even the run directory cannot be read.
         """
         directory = Path(run_dir).absolute()
-        try:
+
+        def start() -> "Tracker":
             server = server_uri(directory.parent, uri)
-            known = read_run_file(directory)
-            session = Session(directory, known or RunFile(experiment), server)
+            session = Session(directory, read_run_file(directory) or RunFile(experiment), server)
             sent = session.file.sent or server is not None
             session.write_file(process=this_process(), ended=False, sent=sent)
             tracker = cls(session, session.file.key)
             tracker._begin(run_name or directory.name, {**provenance(), **(tags or {})})
             return tracker
-        except Exception as error:
-            logger.warning("tracking: %s is not tracked (%s).", directory, error)
-            return NullTracker()
+
+        return _started(directory, start)
 
     @classmethod
     def open_result(
@@ -212,9 +208,9 @@ class Tracker:
             A tracker; one that records nothing if the directory cannot be read.
         """
         directory = Path(run_dir).absolute()
-        try:
-            known = read_run_file(directory)
-            server = server_uri(directory.parent)
+
+        def start() -> "Tracker":
+            known, server = read_run_file(directory), server_uri(directory.parent)
             session = Session(directory, known or RunFile(RESULTS, ended=True), server)
             if known is None:
                 session.write_file(sent=server is not None)
@@ -222,9 +218,8 @@ class Tracker:
             parent = None if session.file.experiment == RESULTS else session.file.key
             tracker._begin(name, {**provenance(), **tags}, parent)
             return tracker
-        except Exception as error:
-            logger.warning("tracking: %s is not recorded (%s).", name, error)
-            return NullTracker()
+
+        return _started(directory, start)
 
     def child(self, name: str, *, tags: Mapping[str, Any] | None = None) -> "Tracker":
         """Starts a run below this one, or goes on with the child of that name.
@@ -244,7 +239,7 @@ class Tracker:
         text = as_text(tags)
         self._source = {k: v for k, v in text.items() if k.startswith("mlflow.source.")}
         text |= {KEY_TAG: self.key, FOLDER_TAG: self._session.file.key}
-        self._session.writer.start(self.key, RunStart(name, text, parent))
+        self._session.writer.start(self.key, RunStart(hide_secrets(name), text, parent))
 
     @_harmless
     def params(self, params: Mapping[str, Any]) -> None:
@@ -382,7 +377,7 @@ class Tracker:
         """Waits for what is on its way; closing a child does nothing.
 
         Args:
-            timeout_s: Seconds to wait at most; a server that is away is not waited for.
+            timeout_s: Seconds to wait for a server at most; one that is away is not waited for.
 
         Returns:
             What is lost or left, and the command that sends it.
@@ -419,3 +414,11 @@ class NullTracker(Tracker):
 
     def __init__(self) -> None:
         pass
+
+
+def _started(run_dir: Path, start: Callable[[], Tracker]) -> Tracker:
+    try:
+        return start()
+    except Exception as error:
+        logger.warning("tracking: %s is not tracked (%s).", run_dir, error)
+        return NullTracker()

@@ -110,7 +110,7 @@ def test_a_server_that_is_away_costs_one_warning_and_the_command_is_said(
         report = tracker.close()
     assert report.lost == 0
     assert f"not at {nowhere} (Connection refused); send them with: " in report.message
-    assert report.message.endswith(f"metasched sync {run_dir} --tracking-uri {nowhere}")
+    assert report.message.endswith(f"with: metasched sync {run_dir} --tracking-uri {nowhere}")
     assert len([text for text in caplog.messages if "takes no records" in text]) == 1
     assert runs()["r"].data.metrics == {"a": 49.0}
 
