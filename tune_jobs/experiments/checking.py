@@ -9,7 +9,7 @@ from rllib_configs.registries import prepare
 from tune_jobs.comparing.trained_runs import find_runs
 from tune_jobs.experiments.commands import Command
 from tune_jobs.experiments.recording import RECORD
-from tune_jobs.runs.resuming import flatten
+from tune_jobs.tracking.values import flatten
 
 COMPARED = ("task", "training", "seed")
 """Sections of a config that a result depends on."""

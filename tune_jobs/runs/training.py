@@ -104,7 +104,7 @@ def run_training(
             loop.start()
         if tracker is not None:
             return loop.run(tracker)
-        with tracked(config, run) as opened:
+        with tracked(config, run.path) as opened:
             result = loop.run(opened)
             opened.finish("killed" if result.exit_status else "finished")
         return result

@@ -26,8 +26,8 @@ from tune_jobs.terminal.ray_session import (
     resolve_address,
 )
 from tune_jobs.terminal.stopping import StopRequest
-from tune_jobs.tracking import NullTracker, Tracker
-from tune_jobs.tracking.recording import DrawFigure
+from tune_jobs.tracking import Tracker
+from tune_jobs.tracking.recording import DrawFigure, tracked
 
 _TUNE = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -110,31 +110,11 @@ def run_sweep(
         table.say(f"{verb} {folder.path}: {work.num_trials} of {total} trials to do")
         if work.num_trials:
             stack.enter_context(ray_session(config, address))
-        tracker = stack.enter_context(_tracked(folder, config))
-        return _Session(folder, work, config, table, tracker, draw, started).run()
-
-
-@contextmanager
-def _tracked(folder: SweepFolder, config: ExperimentConfig) -> Iterator[Tracker]:
-    """The sweep's own run, whose children the trials are."""
-    if not config.tracking.enabled:
-        yield NullTracker()
-        return
-    tracker = Tracker.open(
-        folder.path,
-        uri=config.tracking.uri,
-        experiment=config.tracking.experiment,
-        tags={"kind": "sweep", "seed": folder.sweep.seed, "search": folder.sweep.search},
-    )
-    try:
-        tracker.params({"sweep": folder.sweep.to_dict()})
+        about = {"kind": "sweep", "seed": definition.seed, "search": definition.search}
+        tracker = stack.enter_context(tracked(config, folder.path, about))
+        tracker.params({"sweep": definition.to_dict()})
         tracker.artifact(folder.path / "sweep.yaml")
-        yield tracker
-    except BaseException as error:
-        tracker.finish("failed" if isinstance(error, Exception) else "killed")
-        raise
-    finally:
-        tracker.close()
+        return _Session(folder, work, config, table, tracker, draw, started).run()
 
 
 class _Session:

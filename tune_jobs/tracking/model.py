@@ -17,7 +17,6 @@ nothing; void, which is returned instead, does the same.
 """
 
 import hashlib
-import platform
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -121,7 +120,9 @@ def build_model(policy: Path, target: Path, model_id: str, run_id: str) -> None:
         mlflow_model=Model(run_id=run_id, model_id=model_id),
         signature=_signature(config, learned),
         input_example=example(config),
-        pip_requirements=_requirements(),
+        pip_requirements=[
+            f"{name}=={metadata.version(name).partition('+')[0]}" for name in REQUIREMENTS
+        ],
     )
 
 
@@ -187,13 +188,3 @@ def _defaults(policy: "LearnedPolicy") -> dict[str, Any]:
     """The likeliest action, but of networks that without draws would wait for ever."""
     waits = type(policy.network).__name__ == "DeepRMSampler"
     return {"decode": "sample" if waits else "argmax", "void_bias": 0.0, "seed": -1}
-
-
-def _requirements() -> list[str]:
-    found = [f"# Python {platform.python_version()}"]
-    for name in REQUIREMENTS:
-        try:
-            found.append(f"{name}=={metadata.version(name).split('+')[0]}")
-        except metadata.PackageNotFoundError:
-            continue
-    return found[1:]

@@ -50,19 +50,26 @@ DrawFigure = Callable[[str, HasFigures, Tracker], object]
 
 
 @contextmanager
-def tracked(config: ExperimentConfig, run: HasFigures) -> Iterator[Tracker]:
+def tracked(
+    config: ExperimentConfig, run_dir: Path, tags: Mapping[str, Any] | None = None
+) -> Iterator[Tracker]:
     """A tracker as the config says, closed at the end, and finished too if there is an exception.
 
     A run that is in MLflow already is gone on with there.
+
+    Args:
+        config: of the run.
+        run_dir: its folder.
+        tags: by default seed, preset and the place on the axis of comparisons.
     """
     if not config.tracking.enabled:
         yield NullTracker()
         return
     tracker = Tracker.open(
-        run.path,
+        run_dir,
         uri=config.tracking.uri,
         experiment=config.tracking.experiment,
-        tags={"seed": config.seed, "preset": config.name, **place_on_axis(config)},
+        tags=tags or {"seed": config.seed, "preset": config.name, **place_on_axis(config)},
     )
     try:
         yield tracker

@@ -76,12 +76,18 @@ def send_records(
     try:
         if not local_store(home).is_file():
             raise InputError(f"{run_dir} was recorded in {local_store(home)}, which is not there")
-        store = _opened(home)
+        store = LocalStore(home)
         root = store.find_run(file.experiment, file.key)
         if register is not None:
             _register(store, run_dir, root, register)
         lost = end_lost_runs(store, run_dir, file, gone=gone, read_rows=read_rows)
-        _say_what_was_lost(lost)
+        if lost.killed:
+            click.echo(f"Its process is gone, so it is KILLED now: {', '.join(lost.killed)}.")
+        if lost.elsewhere:
+            click.echo(
+                f"It has not ended, and its process is on {lost.elsewhere}, which cannot be asked "
+                "from here. If the process is gone, say so with --gone."
+            )
         server = server_uri(home, tracking_uri)
         if server is None:
             click.echo(
@@ -98,6 +104,8 @@ def send_records(
             uri = hide_secrets(server)
             click.echo(f"metasched: {uri} takes no records ({hide_secrets(str(error))})", err=True)
             raise click.exceptions.Exit(1) from error
+    except StoreAway as error:
+        raise Failure(f"{local_store(home)} cannot be used ({error})") from error
     finally:
         lock.release()
     click.echo(
@@ -106,13 +114,6 @@ def send_records(
     )
     for what in copy.refused:
         click.echo(f"Refused by the server: {what}.")
-
-
-def _opened(home: Path) -> LocalStore:
-    try:
-        return LocalStore(home)
-    except StoreAway as error:
-        raise Failure(f"{local_store(home)} cannot be used ({error})") from error
 
 
 def _register(store: LocalStore, run_dir: Path, root: str | None, name: str) -> None:
@@ -170,16 +171,6 @@ def end_lost_runs(
         store.end(run.info.run_id, "KILLED", last)
     replace(file, ended=True).write(run_dir)
     return LostRuns(tuple(run.info.run_name for run in reversed(running)))
-
-
-def _say_what_was_lost(lost: LostRuns) -> None:
-    if lost.killed:
-        click.echo(f"Its process is gone, so it is KILLED now: {', '.join(lost.killed)}.")
-    if lost.elsewhere:
-        click.echo(
-            f"It has not ended, and its process is on {lost.elsewhere}, which cannot be asked from "
-            "here. If the process is gone, say so with --gone."
-        )
 
 
 def settle_lost_runs(runs: Path) -> list[str]:

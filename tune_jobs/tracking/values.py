@@ -3,7 +3,7 @@
 import math
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rllib_configs.secrets import hide_secrets
@@ -11,14 +11,16 @@ from rllib_configs.secrets import hide_secrets
 MAX_NAME = 250  # characters, MLflow's limit
 
 
-def flatten(mapping: Mapping[Any, Any], separator: str) -> Iterator[tuple[str, Any]]:
+def flatten(mapping: Mapping[Any, Any], separator: str = ".") -> dict[str, Any]:
     """Leaves of a nested mapping under names like ``training.lr``, in order."""
+    flat: dict[str, Any] = {}
     for key, value in mapping.items():
         if isinstance(value, Mapping):
-            for name, leaf in flatten(value, separator):
-                yield f"{key}{separator}{name}", leaf
+            inner = flatten(value, separator)
+            flat |= {f"{key}{separator}{name}": leaf for name, leaf in inner.items()}
         else:
-            yield str(key), value
+            flat[str(key)] = value
+    return flat
 
 
 def clean_name(name: str) -> str:
@@ -32,7 +34,7 @@ def clean_name(name: str) -> str:
 
 def as_text(mapping: Mapping[Any, Any]) -> dict[str, str]:
     """Parameters or tags as flat text, without secrets."""
-    return {clean_name(name): hide_secrets(str(value)) for name, value in flatten(mapping, ".")}
+    return {clean_name(name): hide_secrets(str(value)) for name, value in flatten(mapping).items()}
 
 
 def as_numbers(mapping: Mapping[Any, Any]) -> tuple[dict[str, float], list[str]]:
@@ -45,7 +47,7 @@ def as_numbers(mapping: Mapping[Any, Any]) -> tuple[dict[str, float], list[str]]
     """
     numbers: dict[str, float] = {}
     others: list[str] = []
-    for name, value in flatten(mapping, "/"):
+    for name, value in flatten(mapping, "/").items():
         try:
             number = float(value)
         except (TypeError, ValueError, OverflowError, RuntimeError):  # the last one is torch's
