@@ -415,4 +415,6 @@ def reason(error: Exception) -> str:
         return system[1].strip()
     if "timed out" in text:
         return "timed out"
+    if status := re.search(r"too many (\d+) error responses", text):
+        return f"it answers {status[1]}"
     return text.splitlines()[0].split(". ")[0][:200]
